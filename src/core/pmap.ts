@@ -1,0 +1,106 @@
+/**
+ * A persistent (immutable, structure-sharing) string map: an update copies one bucket and the bucket table, so that a
+ * snapshot of 10,000 services changes in microseconds and the previous snapshot stays as it was.
+ */
+
+/** Few enough to copy the table cheaply, enough that a bucket of a 10,000-entry map holds about 40. */
+const BUCKETS = 256;
+
+/** FNV-1a, 32 bit: only spreads keys over buckets, so quality beyond that does not matter. */
+function bucketOf(key: string): number {
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
+  return (hash >>> 0) % BUCKETS;
+}
+
+/** A set of changes for {@link PMap.with}: a value sets the key, `undefined` removes it. */
+export type PMapChanges<V> = Iterable<readonly [key: string, value: V | undefined]>;
+
+/** Immutable map from string to `V`. Iteration order is not insertion order; use {@link PMap.sorted} where order matters. */
+export class PMap<V> {
+  static #empty: PMap<never> | undefined;
+  readonly size: number;
+  readonly #buckets: readonly (ReadonlyMap<string, V> | undefined)[];
+  #sorted: readonly (readonly [string, V])[] | undefined;
+
+  private constructor(buckets: readonly (ReadonlyMap<string, V> | undefined)[], size: number) {
+    this.#buckets = buckets;
+    this.size = size;
+  }
+
+  static empty<V>(): PMap<V> {
+    PMap.#empty ??= new PMap<never>(new Array(BUCKETS).fill(undefined), 0);
+    return PMap.#empty;
+  }
+
+  static from<V>(entries: Iterable<readonly [string, V]>): PMap<V> {
+    return PMap.empty<V>().with(entries);
+  }
+
+  get(key: string): V | undefined {
+    return this.#buckets[bucketOf(key)]?.get(key);
+  }
+
+  has(key: string): boolean {
+    return this.#buckets[bucketOf(key)]?.has(key) ?? false;
+  }
+
+  /** A map with `changes` applied in order; `this` when nothing changes (values compared by identity). */
+  with(changes: PMapChanges<V>): PMap<V> {
+    let buckets: (ReadonlyMap<string, V> | undefined)[] | undefined;
+    const copied = new Map<number, Map<string, V>>();
+    let size = this.size;
+    for (const [key, value] of changes) {
+      const index = bucketOf(key);
+      const current = copied.get(index) ?? this.#buckets[index];
+      const had = current?.has(key) ?? false;
+      if (value === undefined ? !had : had && current?.get(key) === value) continue;
+      buckets ??= this.#buckets.slice();
+      let bucket = copied.get(index);
+      if (bucket === undefined) {
+        bucket = new Map(current);
+        copied.set(index, bucket);
+        buckets[index] = bucket;
+      }
+      if (value === undefined) {
+        bucket.delete(key);
+        size--;
+      } else {
+        bucket.set(key, value);
+        if (!had) size++;
+      }
+    }
+    return buckets === undefined ? this : new PMap(buckets, size);
+  }
+
+  *entries(): Generator<readonly [string, V]> {
+    for (const bucket of this.#buckets) if (bucket !== undefined) yield* bucket.entries();
+  }
+
+  *keys(): Generator<string> {
+    for (const bucket of this.#buckets) if (bucket !== undefined) yield* bucket.keys();
+  }
+
+  *values(): Generator<V> {
+    for (const bucket of this.#buckets) if (bucket !== undefined) yield* bucket.values();
+  }
+
+  /** Entries in code-unit order of their keys; made once per map. */
+  sorted(): readonly (readonly [string, V])[] {
+    this.#sorted ??= [...this.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    return this.#sorted;
+  }
+
+  /** Keys whose value differs from `other`'s (identity), present in either; skips buckets that both share. */
+  changedKeys(other: PMap<V>): string[] {
+    const changed: string[] = [];
+    for (let i = 0; i < BUCKETS; i++) {
+      const mine = this.#buckets[i];
+      const theirs = other.#buckets[i];
+      if (mine === theirs) continue;
+      for (const [key, value] of mine ?? []) if (theirs?.get(key) !== value) changed.push(key);
+      for (const key of theirs?.keys() ?? []) if (!mine?.has(key)) changed.push(key);
+    }
+    return changed;
+  }
+}

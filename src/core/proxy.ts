@@ -1,0 +1,26 @@
+/** A connected proxy as its node says: parsed once at the border (`xds/node.ts`), plain data everywhere else. */
+
+export interface ProxyNode {
+  /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
+  readonly id: string;
+  readonly type: 'sidecar' | 'router';
+  /** Own addresses: the id's, then INSTANCE_IPS; never empty for sidecars. */
+  readonly addresses: readonly string[];
+  /** `<pod>.<namespace>` of the id. */
+  readonly workload: string;
+  readonly namespace: string;
+  readonly dnsDomain: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
+  readonly clusterId: string;
+  readonly network: string;
+  readonly serviceAccount: string;
+  /** `region/zone/subzone`; '' when not sent. */
+  readonly locality: string;
+  /** Names of `node.extensions`, sorted; undefined when the node sent none. */
+  readonly extensions: readonly string[] | undefined;
+  /** `1.40.0` of user_agent_build_version, or ''. */
+  readonly version: string;
+  /** MESH_VERSION / ISTIO_VERSION of the metadata, for tools; '' when absent. */
+  readonly meshVersion: string;
+}

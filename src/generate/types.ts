@@ -1,0 +1,125 @@
+/**
+ * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
+ * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
+ */
+import type { Protocol } from '../model/types.ts';
+
+/** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
+export const GENERATED_TYPES = ['cds', 'lds', 'rds'] as const;
+export type GeneratedType = (typeof GENERATED_TYPES)[number];
+export const XDS_TYPES = ['cds', 'eds', 'lds', 'rds'] as const;
+export type XdsType = (typeof XDS_TYPES)[number];
+
+export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
+
+/** What an Envoy can do, as far as generation cares. Part of every view's key. */
+export interface Capabilities {
+  /** Extension names of `node.extensions` that generation asks about (sorted); undefined: the node sent no list, assume all. */
+  readonly extensions: readonly string[] | undefined;
+}
+
+/** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */
+export interface OutboundView {
+  readonly part: 'outbound';
+  readonly scope: string;
+  readonly namespace: string;
+  readonly interception: InterceptionMode;
+  /** Address that listeners of interception NONE bind to, and whether IPv6 wildcards are needed. */
+  readonly ipv6Only: boolean;
+  /** Only the labels that `snapshot.sourceLabelKeys(scope)` names. */
+  readonly sourceLabels: Readonly<Record<string, string>>;
+  /** DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms. */
+  readonly dnsDomain: string;
+  readonly network: string;
+  /** `region/zone/subzone` when locality load balancing is on for the mesh, else ''. */
+  readonly locality: string;
+  readonly capabilities: Capabilities;
+}
+
+/** A service port served by the workload itself. */
+export interface InboundPort {
+  /** Where the application listens. */
+  readonly targetPort: number;
+  readonly servicePort: number;
+  readonly portName: string;
+  readonly protocol: Protocol;
+  readonly hostname: string;
+  readonly namespace: string;
+}
+
+/** Inbound part of sidecars: equal for all replicas of a workload. */
+export interface InboundView {
+  readonly part: 'inbound';
+  readonly scope: string;
+  readonly namespace: string;
+  readonly interception: InterceptionMode;
+  readonly ipv6Only: boolean;
+  /** Sorted by target port, then service. */
+  readonly ports: readonly InboundPort[];
+  /** The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas share the view. */
+  readonly addresses: readonly string[];
+  readonly capabilities: Capabilities;
+}
+
+/** The one part of a gateway (`router`). */
+export interface GatewayView {
+  readonly part: 'gateway';
+  readonly namespace: string;
+  /** `namespace/name` of the Gateway resources that select it, precedence order. */
+  readonly gateways: readonly string[];
+  /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
+  readonly portMap: Readonly<Record<number, number>>;
+  readonly ipv6Only: boolean;
+  readonly dnsDomain: string;
+  readonly network: string;
+  readonly locality: string;
+  readonly capabilities: Capabilities;
+}
+
+export type View = OutboundView | InboundView | GatewayView;
+
+/**
+ * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route configuration
+ * names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.)
+ */
+export interface GeneratedResource {
+  readonly name: string;
+  /** Encoded protobuf message (not the Any around it). */
+  readonly bytes: Uint8Array;
+  readonly refs: readonly string[];
+}
+
+/**
+ * The unit of incremental work: what is generated together and replaced together. Outbound clusters: a host name; listeners: a
+ * port (`80`) or `virtual`; routes: the route configuration's name; inbound and gateway parts likewise.
+ */
+export type Unit = string;
+
+/** Units to generate per type; `all` for every unit of the view. */
+export type UnitSelection = Readonly<Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>>>;
+
+/** Results by unit: an empty list means that the unit exists no more. */
+export type GeneratedUnits = Readonly<Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>>>;
+
+/** Things found wrong while generating, for `ctl_conflict_*` and friends and for /debug/push_status: metric name → what → details. */
+export interface GenerationFinding {
+  readonly metric:
+    | 'ctl_conflict_inbound_listener'
+    | 'ctl_conflict_outbound_listener_http_over_current_tcp'
+    | 'ctl_conflict_outbound_listener_tcp_over_current_http'
+    | 'ctl_conflict_outbound_listener_tcp_over_current_tcp'
+    | 'ctl_vservice_dup_domain'
+    | 'ctl_invalid_out_listeners'
+    | 'ctl_duplicate_proxy_clusters';
+  /** The unit it was found in, so that the finding goes when the unit is generated again. */
+  readonly type: GeneratedType;
+  readonly unit: Unit;
+  readonly message: string;
+}
+
+export interface GenerationResult {
+  readonly units: GeneratedUnits;
+  readonly findings: readonly GenerationFinding[];
+  /** Resources that could not be built: the unit's last good version stays. One line each. */
+  readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];
+}

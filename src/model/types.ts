@@ -1,0 +1,282 @@
+/**
+ * The snapshot: everything that generation may read, as plain immutable data, built incrementally from resource changes.
+ * Every thread that generates keeps its own replica, fed by the same changes; equal inputs make equal snapshots whatever
+ * the order of arrival.
+ *
+ *   resources ──changes──▶ services, endpoints, workloads ──▶ indexes (by address, host, namespace) ──▶ scopes (lazy, carried over)
+ */
+import type { PMap } from '../core/pmap.ts';
+import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
+import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/types.ts';
+
+/** Settings of the program that generation reads. They come from flags and variables and never change while it runs. */
+export interface ModelSettings {
+  /** --domain */
+  readonly domain: string;
+  /** --clusterID / CLUSTER_ID */
+  readonly clusterId: string;
+  /** --trust-domain, else the mesh configuration's. */
+  readonly trustDomain: string;
+  /** Namespace of mesh-wide resources: the mesh configuration's rootNamespace, else --namespace. */
+  readonly rootNamespace: string;
+  /** CTL_USE_ENDPOINT_SLICE; when false, slices still serve services that have no Endpoints object. */
+  readonly useEndpointSlice: boolean;
+  /** CTL_ENABLE_SERVICEENTRY_SELECT_PODS */
+  readonly serviceEntrySelectsPods: boolean;
+  /** CTL_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES */
+  readonly serviceSelectsWorkloadEntries: boolean;
+  /** CTL_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND */
+  readonly sniffOutbound: boolean;
+  /** CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND */
+  readonly sniffInbound: boolean;
+  /** CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT, milliseconds. */
+  readonly inboundDetectionTimeoutMs: number;
+  /** CTL_INITIAL_FETCH_TIMEOUT, milliseconds; 0 waits for ever. */
+  readonly initialFetchTimeoutMs: number;
+  /** CTL_HTTP10 */
+  readonly http10: boolean;
+  /** MESH_DEFAULT_REQUEST_TIMEOUT, milliseconds; 0 is none. */
+  readonly defaultRequestTimeoutMs: number;
+  /** CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES */
+  readonly edsForHeadless: boolean;
+  /** CTL_ENABLE_HEADLESS_SERVICE_POD_LISTENERS */
+  readonly headlessPodListeners: boolean;
+  /** CTL_SCOPE_GATEWAY_TO_NAMESPACE */
+  readonly scopeGatewayToNamespace: boolean;
+  /** CTL_SIDECAR_USE_REMOTE_ADDRESS */
+  readonly sidecarUseRemoteAddress: boolean;
+  /** --plugins */
+  readonly plugins: readonly string[];
+}
+
+/** Protocol of a service port. `Unsupported` is "not said": sniffed where sniffing is on, else plain TCP. */
+export type Protocol =
+  | 'HTTP'
+  | 'HTTP2'
+  | 'GRPC'
+  | 'GRPC-Web'
+  | 'HTTPS'
+  | 'TLS'
+  | 'TCP'
+  | 'UDP'
+  | 'Mongo'
+  | 'Redis'
+  | 'MySQL'
+  | 'Unsupported';
+
+export interface ServicePort {
+  readonly name: string;
+  readonly port: number;
+  readonly protocol: Protocol;
+}
+
+/**
+ * How a client reaches the endpoints (Istio's `Resolution`): `eds` client-side load balancing over known endpoints, `dns` the
+ * proxy resolves names, `passthrough` the original destination.
+ */
+export type Resolution = 'eds' | 'dns' | 'passthrough';
+
+/** `namespace/hostname`: one host may be defined in several namespaces. */
+export type ServiceKey = string;
+
+export interface Service {
+  readonly key: ServiceKey;
+  readonly hostname: string;
+  readonly namespace: string;
+  readonly ports: readonly ServicePort[];
+  /** Virtual IPs (cluster IPs) or ServiceEntry addresses (CIDRs allowed); empty for headless services and address-less entries. */
+  readonly addresses: readonly string[];
+  readonly resolution: Resolution;
+  /** A cluster-IP-less orchestrator service: its pods are reached by their own addresses. */
+  readonly headless: boolean;
+  /** ExternalName target, when it is one. */
+  readonly externalName?: string;
+  /** ServiceEntry `MESH_EXTERNAL`. */
+  readonly meshExternal: boolean;
+  /** Normalised: `*` public, `.` own namespace, `~` nobody, or namespaces. Never empty (mesh defaults applied). */
+  readonly exportTo: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly subjectAltNames: readonly string[];
+  /** `Orchestrator` or `External` (ServiceEntry): the registry it is from. */
+  readonly registry: 'Orchestrator' | 'External';
+  /** Short name of an orchestrator service (`reviews`), for domain forms; absent for service entries. */
+  readonly shortName?: string;
+  /** The defining resource. */
+  readonly source: ResourceKey;
+  /** For "oldest wins". */
+  readonly created: number | undefined;
+}
+
+export type Health = 'healthy' | 'unhealthy' | 'draining';
+
+/** One address serving one port of a service. */
+export interface Endpoint {
+  /** IP address, host name (resolution dns) or unix domain socket path (`/…` or `@…`). */
+  readonly address: string;
+  /** Port on the workload; 0 for unix domain sockets. */
+  readonly port: number;
+  /** Name of the service port it serves; services without port names use ''. */
+  readonly servicePort: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** `region/zone/subzone`, parts may be empty; '' when unknown. */
+  readonly locality: string;
+  readonly network: string;
+  /** Undefined means 1. */
+  readonly weight: number | undefined;
+  readonly serviceAccount: string;
+  readonly health: Health;
+  /** Namespace and name of the workload behind it (pod or workload entry), when known. */
+  readonly workload: { readonly namespace: string; readonly name: string } | undefined;
+  /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
+  readonly hostname: string;
+  /** True when the workload says that it takes mesh mutual TLS (label `security.mesh.io/tlsMode: mesh`). */
+  readonly tlsReady: boolean;
+}
+
+/** A service port that a proxy itself serves, found by the proxy's addresses: the ground of its inbound configuration. */
+export interface BoundInstance {
+  readonly service: ServiceKey;
+  readonly hostname: string;
+  readonly port: ServicePort;
+  readonly endpoint: Endpoint;
+}
+
+export type VirtualService = Resource<'VirtualService'>;
+export type Gateway = Resource<'Gateway'>;
+export type SidecarResource = Resource<'Sidecar'>;
+
+/** The destination rules for one host, merged as seen from one scope (same namespace lists; subsets joined; first policy wins). */
+export interface MergedDestinationRule {
+  readonly host: string;
+  /** Namespace of the rules, for exportTo and for short names. */
+  readonly namespace: string;
+  readonly trafficPolicy: Resource<'DestinationRule'>['content']['trafficPolicy'];
+  readonly subsets: NonNullable<Resource<'DestinationRule'>['content']['subsets']>;
+  /** The rules merged, oldest first. */
+  readonly sources: readonly ResourceKey[];
+}
+
+/** A virtual service with hosts, gateways and destinations resolved to full names: what generation reads. */
+export interface ResolvedVirtualService {
+  readonly key: ResourceKey;
+  readonly namespace: string;
+  readonly name: string;
+  /** Fully qualified, `*` wildcards kept. */
+  readonly hosts: readonly string[];
+  /** `namespace/name` of gateways, or `mesh`. Never empty. */
+  readonly gateways: readonly string[];
+  /** Content with every destination host fully qualified. */
+  readonly content: VirtualService['content'];
+  readonly created: number | undefined;
+}
+
+/** One egress listener of a scope: the default scope has exactly one, that catches all ports. */
+export interface EgressListener {
+  /** Sidecar egress `port`; absent: every port of the imported services. */
+  readonly port: { readonly number: number; readonly protocol: Protocol; readonly name: string } | undefined;
+  readonly bind: string;
+  readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE';
+  /** Visible through this listener, hostname → service, one service a hostname (the scope's own namespace first, then the oldest). */
+  readonly services: PMap<Service>;
+  /** For gateway `mesh`, in precedence order (oldest first, then by namespace/name). */
+  readonly virtualServices: readonly ResolvedVirtualService[];
+}
+
+/**
+ * What a namespace's proxies, or those that a Sidecar selects, can see. Scopes are values shared by all proxies of the same
+ * namespace and Sidecar; the next snapshot carries over each scope that its changes do not touch (same object).
+ */
+export interface Scope {
+  /** `namespace/` for the default scope, `namespace/sidecarName` otherwise. */
+  readonly id: string;
+  readonly namespace: string;
+  readonly sidecar: ResourceKey | undefined;
+  readonly egress: readonly EgressListener[];
+  /** Union over egress listeners. */
+  readonly services: PMap<Service>;
+  /** Sidecar ingress listeners as written; undefined: derive inbound from the bound services. */
+  readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
+  readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
+  /** Merged rule for a host as seen from this scope: own namespace, then the service's, then the root namespace. */
+  destinationRule(hostname: string): MergedDestinationRule | undefined;
+}
+
+/** Names of what changed between two snapshots, exact: a key stands here only if what generation reads of it differs. */
+export interface ChangeSet {
+  readonly fromVersion: number;
+  readonly toVersion: number;
+  /** Mesh configuration or networks changed: everything has to be looked at. */
+  readonly everything: boolean;
+  /** Services added, removed or redefined (ports, addresses, resolution, exportTo, …). */
+  readonly services: ReadonlyMap<
+    ServiceKey,
+    { readonly before: Service | undefined; readonly after: Service | undefined }
+  >;
+  /** Services whose endpoints changed. */
+  readonly endpoints: ReadonlySet<ServiceKey>;
+  /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
+  readonly addresses: ReadonlySet<string>;
+  /** Changed configuration resources that generation reads directly, by key. */
+  readonly configs: ReadonlyMap<
+    ResourceKey,
+    { readonly before: AnyResource | undefined; readonly after: AnyResource | undefined }
+  >;
+  /** Scopes that are not the same object as before, of those that had been built: id → what of it changed. */
+  readonly scopes: ReadonlyMap<string, ScopeChange>;
+}
+
+/** How a scope differs from the one of the previous snapshot. */
+export interface ScopeChange {
+  /** Its shape (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: regenerate everything of it. */
+  readonly everything: boolean;
+  /** Host names of services added, removed or redefined in it. */
+  readonly hosts: ReadonlySet<string>;
+  /** Host names whose merged destination rule changed. */
+  readonly destinationRules: ReadonlySet<string>;
+  /** Virtual services (before and after) that changed in it. */
+  readonly virtualServices: ReadonlyMap<
+    ResourceKey,
+    { readonly before: ResolvedVirtualService | undefined; readonly after: ResolvedVirtualService | undefined }
+  >;
+}
+
+/** Things in a snapshot that are wrong without being invalid; the metrics named `ctl_*` show their number. */
+export interface SnapshotFindings {
+  readonly duplicateSubsets: number;
+  readonly endpointsNotReady: number;
+  readonly endpointsPendingPod: number;
+  readonly endpointsWithoutPod: number;
+  readonly servicesWithoutInstances: number;
+  readonly podsWithoutService: number;
+  readonly duplicateClusters: number;
+}
+
+/** The immutable whole. Made by `createModel(...)` / `applyChanges(...)` of this room. */
+export interface Snapshot {
+  readonly version: number;
+  readonly settings: ModelSettings;
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  readonly services: PMap<Service>;
+  /** All endpoints of a service, in stable order. */
+  readonly endpoints: PMap<readonly Endpoint[]>;
+  /** Services of one host name, own order: oldest first, then by namespace. */
+  servicesByHost(hostname: string): readonly Service[];
+  /** Instances at an address. */
+  instancesAt(address: string): readonly BoundInstance[];
+  /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. Built on first use, kept. */
+  scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
+  scopeById(id: string): Scope | undefined;
+  /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */
+  gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
+  /** Virtual services bound to gateway `namespace/name`, precedence order. */
+  virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
+  /** Services visible to a gateway of this namespace: all exported to it. */
+  gatewayScope(namespace: string): Scope;
+  /** Label keys that some virtual service's `sourceLabels` look at, seen from a scope (sorted). */
+  sourceLabelKeys(scopeId: string): readonly string[];
+  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  /** Namespaces → labels. */
+  namespaceLabels(namespace: string): Readonly<Record<string, string>>;
+  findings(): SnapshotFindings;
+}

@@ -1,0 +1,108 @@
+/**
+ * What every room knows of a resource: its kind, its metadata as far as anything reads it, and its typed content.
+ * The content types come from the schemas (`schemas.ts`), one per kind.
+ */
+import type { ContentOf } from './schemas.ts';
+
+/** Kinds of the mesh's own API groups; the content is the object's `spec`. */
+export const MESH_KINDS = [
+  'AuthorizationPolicy',
+  'DestinationRule',
+  'EnvoyFilter',
+  'Gateway',
+  'PeerAuthentication',
+  'RequestAuthentication',
+  'ServiceEntry',
+  'Sidecar',
+  'VirtualService',
+  'WorkloadEntry',
+] as const;
+
+/** Kinds of the orchestrator; the content is the object without `apiVersion`, `kind` and `metadata`. */
+export const CORE_KINDS = [
+  'ConfigMap',
+  'EndpointSlice',
+  'Endpoints',
+  'Namespace',
+  'Node',
+  'Pod',
+  'Secret',
+  'Service',
+  'ServiceAccount',
+] as const;
+
+export type MeshKind = (typeof MESH_KINDS)[number];
+export type CoreKind = (typeof CORE_KINDS)[number];
+export type Kind = MeshKind | CoreKind;
+
+/** Metadata that something downstream reads. Cluster-scoped kinds have namespace `''`. */
+export interface ResourceMeta {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
+  readonly created?: number;
+}
+
+/** Where a resource came from, for messages to people. Never read by generation. */
+export interface ResourceOrigin {
+  /** Name of the source, such as `directory`. */
+  readonly source: string;
+  readonly file?: string;
+  /** 1-based line of the document's first line. */
+  readonly line?: number;
+}
+
+/** A validated resource: plain, immutable, cloneable data. */
+export interface Resource<K extends Kind = Kind> {
+  readonly kind: K;
+  readonly meta: ResourceMeta;
+  readonly content: ContentOf<K>;
+  readonly origin: ResourceOrigin;
+  /**
+   * Hash of all that generation can read of it (kind, meta, content; not the origin): equal fingerprints mean that nothing
+   * changed. Made by the schema layer.
+   */
+  readonly fingerprint: string;
+}
+
+/** Distributes over kinds, so that a `switch (resource.kind)` narrows `content`. */
+export type AnyResource = { [K in Kind]: Resource<K> }[Kind];
+
+/** `Kind/namespace/name`: the key of a resource everywhere. */
+export type ResourceKey = string;
+
+export function resourceKey(kind: Kind, namespace: string, name: string): ResourceKey {
+  return `${kind}/${namespace}/${name}`;
+}
+
+export function keyOf(resource: { readonly kind: Kind; readonly meta: ResourceMeta }): ResourceKey {
+  return resourceKey(resource.kind, resource.meta.namespace, resource.meta.name);
+}
+
+/** What a source tells the store. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed. */
+export type ResourceEvent =
+  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
+  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number }
+  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
+
+/** A document that could not be taken. Its last good version stays in force. */
+export interface ResourceProblem {
+  /** Identity of the faulty document: the resource's key when it could be read, else `file#index`. */
+  readonly id: string;
+  /** Known when kind, namespace and name could be read. */
+  readonly key?: ResourceKey;
+  readonly origin: ResourceOrigin;
+  /** Path of the field, such as `spec.http[0].route`; empty for the whole document. */
+  readonly field: string;
+  /** What was expected, one line. */
+  readonly message: string;
+}
+
+/** One changed resource between two snapshots, merged: first `before`, last `after`; never both absent. */
+export interface ResourceChange {
+  readonly key: ResourceKey;
+  readonly before: AnyResource | undefined;
+  readonly after: AnyResource | undefined;
+}

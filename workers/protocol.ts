@@ -1,0 +1,64 @@
+/**
+ * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica of the
+ * snapshot's inputs; a task first brings the replica from `fromVersion` to `toVersion`, then generates. A worker that stands
+ * elsewhere (it was restarted after a crash) answers `behind` and is given everything.
+ */
+import type { GeneratedType, GenerationFinding, Unit, View } from '../src/generate/types.ts';
+import type { ModelSettings } from '../src/model/types.ts';
+import type { MeshConfig, MeshNetworks } from '../src/resources/mesh-config.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+
+/** What changed in the inputs between two snapshot versions. `fromVersion` 0 means: forget everything, this is all there is. */
+export interface ReplicaUpdate {
+  readonly fromVersion: number;
+  readonly toVersion: number;
+  readonly sets: readonly AnyResource[];
+  readonly deletes: readonly ResourceKey[];
+  /** Present when changed, and always with `fromVersion` 0. */
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+  readonly settings?: ModelSettings;
+}
+
+export interface GenerateJob {
+  readonly viewKey: string;
+  readonly view: View;
+  readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
+}
+
+export interface GenerateTask {
+  readonly update: ReplicaUpdate;
+  readonly jobs: readonly GenerateJob[];
+}
+
+/** One resource in `GenerateAnswer.bytes`: message bytes lie at [offset, offset + length). */
+export interface EncodedSlot {
+  readonly name: string;
+  readonly version: string;
+  readonly refs: readonly string[];
+  readonly offset: number;
+  readonly length: number;
+}
+
+export interface JobAnswer {
+  readonly viewKey: string;
+  readonly units: readonly {
+    readonly type: GeneratedType;
+    readonly unit: Unit;
+    readonly resources: readonly EncodedSlot[];
+  }[];
+  /** Types for which every unit was asked: units not listed are gone. */
+  readonly complete: readonly GeneratedType[];
+  readonly findings: readonly GenerationFinding[];
+  readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];
+}
+
+export type GenerateAnswer =
+  | { readonly kind: 'behind'; readonly version: number }
+  | {
+      readonly kind: 'done';
+      readonly version: number;
+      readonly jobs: readonly JobAnswer[];
+      readonly bytes: ArrayBuffer;
+      readonly milliseconds: number;
+    };
