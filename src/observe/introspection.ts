@@ -1,0 +1,209 @@
+/**
+ * The introspection facility (`--introspect_address`, `--introspect_port`): a small HTTP server for whoever operates the
+ * program, that shows its process, memory, build, settings and metrics and changes log levels while it runs. JSON under
+ * `/scopej/`, `/envj/`, `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
+ *
+ * It listens on localhost unless told otherwise, and asks for no credential there. A web page opened in a browser on
+ * the same machine must not reach it, so on a loopback address only requests for a loopback host are answered (no DNS
+ * rebinding), and changes need a JSON body (no cross-site form can send one).
+ */
+
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
+import { getHeapStatistics } from 'node:v8';
+import type { BuildInfo } from './build-info.ts';
+import { introspectionPage } from './introspection-page.ts';
+import { loggingScopes } from './log-spec.ts';
+import { type ScopeSettings, scopeSettings, setCaller, setLevel, setStackLevel } from './logging.ts';
+import { isLogLevel, LOG_LEVELS, type ProgramName, type ScopeName } from './scopes.ts';
+
+export interface IntrospectionOptions {
+  readonly program: ProgramName;
+  /** Host name or IP address; `*` means all addresses. */
+  readonly address: string;
+  /** 0 takes a free port. */
+  readonly port: number;
+  readonly build: BuildInfo;
+  /** The variables shown under `/envj/`: those the program knows, never the whole environment, which holds secrets. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The Prometheus text and its content type. */
+  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+export interface IntrospectionServer {
+  /** The port listened on. */
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** A change of a scope is some dozens of bytes. */
+const MAX_BODY_BYTES = 4096;
+
+/** Starts the facility; rejects when the address cannot be listened on. */
+export async function startIntrospection(options: IntrospectionOptions): Promise<IntrospectionServer> {
+  const server = createServer((request, response) => {
+    answer(options, request, response).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else sendText(response, 500, error instanceof Error ? error.message : String(error));
+    });
+  });
+  server.requestTimeout = 10_000;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port: options.port, ...(options.address === '*' ? {} : { host: options.address }) }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+  const bound = server.address();
+  return {
+    port: typeof bound === 'object' && bound !== null ? bound.port : options.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(options: IntrospectionOptions, request: IncomingMessage, response: ServerResponse) {
+  if (isLoopbackName(options.address) && !isLoopbackName(hostOf(request))) {
+    return sendText(response, 403, 'this address answers requests for localhost only');
+  }
+  const path = new URL(request.url ?? '/', 'http://localhost').pathname.replace(/(?<=.)\/+$/, '');
+  if (path === '/scopej' || path.startsWith('/scopej/')) {
+    return answerScopes(options.program, path.slice('/scopej/'.length), request, response);
+  }
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return sendText(response, 405, 'only GET is answered here');
+  switch (path) {
+    case '/':
+      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
+      response.end(introspectionPage(options.program));
+      return;
+    case '/envj':
+      return sendJson(
+        response,
+        200,
+        Object.entries(options.environment).map(([name, value]) => ({ name, value })),
+      );
+    case '/procj':
+      return sendJson(response, 200, processFacts());
+    case '/memj':
+      return sendJson(response, 200, { ...process.memoryUsage(), heap: getHeapStatistics() });
+    case '/versionj':
+      return sendJson(response, 200, options.build);
+    case '/metrics': {
+      const { contentType, text } = await options.metrics();
+      response.writeHead(200, { 'content-type': contentType });
+      response.end(text);
+      return;
+    }
+    default:
+      return sendText(response, 404, `nothing at ${path}, see /`);
+  }
+}
+
+async function answerScopes(
+  program: ProgramName,
+  name: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const known = loggingScopes(program);
+  if (name === '') {
+    if (request.method !== 'GET') return sendText(response, 405, 'name a scope to change it: /scopej/<scope>');
+    return sendJson(
+      response,
+      200,
+      known.map((scope) => shownScope(scopeSettings(scope))),
+    );
+  }
+  const scope = known.find((candidate) => candidate === name);
+  if (scope === undefined) return sendText(response, 404, `unknown log scope ${JSON.stringify(name)}`);
+  if (request.method === 'PUT') {
+    if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) {
+      return sendText(response, 415, 'send the change as application/json');
+    }
+    const refusal = changeScope(scope, await readBody(request));
+    if (refusal !== '') return sendText(response, 400, refusal);
+  } else if (request.method !== 'GET') {
+    return sendText(response, 405, 'only GET and PUT are answered here');
+  }
+  return sendJson(response, 200, shownScope(scopeSettings(scope)));
+}
+
+function shownScope(settings: ScopeSettings) {
+  return {
+    name: settings.name,
+    output_level: settings.outputLevel,
+    stack_trace_level: settings.stackLevel,
+    log_callers: settings.caller,
+  };
+}
+
+/** Applies a change to a scope; gives what is wrong with it, or nothing. Applies all of it or nothing. */
+function changeScope(scope: ScopeName, body: string | undefined): string {
+  let change: unknown;
+  try {
+    change = JSON.parse(body ?? '');
+  } catch {
+    return 'the body is not JSON, or too long';
+  }
+  if (typeof change !== 'object' || change === null) return 'the body is not a JSON object';
+  const { output_level, stack_trace_level, log_callers } = change as Record<string, unknown>;
+  for (const level of [output_level, stack_trace_level]) {
+    if (level !== undefined && !(typeof level === 'string' && isLogLevel(level))) {
+      return `unknown log level ${JSON.stringify(level)}, expected ${LOG_LEVELS.join(', ')}`;
+    }
+  }
+  if (log_callers !== undefined && typeof log_callers !== 'boolean') return 'log_callers is not true or false';
+  if (typeof output_level === 'string' && isLogLevel(output_level)) setLevel(scope, output_level);
+  if (typeof stack_trace_level === 'string' && isLogLevel(stack_trace_level)) setStackLevel(scope, stack_trace_level);
+  if (log_callers !== undefined) setCaller(scope, log_callers);
+  return '';
+}
+
+async function readBody(request: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) return undefined;
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function processFacts() {
+  return {
+    pid: process.pid,
+    ppid: process.ppid,
+    uid: process.getuid?.(),
+    gid: process.getgid?.(),
+    hostname: hostname(),
+    wd: process.cwd(),
+    uptimeSeconds: Math.round(process.uptime()),
+    cpuMicroseconds: process.cpuUsage(),
+    activeResources: process.getActiveResourcesInfo().length,
+  };
+}
+
+function hostOf(request: IncomingMessage): string {
+  const host = request.headers.host ?? '';
+  return host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '');
+}
+
+function isLoopbackName(host: string): boolean {
+  return host.toLowerCase() === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json' });
+  response.end(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+function sendText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(`${text}\n`);
+}

@@ -1,0 +1,86 @@
+/**
+ * One log record as one line: text for people (`time<TAB>level<TAB>scope<TAB>message`) or JSON for machines. Messages
+ * carry text that others wrote (Envoy's NACK reasons, file contents, node ids), so control characters are escaped: a
+ * message can never forge a second record.
+ */
+
+import type { MessageLevel, ScopeName } from './scopes.ts';
+
+export interface LogRecord {
+  /** Unix time in milliseconds, with a fraction down to the microsecond where the clock has it. */
+  readonly time: number;
+  readonly level: MessageLevel;
+  readonly scope: ScopeName;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>> | undefined;
+  /** `folder/file.ts:line` of the code that logged. */
+  readonly caller: string | undefined;
+  /** Stack frames, one a line. */
+  readonly stack: string | undefined;
+}
+
+/** `2026-01-01T00:00:00.000000Z`, the time form of both outputs. */
+function formatTime(time: number): string {
+  const ms = Math.floor(time);
+  const micros = Math.floor((time - ms) * 1000);
+  return `${new Date(ms).toISOString().slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
+}
+
+export function formatText(record: LogRecord): string {
+  let line = `${formatTime(record.time)}\t${record.level}\t${record.scope}\t`;
+  if (record.caller !== undefined) line += `${record.caller}\t`;
+  line += escapeControls(record.message);
+  for (const [key, value] of Object.entries(record.fields ?? {})) {
+    if (value !== undefined) line += `\t${key}=${fieldText(value)}`;
+  }
+  if (record.stack !== undefined) line += `\n${record.stack}`;
+  return `${line}\n`;
+}
+
+export function formatJson(record: LogRecord): string {
+  const fields: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(record.fields ?? {})) fields[key] = plain(value);
+  // What belongs to the record comes last, so that a field of the same name cannot stand in for it.
+  return `${safeStringify({
+    ...fields,
+    time: formatTime(record.time),
+    level: record.level,
+    scope: record.scope,
+    caller: record.caller,
+    msg: record.message,
+    stack: record.stack,
+  })}\n`;
+}
+
+function fieldText(value: unknown): string {
+  const shown = plain(value);
+  if (typeof shown !== 'string') return escapeControls(safeStringify(shown));
+  return /^[^\s"=]+$/.test(shown) ? escapeControls(shown) : escapeControls(JSON.stringify(shown));
+}
+
+/** What JSON cannot say of itself: errors become their message, BigInts and the like their text. */
+function plain(value: unknown): unknown {
+  if (value instanceof Error) return value.message;
+  if (typeof value === 'bigint' || typeof value === 'symbol' || typeof value === 'function') return String(value);
+  if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
+  return value;
+}
+
+/** A record is written even when a field refuses to be: a logger may never be what fails. */
+function safeStringify(value: unknown): string {
+  try {
+    return JSON.stringify(value, (_key, inner: unknown) => plain(inner)) ?? 'null';
+  } catch (error) {
+    return JSON.stringify({ unprintable: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+function escapeControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding control characters is the point
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (char) => {
+    if (char === '\n') return '\\n';
+    if (char === '\t') return '\\t';
+    if (char === '\r') return '\\r';
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}

@@ -1,0 +1,128 @@
+/**
+ * A log file that is put aside when it is too large or too old (`--log_rotate*`). What is put aside is named after the
+ * moment, `mesh-2026-01-01T00-00-00.000.log` for `mesh.log`, so that names sort by age; the oldest beyond the number of
+ * backups wanted are deleted.
+ */
+
+import { basename, dirname, extname, join } from 'node:path';
+import { type DropNotice, type LogSink, nodeSinkDeps, openSink, type SinkDeps } from './log-sink.ts';
+
+export interface RotateOptions {
+  readonly path: string;
+  /** Bytes after which the file is put aside; 0 means no limit. */
+  readonly maxBytes: number;
+  /** Age in milliseconds after which the file is put aside; 0 means no limit. */
+  readonly maxAgeMs: number;
+  /** Backups kept; 0 means all. */
+  readonly maxBackups: number;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/**
+ * The bytes meant by `--log_rotate_max_size`. The specification states megabytes but its default is 104857600, which
+ * is 100 MiB counted in bytes (and would be 100 TiB in megabytes). So a number below 1048576 is megabytes, as stated,
+ * and anything from 1048576 on, the default with it, is bytes: no one means a log file of a tebibyte.
+ */
+export function rotateMaxBytes(maxSize: number): number {
+  return maxSize < MEBIBYTE ? maxSize * MEBIBYTE : maxSize;
+}
+
+/** Opens (and goes on with) the file at `path`. `now` is Unix time in ms. Throws when it cannot be opened. */
+export function openRotatingSink(
+  options: RotateOptions,
+  notice: DropNotice,
+  now: () => number,
+  deps: SinkDeps = nodeSinkDeps,
+): LogSink {
+  let file = openFile(options.path, notice, now, deps);
+
+  const due = (bytes: number) => {
+    if (file.bytes === 0) return false;
+    if (options.maxBytes > 0 && file.bytes + bytes > options.maxBytes) return true;
+    return options.maxAgeMs > 0 && now() - file.bornAt >= options.maxAgeMs;
+  };
+
+  const rotate = () => {
+    file.sink.close();
+    try {
+      deps.fs.renameSync(options.path, freeBackupName(options.path, now(), deps));
+      prune(options, deps);
+      file = openFile(options.path, notice, now, deps);
+    } catch {
+      // The folder may have become read-only or full: go on in the same file, and try again a file's size later.
+      file = reopen(options.path, notice, now, deps) ?? file;
+    }
+  };
+
+  return {
+    write(line) {
+      const bytes = Buffer.byteLength(line);
+      if (due(bytes)) rotate();
+      file.bytes += bytes;
+      file.sink.write(line);
+    },
+    flush: () => file.sink.flush(),
+    close: () => file.sink.close(),
+  };
+}
+
+interface OpenFile {
+  readonly sink: LogSink;
+  /** Unix time in ms since when the file is written. */
+  readonly bornAt: number;
+  bytes: number;
+}
+
+function openFile(path: string, notice: DropNotice, now: () => number, deps: SinkDeps): OpenFile {
+  const sink = openSink(path, notice, deps);
+  const fd = deps.fs.openSync(path, 'r');
+  try {
+    const stat = deps.fs.fstatSync(fd);
+    // A new file is born now. An old one is as old as the file system says; where it does not, it starts over.
+    const bornAt = stat.size > 0 && stat.birthtimeMs > 0 ? stat.birthtimeMs : now();
+    return { sink, bornAt, bytes: stat.size };
+  } finally {
+    deps.fs.closeSync(fd);
+  }
+}
+
+function reopen(path: string, notice: DropNotice, now: () => number, deps: SinkDeps): OpenFile | undefined {
+  try {
+    return { sink: openSink(path, notice, deps), bornAt: now(), bytes: 0 };
+  } catch {
+    return undefined;
+  }
+}
+
+function freeBackupName(path: string, time: number, deps: SinkDeps): string {
+  const { stem, extension } = nameParts(path);
+  const stamp = new Date(time).toISOString().slice(0, -1).replaceAll(':', '-');
+  for (let attempt = 0; ; attempt += 1) {
+    const name = join(dirname(path), `${stem}-${stamp}${attempt === 0 ? '' : `-${attempt}`}${extension}`);
+    if (!deps.fs.existsSync(name)) return name;
+  }
+}
+
+function prune(options: RotateOptions, deps: SinkDeps): void {
+  if (options.maxBackups === 0) return;
+  const { stem, extension } = nameParts(options.path);
+  const backups = deps.fs
+    .readdirSync(dirname(options.path))
+    .flatMap((name) => {
+      if (!name.startsWith(`${stem}-`) || !name.endsWith(extension)) return [];
+      const stamp = /^(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3})(?:-(\d+))?$/.exec(
+        name.slice(stem.length + 1, name.length - extension.length),
+      );
+      return stamp === null ? [] : [{ name, moment: stamp[1] ?? '', turn: Number(stamp[2] ?? 0) }];
+    })
+    .sort((a, b) => (a.moment === b.moment ? a.turn - b.turn : a.moment < b.moment ? -1 : 1));
+  for (const { name } of backups.slice(0, Math.max(0, backups.length - options.maxBackups))) {
+    deps.fs.unlinkSync(join(dirname(options.path), name));
+  }
+}
+
+function nameParts(path: string): { stem: string; extension: string } {
+  const extension = extname(path);
+  return { stem: basename(path, extension), extension };
+}

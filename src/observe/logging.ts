@@ -1,0 +1,224 @@
+/**
+ * Logging of both programs: scopes with levels of their own, text or JSON, callers and stack traces on wish, several
+ * targets and a rotating file (specification: ctl-agent "Common logging flags").
+ *
+ * Loggers are handed out once per scope and stay valid; configuring and changing levels at run time changes them in
+ * place. A call below the scope's level costs one comparison, so debug lines may stay in hot paths as long as their
+ * arguments are cheap; `enabled('debug')` guards the others. Until `configureLogging` is called (tests, worker threads),
+ * warnings and worse go to stderr.
+ */
+
+import { formatJson, formatText, type LogRecord } from './log-format.ts';
+import { openRotatingSink, type RotateOptions } from './log-rotate.ts';
+import { type LogSink, openSink } from './log-sink.ts';
+import { LOG_LEVELS, LOG_SCOPES, type LogLevel, type MessageLevel, type ScopeName } from './scopes.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Writes records of one scope. `fields` follow the message as `key=value`, or as members in the JSON form. */
+export interface Logger {
+  debug(message: string, fields?: Fields): void;
+  info(message: string, fields?: Fields): void;
+  warn(message: string, fields?: Fields): void;
+  error(message: string, fields?: Fields): void;
+  /** For what ends the program; written out at once. Ending it is up to the caller. */
+  fatal(message: string, fields?: Fields): void;
+  /** True when a message of this level would be written. */
+  enabled(level: MessageLevel): boolean;
+}
+
+export interface LoggingOptions {
+  readonly json: boolean;
+  /** Scopes whose records name the code that logged. */
+  readonly callerScopes: ReadonlySet<ScopeName>;
+  /** Least level written; scopes not named are at `info`. */
+  readonly outputLevels: ReadonlyMap<ScopeName, LogLevel>;
+  /** Least level that carries a stack trace; scopes not named have none. */
+  readonly stackLevels: ReadonlyMap<ScopeName, LogLevel>;
+  /** `stdout`, `stderr` or paths. */
+  readonly targets: readonly string[];
+  /** A rotating file, written besides the targets. */
+  readonly rotate?: RotateOptions;
+}
+
+/** What one scope does, as the introspection page shows it. */
+export interface ScopeSettings {
+  readonly name: ScopeName;
+  readonly outputLevel: LogLevel;
+  readonly stackLevel: LogLevel;
+  readonly caller: boolean;
+}
+
+interface ScopeState {
+  readonly name: ScopeName;
+  output: number;
+  stack: number;
+  caller: boolean;
+}
+
+const RANK: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3, fatal: 4, none: 5 };
+
+/** Unix time in ms with a fraction, which `Date.now` does not have. */
+const preciseNow = () => performance.timeOrigin + performance.now();
+
+const scopes = new Map<ScopeName, ScopeState>();
+const loggers = new Map<ScopeName, Logger>();
+for (const name of [...LOG_SCOPES['ctl-discovery'], ...LOG_SCOPES['ctl-agent']]) {
+  if (name !== 'all') scopes.set(name, { name, output: RANK.warn, stack: RANK.none, caller: false });
+}
+
+let now: () => number = preciseNow;
+let json = false;
+let sinks: readonly LogSink[] | undefined;
+
+/** The logger of a scope. The same scope gives the same logger. */
+export function getScope(name: ScopeName): Logger {
+  const known = loggers.get(name);
+  if (known !== undefined) return known;
+  const logger = makeLogger(stateOf(name));
+  loggers.set(name, logger);
+  return logger;
+}
+
+/**
+ * Applies the logging flags. Throws, with the targets of before still in force, when a target cannot be opened.
+ * `clock` gives Unix time in ms.
+ */
+export function configureLogging(options: LoggingOptions, clock: () => number = preciseNow): void {
+  const opened: LogSink[] = [];
+  const notice = (dropped: number) => dropRecord(dropped, options.json, clock);
+  try {
+    for (const target of new Set(options.targets)) opened.push(openSink(target, notice));
+    if (options.rotate !== undefined) opened.push(openRotatingSink(options.rotate, notice, clock));
+  } catch (error) {
+    for (const sink of opened) sink.close();
+    throw error;
+  }
+  closeLogging();
+  now = clock;
+  json = options.json;
+  sinks = opened;
+  process.on('exit', flushAtExit);
+  for (const state of scopes.values()) {
+    state.output = RANK[options.outputLevels.get(state.name) ?? 'info'];
+    state.stack = RANK[options.stackLevels.get(state.name) ?? 'none'];
+    state.caller = options.callerScopes.has(state.name);
+  }
+}
+
+/** Changes the least level that a scope writes, at once. */
+export function setLevel(scope: ScopeName, level: LogLevel): void {
+  stateOf(scope).output = RANK[level];
+}
+
+/** Changes the least level at which a scope's records carry a stack trace, at once. */
+export function setStackLevel(scope: ScopeName, level: LogLevel): void {
+  stateOf(scope).stack = RANK[level];
+}
+
+/** Turns caller information of a scope on or off, at once. */
+export function setCaller(scope: ScopeName, caller: boolean): void {
+  stateOf(scope).caller = caller;
+}
+
+/** What a scope does now. */
+export function scopeSettings(scope: ScopeName): ScopeSettings {
+  const state = stateOf(scope);
+  return {
+    name: scope,
+    outputLevel: LOG_LEVELS[state.output] ?? 'none',
+    stackLevel: LOG_LEVELS[state.stack] ?? 'none',
+    caller: state.caller,
+  };
+}
+
+/** Writes what is still kept and closes the targets. Records after this go to stderr, as before configuring. */
+export function closeLogging(): void {
+  for (const sink of sinks ?? []) sink.close();
+  sinks = undefined;
+  json = false;
+  now = preciseNow;
+  process.off('exit', flushAtExit);
+}
+
+function flushAtExit(): void {
+  for (const sink of sinks ?? []) sink.close();
+}
+
+function stateOf(name: ScopeName): ScopeState {
+  const state = scopes.get(name);
+  if (state === undefined) throw new Error(`unknown log scope ${name}`);
+  return state;
+}
+
+function makeLogger(state: ScopeState): Logger {
+  const logger: Logger = {
+    debug(message, fields) {
+      if (state.output <= RANK.debug) emit(state, 'debug', message, fields, logger.debug);
+    },
+    info(message, fields) {
+      if (state.output <= RANK.info) emit(state, 'info', message, fields, logger.info);
+    },
+    warn(message, fields) {
+      if (state.output <= RANK.warn) emit(state, 'warn', message, fields, logger.warn);
+    },
+    error(message, fields) {
+      if (state.output <= RANK.error) emit(state, 'error', message, fields, logger.error);
+    },
+    fatal(message, fields) {
+      if (state.output <= RANK.fatal) emit(state, 'fatal', message, fields, logger.fatal);
+      for (const sink of sinks ?? []) sink.flush();
+    },
+    enabled: (level) => state.output <= RANK[level],
+  };
+  return logger;
+}
+
+function emit(
+  state: ScopeState,
+  level: MessageLevel,
+  message: string,
+  fields: Fields | undefined,
+  entry: (message: string, fields?: Fields) => void,
+): void {
+  const wantsStack = state.stack <= RANK[level];
+  const frames = wantsStack || state.caller ? framesAbove(entry) : [];
+  const record: LogRecord = {
+    time: now(),
+    level,
+    scope: state.name,
+    message,
+    fields,
+    caller: state.caller ? shortCaller(frames[0]) : undefined,
+    stack: wantsStack ? frames.join('\n') : undefined,
+  };
+  const line = json ? formatJson(record) : formatText(record);
+  if (sinks === undefined) process.stderr.write(line);
+  else for (const sink of sinks) sink.write(line);
+}
+
+/** The stack frames of whoever called `entry`. */
+function framesAbove(entry: (message: string, fields?: Fields) => void): string[] {
+  const holder: { stack?: string } = {};
+  Error.captureStackTrace(holder, entry);
+  return (holder.stack ?? '').split('\n').slice(1);
+}
+
+/** `observe/logging.ts:12` out of a stack frame, which is enough to find the place and short enough to read. */
+function shortCaller(frame: string | undefined): string | undefined {
+  const match = /([^/(]+\/)?([^/(]+):(\d+):\d+\)?$/.exec(frame ?? '');
+  return match === null ? undefined : `${match[1] ?? ''}${match[2]}:${match[3]}`;
+}
+
+function dropRecord(dropped: number, asJson: boolean, clock: () => number): string {
+  const record: LogRecord = {
+    time: clock(),
+    level: 'warn',
+    scope: 'default',
+    message: 'log records were dropped here, the target did not take them',
+    fields: { dropped },
+    caller: undefined,
+    stack: undefined,
+  };
+  return asJson ? formatJson(record) : formatText(record);
+}

@@ -1,0 +1,153 @@
+/**
+ * The metrics of ctl-discovery: name, type, meaning and labels of each (specification: ctl-agent and ctl-discovery
+ * "Metrics"). Instruments, their TypeScript types and the tests come from this table. A metric enters it when what it
+ * measures exists. Labels are few and bounded by design: what concerns a single proxy or resource is shown by the debug
+ * interface, where a label per proxy would make the scrape grow with the mesh.
+ */
+
+/** The specification's types: Count and Sum only grow, LastValue is what it is now, Distribution is a histogram. */
+export type MetricType = 'Count' | 'Sum' | 'LastValue' | 'Distribution';
+
+export interface MetricSpec {
+  readonly type: MetricType;
+  readonly meaning: string;
+  readonly labels?: readonly string[];
+  /** Upper bounds of a Distribution, in the metric's unit. */
+  readonly buckets?: readonly number[];
+}
+
+/** From an endpoint change that reaches a proxy at once, through the debounce (0.1 to 10 s), to a mesh in trouble. */
+const PUSH_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 3, 5, 10, 20, 30];
+/** Work inside the process: from tens of microseconds to the seconds that a whole mesh may take. */
+const WORK_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+const SPAN_MILLISECONDS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000, 60_000, 600_000];
+const EVENT_COUNTS = [1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000, 25_000];
+
+export const METRICS = {
+  // The push engine.
+  ctl_proxy_convergence_time: {
+    type: 'Distribution',
+    meaning: 'Seconds between a config change and a proxy receiving all required config.',
+    buckets: PUSH_SECONDS,
+  },
+  ctl_proxy_queue_time: {
+    type: 'Distribution',
+    meaning: 'Seconds a proxy waits in the push queue.',
+    buckets: WORK_SECONDS,
+  },
+  ctl_xds_push_time: {
+    type: 'Distribution',
+    meaning: 'Seconds taken to push lds, rds, cds and eds.',
+    labels: ['type'],
+    buckets: WORK_SECONDS,
+  },
+  ctl_stage_seconds: {
+    type: 'Distribution',
+    meaning: 'Seconds spent per stage of a push: snapshot, views, generate, intern, write, ack.',
+    labels: ['stage'],
+    buckets: WORK_SECONDS,
+  },
+  ctl_push_triggers: { type: 'Sum', meaning: 'Times a push was triggered, labelled by reason.', labels: ['type'] },
+  ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
+  ctl_xds: { type: 'LastValue', meaning: 'Endpoints connected using XDS.' },
+  ctl_inbound_updates: { type: 'Sum', meaning: 'Updates received.', labels: ['type'] },
+  ctl_xds_write_timeout: { type: 'Sum', meaning: 'XDS response write timeouts.' },
+  ctl_total_xds_rejects: { type: 'Sum', meaning: 'XDS responses rejected by the proxy.', labels: ['type'] },
+  ctl_xds_cds_reject: { type: 'LastValue', meaning: 'Rejected CDS configs.' },
+  ctl_xds_eds_reject: { type: 'LastValue', meaning: 'Rejected EDS.' },
+  ctl_xds_lds_reject: { type: 'LastValue', meaning: 'Rejected LDS.' },
+  ctl_xds_rds_reject: { type: 'LastValue', meaning: 'Rejected RDS.' },
+  ctl_xds_expired_nonce: { type: 'Sum', meaning: 'XDS requests with an expired nonce.' },
+  ctl_total_xds_internal_errors: { type: 'Sum', meaning: 'Internal XDS errors.' },
+  ctl_xds_push_context_errors: { type: 'Sum', meaning: 'Errors (timeouts) initiating push context.' },
+
+  // What generation finds wrong in the mesh.
+  ctl_conflict_inbound_listener: { type: 'LastValue', meaning: 'Conflicting inbound listeners.' },
+  ctl_conflict_outbound_listener_http_over_current_tcp: {
+    type: 'LastValue',
+    meaning: 'Wildcard http listeners conflicting with the current wildcard tcp listener.',
+  },
+  ctl_conflict_outbound_listener_tcp_over_current_http: {
+    type: 'LastValue',
+    meaning: 'Wildcard tcp listeners conflicting with the current wildcard http listener.',
+  },
+  ctl_conflict_outbound_listener_tcp_over_current_tcp: {
+    type: 'LastValue',
+    meaning: 'Tcp listeners conflicting with the current tcp listener.',
+  },
+  ctl_duplicate_proxy_clusters: {
+    type: 'LastValue',
+    meaning: 'Duplicate proxy clusters caused by service entries with the same hostname.',
+  },
+  ctl_vservice_dup_domain: { type: 'LastValue', meaning: 'Virtual services with duplicate domains.' },
+  ctl_destrule_subsets: {
+    type: 'LastValue',
+    meaning: 'Duplicate subsets across destination rules for the same host.',
+  },
+  ctl_eds_no_instances: { type: 'LastValue', meaning: 'Clusters without instances.' },
+  ctl_invalid_out_listeners: { type: 'LastValue', meaning: 'Invalid outbound listeners.' },
+
+  // The service model.
+  ctl_services: { type: 'LastValue', meaning: 'Services known.' },
+  ctl_virt_services: { type: 'LastValue', meaning: 'Virtual services known.' },
+  ctl_total_rejected_configs: { type: 'Sum', meaning: 'Configs rejected or ignored.' },
+  ctl_endpoint_not_ready: { type: 'LastValue', meaning: 'Endpoints found unready.' },
+  ctl_no_ip: { type: 'LastValue', meaning: 'Pods not found in the endpoint table, possibly invalid.' },
+  endpoint_no_pod: { type: 'LastValue', meaning: 'Endpoints without an associated pod.' },
+  ctl_orch_endpoints_pending_pod: { type: 'LastValue', meaning: 'Endpoints currently without a pod.' },
+  ctl_orch_endpoints_with_no_pods: { type: 'Sum', meaning: 'Endpoints without any pod.' },
+
+  // Sources and what they bring. `type` is the resource kind, `event` one of add, update, delete.
+  ctl_orch_reg_events: {
+    type: 'Sum',
+    meaning: 'Events from the orchestrator registry.',
+    labels: ['type', 'event'],
+  },
+  ctl_orch_cfg_events: { type: 'Sum', meaning: 'Events from orchestrator config.', labels: ['type', 'event'] },
+  ctl_total_orch_object_errors: { type: 'Sum', meaning: 'Total errors converting custom resources.' },
+  ctl_orch_object_errors: { type: 'LastValue', meaning: 'Errors converting custom resources.', labels: ['type'] },
+  cfg_source_orch_event_success_total: { type: 'Count', meaning: 'Events handled successfully by a source.' },
+  cfg_source_orch_event_error_total: { type: 'Count', meaning: 'Errors handling an event in a source.' },
+
+  // Debounce and snapshots.
+  cfg_runtime_processor_event_span_duration_milliseconds: {
+    type: 'Distribution',
+    meaning: 'Duration between incoming events.',
+    buckets: SPAN_MILLISECONDS,
+  },
+  cfg_runtime_processor_events_processed_total: { type: 'Count', meaning: 'Events processed.' },
+  cfg_runtime_processor_snapshot_events_total: {
+    type: 'Distribution',
+    meaning: 'Events per snapshot.',
+    buckets: EVENT_COUNTS,
+  },
+  cfg_runtime_processor_snapshot_lifetime_duration_milliseconds: {
+    type: 'Distribution',
+    meaning: 'Duration of each snapshot.',
+    buckets: SPAN_MILLISECONDS,
+  },
+  cfg_runtime_processor_snapshots_published_total: { type: 'Count', meaning: 'Snapshots published.' },
+  cfg_runtime_state_type_instances_total: {
+    type: 'LastValue',
+    meaning: 'Type instances per type URL.',
+    labels: ['type'],
+  },
+  cfg_runtime_strategy_on_change_total: { type: 'Count', meaning: "Times the strategy's onChange was called." },
+  cfg_runtime_strategy_timer_max_time_reached_total: {
+    type: 'Count',
+    meaning: 'Times the maximum time was reached.',
+  },
+  cfg_runtime_strategy_timer_quiesce_reached_total: { type: 'Count', meaning: 'Times a quiesce was reached.' },
+  cfg_runtime_strategy_timer_resets_total: { type: 'Count', meaning: 'Times the timer was reset.' },
+
+  mesh_build: {
+    type: 'LastValue',
+    meaning: 'Component build info.',
+    labels: ['component', 'version', 'revision'],
+  },
+} as const satisfies Readonly<Record<string, MetricSpec>>;
+
+export type MetricName = keyof typeof METRICS;
+
+/** The stages that `ctl_stage_seconds` is labelled with. */
+export type PushStage = 'snapshot' | 'views' | 'generate' | 'intern' | 'write' | 'ack';

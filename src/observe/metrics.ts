@@ -1,0 +1,55 @@
+/**
+ * Prometheus instruments made from the metrics table. Each running program (and each test) has a registry of its own;
+ * there is no global one. Importing this file loads prom-client, which the command line must not pay for.
+ */
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { BuildInfo } from './build-info.ts';
+import { METRICS, type MetricName, type MetricSpec, type MetricType } from './metrics-table.ts';
+import type { ProgramName } from './scopes.ts';
+
+type Labels<S extends MetricSpec> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never;
+
+type InstrumentOf<T extends MetricType, L extends string> = T extends 'Distribution'
+  ? Histogram<L>
+  : T extends 'LastValue'
+    ? Gauge<L>
+    : Counter<L>;
+
+/** Every metric's instrument under its name: `metrics.ctl_xds.set(3)`. */
+export type Metrics = {
+  readonly [N in MetricName]: InstrumentOf<(typeof METRICS)[N]['type'], Labels<(typeof METRICS)[N]>>;
+};
+
+/**
+ * Makes every instrument of the table in a registry. A registry takes each name once, so a program calls this once; a
+ * test calls it without a registry and gets one of its own.
+ */
+export function createMetrics(registry: Registry = new Registry()): Metrics {
+  const entries = Object.entries(METRICS).map(([name, spec]) => [name, makeInstrument(name, spec, registry)]);
+  // The mapped type says of each name what `makeInstrument` makes of its `type`; `Object.entries` cannot.
+  return Object.fromEntries(entries) as Metrics;
+}
+
+function makeInstrument(name: string, spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+  const common = { name, help: spec.meaning, labelNames: [...(spec.labels ?? [])], registers: [registry] };
+  switch (spec.type) {
+    case 'Distribution':
+      return new Histogram({ ...common, buckets: [...(spec.buckets ?? [])] });
+    case 'LastValue':
+      return new Gauge(common);
+    case 'Count':
+    case 'Sum':
+      return new Counter(common);
+  }
+}
+
+/** Sets `mesh_build`, once at start. */
+export function recordBuild(metrics: Metrics, component: ProgramName, build: BuildInfo): void {
+  metrics.mesh_build.set({ component, version: build.version, revision: build.revision }, 1);
+}
+
+/** Adds prom-client's metrics of the process itself (CPU, memory, event loop, garbage collection) to a registry. */
+export function collectProcessMetrics(registry: Registry): void {
+  collectDefaultMetrics({ register: registry });
+}

@@ -1,0 +1,102 @@
+/**
+ * Profiles of the running program under `/debug/pprof` (`--profile`): a CPU profile over some seconds and a heap
+ * snapshot, both in the forms that Chrome's and VS Code's developer tools open. Taking one costs the program time and
+ * memory, so there is one at a time and a CPU profile has a longest duration.
+ */
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Session } from 'node:inspector/promises';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getHeapSnapshot } from 'node:v8';
+
+const PREFIX = '/debug/pprof';
+const DEFAULT_SECONDS = 30;
+const MAX_SECONDS = 300;
+
+const INDEX = `Profiles of this program, one at a time:
+${PREFIX}/profile?seconds=${DEFAULT_SECONDS}   CPU profile (.cpuprofile), 1 to ${MAX_SECONDS} seconds
+${PREFIX}/heap                 heap snapshot (.heapsnapshot); the program stands still while it is taken
+`;
+
+export interface Profiler {
+  /** Answers a request below `/debug/pprof`; `undefined` when the request is for something else. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined;
+}
+
+/** `wait` resolves after that many milliseconds, or rejects when the signal aborts. */
+export function createProfiler(
+  wait: (ms: number, signal: AbortSignal) => Promise<unknown> = (ms, signal) => sleep(ms, undefined, { signal }),
+): Profiler {
+  let busy = false;
+
+  const answer = async (url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const kind = url.pathname.slice(PREFIX.length).replace(/\/$/, '');
+    if (request.method !== 'GET') return refuse(response, 405, 'only GET is answered here');
+    if (kind === '') return refuse(response, 200, INDEX);
+    if (kind !== '/profile' && kind !== '/heap') return refuse(response, 404, `no profile ${kind}, see ${PREFIX}`);
+    const seconds = Number(url.searchParams.get('seconds') ?? DEFAULT_SECONDS);
+    if (!(seconds > 0 && seconds <= MAX_SECONDS)) {
+      return refuse(response, 400, `seconds must be a number up to ${MAX_SECONDS}`);
+    }
+    if (busy) return refuse(response, 503, 'another profile is being taken');
+    busy = true;
+    try {
+      if (kind === '/heap') await sendHeapSnapshot(response);
+      else await sendCpuProfile(response, seconds * 1000, wait);
+    } catch (error) {
+      // The client may have hung up in the middle; what could be sent was sent.
+      if (response.headersSent) response.destroy();
+      else refuse(response, 500, error instanceof Error ? error.message : String(error));
+    } finally {
+      busy = false;
+    }
+  };
+
+  return {
+    handle(request, response) {
+      const url = new URL(request.url ?? '/', 'http://localhost');
+      if (url.pathname !== PREFIX && !url.pathname.startsWith(`${PREFIX}/`)) return undefined;
+      return answer(url, request, response);
+    },
+  };
+}
+
+async function sendCpuProfile(
+  response: ServerResponse,
+  ms: number,
+  wait: (ms: number, signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  const hungUp = new AbortController();
+  response.once('close', () => hungUp.abort());
+  const session = new Session();
+  session.connect();
+  try {
+    await session.post('Profiler.enable');
+    await session.post('Profiler.start');
+    await wait(ms, hungUp.signal);
+    const { profile } = await session.post('Profiler.stop');
+    download(response, 'cpuprofile');
+    response.end(JSON.stringify(profile));
+  } finally {
+    session.disconnect();
+  }
+}
+
+async function sendHeapSnapshot(response: ServerResponse): Promise<void> {
+  download(response, 'heapsnapshot');
+  // A stream: the text is several times the heap, and is made no faster than the client reads it.
+  await pipeline(getHeapSnapshot(), response);
+}
+
+function download(response: ServerResponse, extension: string): void {
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    'content-disposition': `attachment; filename="meshd-${process.pid}.${extension}"`,
+  });
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.end(text.endsWith('\n') ? text : `${text}\n`);
+}
