@@ -2,7 +2,7 @@
  * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
-import type { Protocol } from '../model/types.ts';
+import type { Protocol, Snapshot } from '../model/types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'lds', 'rds'] as const;
@@ -117,6 +117,25 @@ export interface GenerationFinding {
   readonly message: string;
 }
 
+/** What a generator of one type makes of one unit. No resources: the unit does not exist (any more). */
+export interface UnitOutput {
+  readonly resources: readonly GeneratedResource[];
+  readonly findings: readonly GenerationFinding[];
+}
+
+/**
+ * A room's generator for one type and one part: pure, and reading nothing but the snapshot and the view. `units` are all units
+ * that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
+ */
+export interface UnitGenerator<V extends View> {
+  readonly units: (snapshot: Snapshot, view: V) => readonly Unit[];
+  readonly generate: (snapshot: Snapshot, view: V, unit: Unit) => UnitOutput;
+}
+
+/**
+ * `units` has an entry for each selected unit that could be built. Where the selection was `all`, a unit that is neither here nor
+ * in `failures` is gone.
+ */
 export interface GenerationResult {
   readonly units: GeneratedUnits;
   readonly findings: readonly GenerationFinding[];

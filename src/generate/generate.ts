@@ -1,0 +1,143 @@
+/**
+ * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing leaves
+ * here that refers to what does not exist.
+ */
+import type { Snapshot } from '../model/types.ts';
+import { gatewayClusters, gatewayClusterUnits } from './clusters/gateway.ts';
+import { inboundClusters, inboundClusterUnits } from './clusters/inbound.ts';
+import { outboundClusters, outboundClusterUnits } from './clusters/outbound.ts';
+import { serviceOfCluster } from './endpoints/resolve.ts';
+import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './gateways/index.ts';
+import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
+import { outboundRoutes, outboundRouteUnits } from './routes/index.ts';
+import {
+  type GatewayView,
+  GENERATED_TYPES,
+  type GeneratedResource,
+  type GeneratedType,
+  type GenerationFinding,
+  type GenerationResult,
+  type InboundView,
+  type OutboundView,
+  type Unit,
+  type UnitGenerator,
+  type UnitOutput,
+  type UnitSelection,
+  type View,
+} from './types.ts';
+
+type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerator<V>>>;
+
+const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
+
+const OUTBOUND: PartGenerators<OutboundView> = {
+  cds: { units: outboundClusterUnits, generate: outboundClusters },
+  lds: { units: outboundListenerUnits, generate: outboundListeners },
+  rds: { units: outboundRouteUnits, generate: outboundRoutes },
+};
+
+const INBOUND: PartGenerators<InboundView> = {
+  cds: { units: inboundClusterUnits, generate: inboundClusters },
+  lds: { units: inboundListenerUnits, generate: inboundListeners },
+  // Inbound routes stand inline in their listeners.
+  rds: { units: () => [], generate: () => NO_OUTPUT },
+};
+
+const GATEWAY: PartGenerators<GatewayView> = {
+  cds: { units: gatewayClusterUnits, generate: gatewayClusters },
+  lds: { units: gatewayListenerUnits, generate: gatewayListeners },
+  rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
+};
+
+/** A part's generators with the view filled in. */
+interface BoundGenerator {
+  readonly units: () => readonly Unit[];
+  readonly generate: (unit: Unit) => UnitOutput;
+}
+
+function bind<V extends View>(
+  generators: PartGenerators<V>,
+  snapshot: Snapshot,
+  view: V,
+  type: GeneratedType,
+): BoundGenerator {
+  const generator = generators[type];
+  return {
+    units: () => generator.units(snapshot, view),
+    generate: (unit) => generator.generate(snapshot, view, unit),
+  };
+}
+
+function generatorOf(snapshot: Snapshot, view: View, type: GeneratedType): BoundGenerator {
+  switch (view.part) {
+    case 'outbound':
+      return bind(OUTBOUND, snapshot, view, type);
+    case 'inbound':
+      return bind(INBOUND, snapshot, view, type);
+    case 'gateway':
+      return bind(GATEWAY, snapshot, view, type);
+  }
+}
+
+/** All units of one type that a view has in a snapshot. */
+export function unitsOf(snapshot: Snapshot, view: View, type: GeneratedType): readonly Unit[] {
+  return generatorOf(snapshot, view, type).units();
+}
+
+/**
+ * Builds the selected units. Deterministic: equal snapshots, views and selections give equal bytes, and a unit's bytes do not
+ * depend on what else is selected. Never throws for what stands in the configuration.
+ */
+export function generate(snapshot: Snapshot, view: View, selection: UnitSelection): GenerationResult {
+  const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
+  const findings: GenerationFinding[] = [];
+  const failures: { type: GeneratedType; unit: Unit; message: string }[] = [];
+  const dangling = danglingRefs(snapshot, view);
+  for (const type of GENERATED_TYPES) {
+    const selected = selection[type];
+    if (selected === undefined) continue;
+    const generator = generatorOf(snapshot, view, type);
+    const built = new Map<Unit, readonly GeneratedResource[]>();
+    for (const unit of selected === 'all' ? generator.units() : [...selected].sort()) {
+      try {
+        const output = generator.generate(unit);
+        const missing = dangling(type, output.resources);
+        if (missing !== undefined) {
+          failures.push({ type, unit, message: missing });
+          continue;
+        }
+        built.set(unit, output.resources);
+        findings.push(...output.findings);
+      } catch (error) {
+        failures.push({ type, unit, message: error instanceof Error ? error.message : String(error) });
+      }
+    }
+    units[type] = built;
+  }
+  return { units, findings, failures };
+}
+
+/**
+ * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds back its
+ * other new clusters or listeners meanwhile.
+ */
+function danglingRefs(
+  snapshot: Snapshot,
+  view: View,
+): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
+  let routeUnits: ReadonlySet<Unit> | undefined;
+  return (type, resources) => {
+    for (const resource of resources) {
+      for (const ref of resource.refs) {
+        if (type === 'cds' && (view.part === 'inbound' || serviceOfCluster(snapshot, view, ref) === undefined)) {
+          return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
+        }
+        if (type === 'lds') {
+          routeUnits ??= new Set(generatorOf(snapshot, view, 'rds').units());
+          if (!routeUnits.has(ref)) return `listener ${resource.name} asks for routes ${ref}, which nothing provides`;
+        }
+      }
+    }
+    return undefined;
+  };
+}

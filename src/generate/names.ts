@@ -1,0 +1,84 @@
+/**
+ * The names by which generated resources refer to each other and by which people and tools of the field know them. Both ends of
+ * every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
+ */
+
+export type Direction = 'outbound' | 'inbound';
+
+/** Takes every connection to wherever it was going. */
+export const PASSTHROUGH_CLUSTER = 'PassthroughCluster';
+/** Has no endpoints: what is sent there is refused. */
+export const BLACKHOLE_CLUSTER = 'BlackHoleCluster';
+/** Inbound connections to ports that no service declares. */
+export const INBOUND_PASSTHROUGH_CLUSTER_IPV4 = 'InboundPassthroughClusterIpv4';
+export const INBOUND_PASSTHROUGH_CLUSTER_IPV6 = 'InboundPassthroughClusterIpv6';
+
+export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
+export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
+/** Where redirected outbound and inbound connections arrive. */
+export const VIRTUAL_OUTBOUND_PORT = 15001;
+export const VIRTUAL_INBOUND_PORT = 15006;
+
+/** The listener unit of the virtual listeners; all other listener units are ports. */
+export const VIRTUAL_LISTENER_UNIT = 'virtual';
+
+/** The cluster unit of the clusters that belong to no service; `|` cannot stand in a host name. */
+export const STATIC_CLUSTERS_UNIT = '|static';
+/** The one cluster unit of the inbound part. */
+export const INBOUND_CLUSTERS_UNIT = '|inbound';
+
+export interface ClusterNameParts {
+  readonly direction: Direction;
+  readonly port: number;
+  readonly subset: string;
+  readonly host: string;
+}
+
+/** `outbound|<port>|<subset>|<host>`; the subset is empty for the service as a whole. */
+export function clusterName(direction: Direction, port: number, subset: string, host: string): string {
+  return `${direction}|${port}|${subset}|${host}`;
+}
+
+/** `inbound|<port>||`: named by the port alone, so that replicas and renamed services share it. */
+export function inboundClusterName(port: number): string {
+  return clusterName('inbound', port, '', '');
+}
+
+/** The parts of a name made by {@link clusterName}; undefined for any other name. */
+export function parseClusterName(name: string): ClusterNameParts | undefined {
+  const [direction, port, subset, host, ...rest] = name.split('|');
+  if (direction !== 'outbound' && direction !== 'inbound') return undefined;
+  if (port === undefined || subset === undefined || host === undefined || rest.length > 0) return undefined;
+  if (!/^\d{1,5}$/.test(port)) return undefined;
+  return { direction, port: Number(port), subset, host };
+}
+
+/** Route configuration that all HTTP services of a port share: `80`. */
+export function outboundRouteName(port: number): string {
+  return String(port);
+}
+
+/** Route configuration of one service's port, for listeners that serve that service alone (sniffed, headless): `<host>:<port>`. */
+export function serviceRouteName(host: string, port: number): string {
+  return `${host}:${port}`;
+}
+
+/** Inline route configuration of an inbound port: `inbound|<port>||`, the name of the cluster it leads to. */
+export function inboundRouteName(port: number): string {
+  return inboundClusterName(port);
+}
+
+/** Route configuration of all plain HTTP servers of a gateway port: `http.<port>`. */
+export function gatewayHttpRouteName(port: number): string {
+  return `http.${port}`;
+}
+
+/** Route configuration of one TLS-terminating server of a gateway: `https.<port>.<portName>.<gatewayName>.<namespace>`. */
+export function gatewayHttpsRouteName(port: number, portName: string, gatewayName: string, namespace: string): string {
+  return `https.${port}.${portName}.${gatewayName}.${namespace}`;
+}
+
+/** `<ip>_<port>`, or the path for a unix domain socket (port 0). */
+export function listenerName(bind: string, port: number): string {
+  return port === 0 ? bind : `${bind}_${port}`;
+}
