@@ -1,0 +1,37 @@
+/**
+ * Which settings of a destination rule hold for one port and subset. Clusters, hash policies of routes and TCP proxies all
+ * read the same answer.
+ */
+import type { MergedDestinationRule } from '../model/types.ts';
+import type { TrafficPolicy } from '../resources/schemas.ts';
+
+/** The settings in force for one cluster: what is absent has its default. */
+export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>;
+
+const DEFAULTS: EffectivePolicy = {};
+
+/**
+ * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's field by
+ * field; settings for the port replace both entirely: what they leave out has its default, not the rule's value.
+ */
+export function effectivePolicy(rule: MergedDestinationRule | undefined, subset: string, port: number): EffectivePolicy {
+  if (rule === undefined) return DEFAULTS;
+  const ofRule = rule.trafficPolicy;
+  const ofSubset = subset === '' ? undefined : rule.subsets.find(({ name }) => name === subset)?.trafficPolicy;
+  const byPort = [...(ofSubset?.portLevelSettings ?? []), ...(ofRule?.portLevelSettings ?? [])];
+  const ofPort = byPort.find((settings) => settings.port.number === port);
+  if (ofPort !== undefined) return ofPort;
+  if (ofSubset === undefined) return ofRule ?? DEFAULTS;
+  return { ...defined(ofRule), ...defined(ofSubset) };
+}
+
+function defined(policy: EffectivePolicy | undefined): EffectivePolicy {
+  if (policy === undefined) return DEFAULTS;
+  const { connectionPool, loadBalancer, outlierDetection, tls } = policy;
+  return {
+    ...(connectionPool !== undefined && { connectionPool }),
+    ...(loadBalancer !== undefined && { loadBalancer }),
+    ...(outlierDetection !== undefined && { outlierDetection }),
+    ...(tls !== undefined && { tls }),
+  };
+}
