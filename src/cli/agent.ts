@@ -1,0 +1,23 @@
+/** The command tree of ctl-agent. */
+
+import { agentCommonFlags, agentVersionFlags } from './agent-flags.ts';
+import { requestCommand } from './commands/request.ts';
+import { versionCommand } from './commands/version.ts';
+import { waitCommand } from './commands/wait.ts';
+import type { Program } from './program.ts';
+
+/** Where a sidecar's or gateway's Envoy has its admin interface. */
+const ADMIN_URL = 'http://localhost:15000';
+
+export function agentProgram(): Program {
+  return {
+    name: 'ctl-agent',
+    summary: 'The node agent of the mesh, beside the data-plane proxy.',
+    flags: agentCommonFlags,
+    commands: [
+      requestCommand(agentCommonFlags, 'Make an HTTP request to the proxy admin interface.', () => ADMIN_URL),
+      versionCommand(agentVersionFlags),
+      waitCommand(),
+    ],
+  };
+}

@@ -1,0 +1,45 @@
+/** One HTTP request on a connection of its own: probes and debug calls must leave no connection behind. */
+
+import type { IncomingMessage } from 'node:http';
+
+export interface HttpCall {
+  readonly method: string;
+  readonly url: URL;
+  readonly body?: string;
+  /** Gives up after this many milliseconds without an answer. */
+  readonly timeoutMs: number;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly body: string;
+}
+
+/** Rejects with an `Error` of one line saying why there was no answer. */
+export async function httpCall(call: HttpCall): Promise<HttpAnswer> {
+  const { request } = call.url.protocol === 'https:' ? await import('node:https') : await import('node:http');
+  return new Promise((resolve, reject) => {
+    const signal = AbortSignal.timeout(Math.ceil(call.timeoutMs));
+    const refuse = (error: Error) => reject(new Error(reason(error, signal, call.timeoutMs), { cause: error }));
+    const outgoing = request(call.url, { method: call.method, agent: false, signal }, (response) => {
+      readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), refuse);
+    });
+    outgoing.on('error', refuse);
+    outgoing.end(call.body);
+  });
+}
+
+async function readText(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function reason(error: Error, signal: AbortSignal, timeoutMs: number): string {
+  if (signal.aborted) return `no answer within ${timeoutMs} ms`;
+  // Several addresses of one name fail together, in an error without a message of its own.
+  if (error instanceof AggregateError) {
+    return error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join(', ');
+  }
+  return error.message;
+}

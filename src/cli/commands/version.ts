@@ -1,0 +1,37 @@
+/** `version`: build information, short (the version alone) or in full, as text, YAML or JSON. */
+
+import { type BuildInfo, buildInfo } from '../../observe/build-info.ts';
+import { versionFlags } from '../common-flags.ts';
+import type { FlagTable } from '../flag-table.ts';
+import { type Command, command } from '../program.ts';
+import { flagSettings } from '../settings.ts';
+
+export function versionCommand(flags: FlagTable, info: () => BuildInfo = buildInfo): Command {
+  return command({
+    name: 'version',
+    summary: 'Print build version information.',
+    flags,
+    async run({ flags: parsed, io }) {
+      const { output, short } = flagSettings(versionFlags, parsed);
+      io.stdout.write(await versionText(info(), output, short));
+      return 0;
+    },
+  });
+}
+
+async function versionText(info: BuildInfo, output: string, short: boolean): Promise<string> {
+  const full = {
+    version: info.version,
+    revision: info.revision,
+    nodeVersion: info.nodeVersion,
+    status: info.status,
+    tag: info.tag,
+  };
+  const shown = short ? { version: info.version } : full;
+  if (output === 'json') return `${JSON.stringify(shown, null, 2)}\n`;
+  if (output === 'yaml') return (await import('yaml')).stringify(shown);
+  if (short) return `${info.version}\n`;
+  return Object.entries(full)
+    .map(([key, value]) => `${key}: ${value}\n`)
+    .join('');
+}

@@ -1,0 +1,85 @@
+/** `ctl-agent wait`: blocks until the proxy says that it is ready (specification: ctl-agent "wait"). */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { closeLogging, getScope } from '../../observe/logging.ts';
+import { agentWaitFlags } from '../agent-flags.ts';
+import { startLogging } from '../common-flags.ts';
+import { messageOf, UsageError } from '../errors.ts';
+import { type Command, command } from '../program.ts';
+import { flagSettings } from '../settings.ts';
+import { httpCall } from './http-call.ts';
+
+/** What waiting needs of the world. `probe` gives the HTTP status, or rejects with the reason. */
+export interface WaitDeps {
+  readonly now: () => number;
+  readonly sleep: (ms: number) => Promise<unknown>;
+  readonly probe: (url: string, timeoutMs: number) => Promise<number>;
+}
+
+export interface WaitOptions {
+  readonly url: string;
+  readonly timeoutMs: number;
+  readonly periodMs: number;
+  readonly requestTimeoutMs: number;
+}
+
+const realDeps: WaitDeps = {
+  now: () => performance.now(),
+  sleep: (ms) => sleep(ms),
+  probe: async (url, timeoutMs) => (await httpCall({ method: 'GET', url: new URL(url), timeoutMs })).status,
+};
+
+export function waitCommand(): Command {
+  return command({
+    name: 'wait',
+    summary: 'Wait until the proxy is ready.',
+    flags: agentWaitFlags,
+    async run({ flags }) {
+      const settings = flagSettings(agentWaitFlags, flags);
+      startLogging(settings, 'ctl-agent');
+      const log = getScope('default');
+      try {
+        log.info('waiting for the proxy to be ready', { url: settings.url, timeoutSeconds: settings.timeoutSeconds });
+        await waitUntilReady(
+          {
+            url: settings.url,
+            timeoutMs: settings.timeoutSeconds * 1000,
+            periodMs: settings.periodMillis,
+            requestTimeoutMs: settings.requestTimeoutMillis,
+          },
+          realDeps,
+          (why) => log.debug('the proxy is not ready', { why }),
+        );
+        log.info('the proxy is ready');
+      } finally {
+        closeLogging();
+      }
+      return 0;
+    },
+  });
+}
+
+/**
+ * Asks the URL every period until it answers with status 200. The first question comes at once, the last one before the
+ * timeout. Throws a `UsageError` with the last reason when the timeout has passed.
+ */
+export async function waitUntilReady(
+  options: WaitOptions,
+  deps: WaitDeps,
+  notReady: (why: string) => void,
+): Promise<void> {
+  const deadline = deps.now() + options.timeoutMs;
+  for (;;) {
+    const left = deadline - deps.now();
+    const why = await deps.probe(options.url, Math.max(1, Math.min(options.requestTimeoutMs, left))).then(
+      (status) => (status === 200 ? '' : `status ${status}`),
+      (error: unknown) => messageOf(error),
+    );
+    if (why === '') return;
+    notReady(why);
+    if (deps.now() + options.periodMs >= deadline) {
+      throw new UsageError(`the proxy was not ready within ${options.timeoutMs / 1000} seconds: ${why}`);
+    }
+    await deps.sleep(options.periodMs);
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Flags that several commands have: logging on every command of both programs (specification: ctl-agent "Common logging
+ * flags"), introspection and keepalive on every command of ctl-discovery, and those of `version`.
+ */
+
+import { rotateMaxBytes } from '../observe/log-rotate.ts';
+import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
+import { configureLogging, type LoggingOptions } from '../observe/logging.ts';
+import type { ProgramName } from '../observe/scopes.ts';
+import { messageOf, UsageError } from './errors.ts';
+import type { FlagTable, FlagValues } from './flag-table.ts';
+
+const DAY_MS = 86_400_000;
+
+/** The logging flags; which scopes they take differs per program. */
+export function loggingFlags(program: ProgramName) {
+  return {
+    log_as_json: {
+      type: 'bool',
+      default: false,
+      meaning: 'Format output as JSON instead of console-friendly text.',
+    },
+    log_caller: {
+      type: 'string',
+      default: '',
+      meaning: 'Comma-separated scopes for which caller information is included.',
+      check: (text: string) => void parseScopeList(text, program),
+    },
+    log_output_level: {
+      type: 'string',
+      default: 'default:info',
+      meaning: 'Comma-separated `<scope>:<level>` pairs giving the minimum level output per scope.',
+      check: (text: string) => void parseScopeLevels(text, program),
+    },
+    log_rotate: { type: 'string', default: '', meaning: 'Path of an optional rotating log file.' },
+    log_rotate_max_age: {
+      type: 'int',
+      default: 30,
+      min: 0,
+      meaning: 'Maximum age in days of a log file before rotation; 0 means no limit.',
+    },
+    log_rotate_max_backups: {
+      type: 'int',
+      default: 1000,
+      min: 0,
+      meaning: 'Maximum number of backups kept; 0 means no limit.',
+    },
+    log_rotate_max_size: {
+      type: 'int',
+      default: 104857600,
+      min: 0,
+      meaning: 'Maximum size of a log file before rotation, in megabytes; from 1048576 on in bytes; 0 means no limit.',
+    },
+    log_stacktrace_level: {
+      type: 'string',
+      default: 'default:none',
+      meaning: 'Comma-separated `<scope>:<level>` pairs giving the minimum level at which stack traces are captured.',
+      check: (text: string) => void parseScopeLevels(text, program),
+    },
+    log_target: {
+      type: 'stringArray',
+      default: ['stdout'],
+      meaning: 'Paths where the log is written; `stdout` and `stderr` are special values.',
+    },
+  } as const satisfies FlagTable;
+}
+
+type LoggingSettings = FlagValues<ReturnType<typeof loggingFlags>>;
+
+/** Configures logging by the flags. Throws a `UsageError` when a target cannot be opened. */
+export function startLogging(settings: LoggingSettings, program: ProgramName): void {
+  try {
+    configureLogging(loggingOptions(settings, program));
+  } catch (error) {
+    throw new UsageError(`cannot open a log target: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** What `configureLogging` needs, out of the logging flags. */
+function loggingOptions(settings: LoggingSettings, program: ProgramName): LoggingOptions {
+  const options: LoggingOptions = {
+    json: settings.logAsJson,
+    callerScopes: parseScopeList(settings.logCaller, program),
+    outputLevels: parseScopeLevels(settings.logOutputLevel, program),
+    stackLevels: parseScopeLevels(settings.logStacktraceLevel, program),
+    targets: settings.logTarget,
+  };
+  if (settings.logRotate === '') return options;
+  const rotate = {
+    path: settings.logRotate,
+    maxBytes: rotateMaxBytes(settings.logRotateMaxSize),
+    maxAgeMs: settings.logRotateMaxAge * DAY_MS,
+    maxBackups: settings.logRotateMaxBackups,
+  };
+  return { ...options, rotate };
+}
+
+export const introspectionFlags = {
+  introspect_address: {
+    type: 'string',
+    default: 'localhost',
+    meaning: 'IP address for the introspection facility; `*` means all addresses.',
+  },
+  introspect_port: { type: 'uint16', default: 9876, meaning: 'IP port of the introspection facility.' },
+} as const satisfies FlagTable;
+
+export const keepaliveFlags = {
+  keepaliveInterval: {
+    type: 'duration',
+    default: '30s',
+    min: 1,
+    meaning: 'Idle time before the peer is pinged to check the transport.',
+  },
+  keepaliveMaxServerConnectionAge: {
+    type: 'duration',
+    default: '2562047h47m16.854775807s',
+    min: 1,
+    meaning: 'Maximum time a server connection stays open before a graceful close.',
+  },
+  keepaliveTimeout: {
+    type: 'duration',
+    default: '10s',
+    min: 1,
+    meaning: 'Wait after a keepalive ping before the connection is closed if no activity is seen.',
+  },
+} as const satisfies FlagTable;
+
+export const versionFlags = {
+  output: {
+    type: 'string',
+    short: 'o',
+    default: '',
+    values: ['yaml', 'json'],
+    meaning: 'Output format: yaml or json.',
+  },
+  short: {
+    type: 'bool',
+    short: 's',
+    default: true,
+    meaning: 'Print the short form; use --short=false for full information.',
+  },
+} as const satisfies FlagTable;

@@ -1,0 +1,193 @@
+/**
+ * The environment variables of ctl-discovery (specification: ctl-discovery and ctl-agent "Environment variables").
+ * Settings are grouped as in the program: identity, push, gRPC, generation.
+ */
+
+import type { EnvTable } from './env-table.ts';
+
+export const discoveryEnv = {
+  // Who and where this instance is. CLUSTER_ID and POD_NAMESPACE stand in for --clusterID and --namespace.
+  CLUSTER_ID: {
+    setting: 'clusterID',
+    type: 'string',
+    default: 'Orchestrator',
+    meaning: 'Cluster and service registry this instance belongs to.',
+  },
+  POD_NAMESPACE: {
+    setting: 'namespace',
+    type: 'string',
+    default: 'mesh-system',
+    meaning: 'Namespace of the program.',
+  },
+  POD_NAME: { setting: 'podName', type: 'string', default: '', meaning: 'Name of the pod of the program.' },
+
+  // Push.
+  CTL_DEBOUNCE_AFTER: {
+    setting: 'debounceAfter',
+    type: 'duration',
+    default: '100ms',
+    min: 0,
+    meaning:
+      'Delay added to config or registry events for debouncing; a push happens when no new change arrives in that ' +
+      'period, otherwise delay continues up to CTL_DEBOUNCE_MAX.',
+  },
+  CTL_DEBOUNCE_MAX: {
+    setting: 'debounceMax',
+    type: 'duration',
+    default: '10s',
+    min: 0,
+    meaning: 'Maximum time to wait for events while debouncing before a push is forced.',
+  },
+  CTL_ENABLE_EDS_DEBOUNCE: {
+    setting: 'enableEdsDebounce',
+    type: 'boolean',
+    default: true,
+    meaning: 'Includes endpoint-discovery pushes in debouncing (fewer, possibly delayed pushes).',
+  },
+  CTL_PUSH_THROTTLE: {
+    setting: 'pushThrottle',
+    type: 'integer',
+    default: 100,
+    min: 1,
+    meaning: 'Maximum number of concurrent pushes.',
+  },
+  CTL_GENERATE_WORKERS: {
+    setting: 'generateWorkers',
+    type: 'integer',
+    default: -1,
+    min: -1,
+    meaning: 'Worker threads that generate configuration; -1 suits the machine, 0 generates on the main thread.',
+  },
+  CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING: {
+    setting: 'enableConfigDistributionTracking',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'Assigns meaningful nonces to each proxy config message and allows querying which proxy has which config from ' +
+      'the debug interface.',
+  },
+  CTL_DISTRIBUTION_HISTORY_RETENTION: {
+    setting: 'distributionHistoryRetention',
+    type: 'duration',
+    default: '1m0s',
+    min: 0,
+    meaning: 'How long old versions of distributed config are tracked.',
+  },
+  CTL_DEBUG_ADSZ_CONFIG: {
+    setting: 'debugAdszConfig',
+    type: 'boolean',
+    default: false,
+    meaning: 'Adds the configuration of each proxy to /debug/adsz.',
+  },
+
+  // gRPC and life cycle.
+  MESH_GPRC_MAXRECVMSGSIZE: {
+    setting: 'grpcMaxRecvMsgSize',
+    type: 'integer',
+    default: 4194304,
+    min: 1,
+    meaning: 'Maximum receive buffer size of a gRPC stream, bytes.',
+  },
+  MESH_GPRC_MAXSTREAMS: {
+    setting: 'grpcMaxStreams',
+    type: 'integer',
+    default: 100000,
+    min: 1,
+    meaning: 'Maximum number of concurrent gRPC streams.',
+  },
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    setting: 'terminationDrainDurationSeconds',
+    type: 'integer',
+    default: 5,
+    min: 0,
+    meaning: 'Seconds allowed for connections to complete on shutdown.',
+  },
+
+  // The service model.
+  CTL_ENABLE_SERVICEENTRY_SELECT_PODS: {
+    setting: 'enableServiceEntrySelectPods',
+    type: 'boolean',
+    default: true,
+    meaning: 'Service entries with selectors select pods from the cluster.',
+  },
+  CTL_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
+    setting: 'enableOrchSelectWorkloadEntries',
+    type: 'boolean',
+    default: true,
+    meaning: 'Services with selectors select workload entries with matching labels.',
+  },
+  CTL_USE_ENDPOINT_SLICE: {
+    setting: 'useEndpointSlice',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Use endpoint slices instead of endpoints as endpoint source; the two are mutually exclusive; requires the ' +
+      "orchestrator's endpoint-slice controller.",
+  },
+  CTL_SCOPE_GATEWAY_TO_NAMESPACE: {
+    setting: 'scopeGatewayToNamespace',
+    type: 'boolean',
+    default: false,
+    meaning: 'A gateway workload selects only gateway resources of its own namespace.',
+  },
+
+  // Generation.
+  CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {
+    setting: 'enableProtocolSniffingForInbound',
+    type: 'boolean',
+    default: true,
+    meaning: 'Protocol sniffing on inbound listeners whose port protocol is unspecified or unsupported.',
+  },
+  CTL_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND: {
+    setting: 'enableProtocolSniffingForOutbound',
+    type: 'boolean',
+    default: true,
+    meaning: 'Protocol sniffing on outbound listeners whose port protocol is unspecified or unsupported.',
+  },
+  CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT: {
+    setting: 'inboundProtocolDetectionTimeout',
+    type: 'duration',
+    default: '1s',
+    min: 0,
+    meaning: 'Protocol detection timeout for inbound listeners.',
+  },
+  CTL_INITIAL_FETCH_TIMEOUT: {
+    setting: 'initialFetchTimeout',
+    type: 'duration',
+    default: '0s',
+    min: 0,
+    meaning: 'Initial fetch timeout for config; when reached without a response the proxy continues its init phase.',
+  },
+  CTL_HTTP10: {
+    setting: 'http10',
+    type: 'boolean',
+    default: false,
+    meaning: 'Allows HTTP 1.0 in outbound HTTP listeners.',
+  },
+  MESH_DEFAULT_REQUEST_TIMEOUT: {
+    setting: 'defaultRequestTimeout',
+    type: 'duration',
+    default: '0s',
+    min: 0,
+    meaning: 'Default HTTP and gRPC request timeout.',
+  },
+  CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: {
+    setting: 'enableEdsForHeadlessServices',
+    type: 'boolean',
+    default: false,
+    meaning: 'For headless services send endpoints over EDS so the sidecar load balances among pods.',
+  },
+  CTL_ENABLE_HEADLESS_SERVICE_POD_LISTENERS: {
+    setting: 'enableHeadlessServicePodListeners',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'For a headless service or stateful set generate one outbound listener per pod; disable when pods are numerous.',
+  },
+  CTL_SIDECAR_USE_REMOTE_ADDRESS: {
+    setting: 'sidecarUseRemoteAddress',
+    type: 'boolean',
+    default: false,
+    meaning: 'Sets useRemoteAddress on sidecar outbound listeners.',
+  },
+} as const satisfies EnvTable;

@@ -1,0 +1,84 @@
+/** The flags of ctl-discovery (specification: ctl-discovery "Flags on every command" and "ctl-discovery discovery"). */
+
+import { introspectionFlags, keepaliveFlags, loggingFlags, versionFlags } from './common-flags.ts';
+import type { FlagTable } from './flag-table.ts';
+import { parseListenAddress } from './listen-address.ts';
+
+const checkAddress = (text: string) => void parseListenAddress(text);
+
+/** On every command of ctl-discovery. */
+export const discoveryCommonFlags = {
+  ...introspectionFlags,
+  ...keepaliveFlags,
+  ...loggingFlags('ctl-discovery'),
+} as const satisfies FlagTable;
+
+export const discoveryVersionFlags = { ...versionFlags, ...discoveryCommonFlags } as const satisfies FlagTable;
+
+/** On `ctl-discovery discovery`. */
+export const discoveryFlags = {
+  appNamespace: {
+    type: 'string',
+    short: 'a',
+    default: '',
+    meaning: 'Comma-separated application namespaces managed; when empty all namespaces are watched.',
+  },
+  clusterID: { type: 'string', default: 'Orchestrator', meaning: 'ID of the cluster this instance resides in.' },
+  configDir: {
+    type: 'string',
+    default: '',
+    meaning:
+      'Directory watched for config yaml files; when set the files replace the resource client as config source.',
+  },
+  domain: { type: 'string', default: 'cluster.local', meaning: 'DNS domain suffix.' },
+  grpcAddr: { type: 'string', default: ':15010', meaning: 'Discovery gRPC address.', check: checkAddress },
+  httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
+  meshConfig: {
+    type: 'string',
+    default: './etc/mesh/config/mesh',
+    meaning: 'Mesh configuration file; a default mesh is used if absent.',
+  },
+  monitoringAddr: {
+    type: 'string',
+    default: ':15014',
+    meaning: 'HTTP address for self-monitoring information.',
+    check: checkAddress,
+  },
+  namespace: {
+    type: 'string',
+    short: 'n',
+    default: 'mesh-system',
+    meaning: 'Namespace where the controller resides; when unset the POD_NAMESPACE variable.',
+  },
+  networksConfig: {
+    type: 'string',
+    default: '/etc/mesh/config/meshNetworks',
+    meaning: 'Mesh networks configuration file; a default is used if absent.',
+  },
+  plugins: {
+    type: 'stringSlice',
+    default: ['authn', 'authz', 'health', 'policy'],
+    values: ['authn', 'authz', 'health', 'policy'],
+    meaning: 'Networking plugins enabled.',
+  },
+  profile: {
+    type: 'bool',
+    default: false,
+    meaning: 'Enables profiling through the web interface at `host:port/debug/pprof`.',
+  },
+  registries: {
+    type: 'stringSlice',
+    default: ['Orchestrator'],
+    values: ['Orchestrator', 'ExtRegistry', 'Mock'],
+    meaning: 'Service registries read, one or more of Orchestrator, ExtRegistry, Mock.',
+    check: checkRegistries,
+  },
+  resync: { type: 'duration', default: '1m0s', min: 0, meaning: 'Controller resync interval.' },
+  'trust-domain': { type: 'string', default: '', meaning: 'Domain identifying the system with SPIFFE.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+function checkRegistries(names: readonly string[]): void {
+  if (names.includes('ExtRegistry')) throw new Error('this version cannot read the ExtRegistry registry');
+  if (names.length === 0) throw new Error('name one or more of Orchestrator, Mock');
+}

@@ -1,0 +1,69 @@
+/** The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick. */
+
+import { closeLogging } from '../observe/logging.ts';
+import { requestCommand } from './commands/request.ts';
+import { versionCommand } from './commands/version.ts';
+import { startLogging } from './common-flags.ts';
+import { discoveryEnv } from './discovery-env.ts';
+import { discoveryCommonFlags, discoveryFlags, discoveryVersionFlags } from './discovery-flags.ts';
+import { type Environment, envDocument } from './env-table.ts';
+import { parseListenAddress } from './listen-address.ts';
+import { type Command, command, type Program, type ProgramIo } from './program.ts';
+import { type DiscoverySettings, flagAndEnvSettings } from './settings.ts';
+
+/** Runs the discovery service until it is told to stop; gives the exit code. */
+export type RunDiscovery = (settings: DiscoverySettings, env: Environment, io: ProgramIo) => Promise<number>;
+
+const loadAndRun: RunDiscovery = async (settings, env, io) => {
+  const { runDiscovery } = await import('../discovery/index.ts');
+  return runDiscovery(settings, env, io);
+};
+
+export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Program {
+  return {
+    name: 'ctl-discovery',
+    summary: 'The discovery service of the mesh: configuration for every proxy over xDS.',
+    flags: discoveryCommonFlags,
+    commands: [
+      discoveryCommand(runDiscovery),
+      envCommand(),
+      requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', baseFor),
+      versionCommand(discoveryVersionFlags),
+    ],
+  };
+}
+
+function discoveryCommand(runDiscovery: RunDiscovery): Command {
+  return command({
+    name: 'discovery',
+    summary: 'Start the discovery service.',
+    flags: discoveryFlags,
+    async run({ flags, io }) {
+      const settings = flagAndEnvSettings(discoveryFlags, flags, discoveryEnv, io.env);
+      startLogging(settings, 'ctl-discovery');
+      try {
+        return await runDiscovery(settings, io.env, io);
+      } finally {
+        closeLogging();
+      }
+    },
+  });
+}
+
+function envCommand(): Command {
+  return command({
+    name: 'env',
+    summary: 'Print the environment variables read, with type, default and meaning, as JSON.',
+    flags: discoveryCommonFlags,
+    run({ io }) {
+      io.stdout.write(envDocument(discoveryEnv));
+      return 0;
+    },
+  });
+}
+
+/** Metrics are on the monitoring address, everything else on the debug interface; both at their default ports. */
+function baseFor(path: string): string {
+  const address = /^\/metrics(?:$|[/?])/.test(path) ? discoveryFlags.monitoringAddr : discoveryFlags.httpAddr;
+  return `http://localhost:${parseListenAddress(address.default).port}`;
+}

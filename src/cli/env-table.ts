@@ -1,0 +1,99 @@
+/**
+ * What a table of environment variables is, and how it is read and shown. A variable stands in one table per program,
+ * with the setting it gives; one that gives the same setting as a flag stands in for that flag when the flag is not
+ * given. A variable enters its table when what it does exists.
+ */
+
+import { parseDuration } from './duration.ts';
+import { messageOf, UsageError } from './errors.ts';
+import { inRange, parseBoolean, parseInteger } from './values.ts';
+
+interface EnvBase {
+  /** The setting's name in the program. */
+  readonly setting: string;
+  /** As the specification words it. */
+  readonly meaning: string;
+}
+
+export type EnvSpec = EnvBase &
+  (
+    | { readonly type: 'string'; readonly default: string }
+    | { readonly type: 'boolean'; readonly default: boolean }
+    | { readonly type: 'integer'; readonly default: number; readonly min?: number }
+    /** Written as a Go duration; its value is milliseconds. */
+    | { readonly type: 'duration'; readonly default: string; readonly min?: number }
+  );
+
+export type EnvTable = Readonly<Record<string, EnvSpec>>;
+
+type EnvValue = string | boolean | number;
+
+type ValueOf<S extends EnvSpec> = S['type'] extends 'string' ? string : S['type'] extends 'boolean' ? boolean : number;
+
+/** The typed settings that a table gives, by setting name. */
+export type EnvValues<T extends EnvTable> = { readonly [N in keyof T as T[N]['setting']]: ValueOf<T[N]> };
+
+/** An environment as `process.env` is one. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The values of the variables that are set, by setting name. An empty value counts as not set: manifests often set what
+ * they have nothing to say about. Throws a `UsageError` naming the first variable whose value cannot be read.
+ */
+export function readEnv(table: EnvTable, env: Environment): ReadonlyMap<string, EnvValue> {
+  const values = new Map<string, EnvValue>();
+  for (const [name, spec] of Object.entries(table)) {
+    const text = env[name];
+    if (text === undefined || text === '') continue;
+    try {
+      values.set(spec.setting, parseValue(spec, text));
+    } catch (error) {
+      throw new UsageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
+    }
+  }
+  return values;
+}
+
+/** The default of every variable of a table, by setting name. */
+export function envDefaults(table: EnvTable): ReadonlyMap<string, EnvValue> {
+  return new Map(
+    Object.values(table).map((spec) => [
+      spec.setting,
+      spec.type === 'duration' ? parseDuration(spec.default) : spec.default,
+    ]),
+  );
+}
+
+/** The table as JSON: an array of `{name, type, default, meaning}`; durations are text. */
+export function envDocument(table: EnvTable): string {
+  const rows = Object.entries(table).map(([name, spec]) => ({
+    name,
+    type: spec.type,
+    default: spec.default,
+    meaning: spec.meaning,
+  }));
+  return `${JSON.stringify(rows, null, 2)}\n`;
+}
+
+/** The variables of the table that are set, for showing to operators; nothing else of the environment. */
+export function shownEnvironment(table: EnvTable, env: Environment): Record<string, string> {
+  const shown: Record<string, string> = {};
+  for (const name of Object.keys(table)) {
+    const value = env[name];
+    if (value !== undefined) shown[name] = value;
+  }
+  return shown;
+}
+
+function parseValue(spec: EnvSpec, text: string): EnvValue {
+  switch (spec.type) {
+    case 'string':
+      return text;
+    case 'boolean':
+      return parseBoolean(text);
+    case 'integer':
+      return parseInteger(text, spec.min);
+    case 'duration':
+      return inRange(parseDuration(text), spec.min ?? Number.NEGATIVE_INFINITY);
+  }
+}

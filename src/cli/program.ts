@@ -1,0 +1,153 @@
+/**
+ * Running a tree of citty commands. citty says what a command is (its meta data, arguments, subcommands and `run`);
+ * which command is meant and what its flags are is read here, strictly, by the flag table that each command carries.
+ */
+
+import { type CommandDef, defineCommand, runCommand } from 'citty';
+import type { ProgramName } from '../observe/scopes.ts';
+import type { Environment } from './env-table.ts';
+import { messageOf, UsageError } from './errors.ts';
+import type { FlagTable } from './flag-table.ts';
+import { renderHelp } from './help.ts';
+import { findSubcommand, type ParsedFlags, parseFlags } from './parse-flags.ts';
+
+/** Something that takes text, like `process.stdout`. */
+export interface TextOutput {
+  write(text: string): unknown;
+}
+
+/** The world outside a command. */
+export interface ProgramIo {
+  readonly stdout: TextOutput;
+  readonly stderr: TextOutput;
+  readonly env: Environment;
+}
+
+/** What a command's action is called with. */
+export interface Call {
+  readonly flags: ParsedFlags;
+  readonly io: ProgramIo;
+}
+
+export interface CommandOptions {
+  readonly name: string;
+  readonly summary: string;
+  readonly flags: FlagTable;
+  /** Arguments besides flags; those in brackets may be left out. */
+  readonly arguments?: readonly string[];
+  /** Does the command's work and gives the exit code. */
+  readonly run: (call: Call) => Promise<number> | number;
+}
+
+/** A citty command with what the strict reader and the help need to know of it. */
+export interface Command {
+  readonly options: CommandOptions;
+  readonly definition: CommandDef;
+}
+
+export interface Program {
+  readonly name: ProgramName;
+  readonly summary: string;
+  /** Flags of the program itself, which every command has too. */
+  readonly flags: FlagTable;
+  readonly commands: readonly Command[];
+}
+
+/** The exit code travels in an object, because citty keeps results of its own. */
+interface RunData extends Call {
+  exitCode: number;
+}
+
+export function command(options: CommandOptions): Command {
+  const definition = defineCommand({
+    meta: { name: options.name, description: options.summary },
+    async run({ data }: { data?: RunData }) {
+      if (data !== undefined) data.exitCode = await options.run(data);
+    },
+  });
+  return { options, definition };
+}
+
+/** Runs a program with its arguments (those after the program's name) and gives the exit code. Never throws. */
+export async function runProgram(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
+  try {
+    return await dispatch(program, args, io);
+  } catch (error) {
+    const { programConsole } = await import('./messages.ts');
+    programConsole(program.name, io.stderr).error(shownError(error));
+    return 1;
+  }
+}
+
+async function dispatch(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
+  const at = findSubcommand(args, allFlags(program));
+  if (at < 0) {
+    parseFlags(args, program.flags);
+    io.stdout.write(programHelp(program));
+    return 0;
+  }
+  const name = args[at] ?? '';
+  const rest = args.toSpliced(at, 1);
+  const chosen = program.commands.find((candidate) => candidate.options.name === name);
+  if (name === 'help') return help(program, rest, io);
+  if (chosen === undefined) throw new UsageError(`unknown command ${JSON.stringify(name)}, see ${program.name} --help`);
+
+  const flags = parseFlags(rest, chosen.options.flags);
+  if (flags.help) {
+    io.stdout.write(commandHelp(program, chosen));
+    return 0;
+  }
+  checkArguments(chosen, flags.positionals);
+  const data: RunData = { flags, io, exitCode: 0 };
+  await runCommand(chosen.definition, { rawArgs: [], data });
+  return data.exitCode;
+}
+
+function help(program: Program, args: readonly string[], io: ProgramIo): number {
+  const name = args[0];
+  const chosen = program.commands.find((candidate) => candidate.options.name === name);
+  if (name !== undefined && chosen === undefined) throw new UsageError(`unknown command ${JSON.stringify(name)}`);
+  io.stdout.write(chosen === undefined ? programHelp(program) : commandHelp(program, chosen));
+  return 0;
+}
+
+function checkArguments(chosen: Command, positionals: readonly string[]): void {
+  const { name, arguments: wanted = [] } = chosen.options;
+  const extra = positionals[wanted.length];
+  if (extra !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(extra)} of ${name}`);
+  const missing = wanted[positionals.length];
+  if (missing !== undefined && !missing.startsWith('[')) {
+    throw new UsageError(`${name} needs ${wanted.join(' ')}, ${missing} is missing`);
+  }
+}
+
+function allFlags(program: Program): FlagTable {
+  return Object.assign({}, ...program.commands.map((each) => each.options.flags), program.flags);
+}
+
+function programHelp(program: Program): string {
+  return renderHelp({
+    command: program.name,
+    summary: program.summary,
+    arguments: '',
+    flags: program.flags,
+    subcommands: program.commands.map(({ options }) => [options.name, options.summary]),
+  });
+}
+
+function commandHelp(program: Program, { options }: Command): string {
+  return renderHelp({
+    command: `${program.name} ${options.name}`,
+    summary: options.summary,
+    arguments: (options.arguments ?? []).join(' '),
+    flags: options.flags,
+    subcommands: [],
+  });
+}
+
+/** A user's mistake or a system's refusal is its message; anything else is a fault of ours, and where it is matters. */
+function shownError(error: unknown): string {
+  const fromSystem = error instanceof Error && 'syscall' in error;
+  if (error instanceof UsageError || fromSystem) return messageOf(error).replace(/\s*[\r\n]+\s*/g, ' ');
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

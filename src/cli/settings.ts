@@ -1,0 +1,49 @@
+/**
+ * Flags and environment together as one typed object of settings. A flag that is given wins over the variable with the
+ * same setting, which wins over the flag's default.
+ */
+
+import { discoveryEnv } from './discovery-env.ts';
+import { discoveryFlags } from './discovery-flags.ts';
+import { type Environment, type EnvTable, type EnvValues, envDefaults, readEnv } from './env-table.ts';
+import { type FlagTable, type FlagValue, type FlagValues, settingName } from './flag-table.ts';
+import type { ParsedFlags } from './parse-flags.ts';
+import { defaultFlagValue } from './values.ts';
+
+/** Everything that `ctl-discovery discovery` is told. Durations are milliseconds; `Infinity` means no limit. */
+export type DiscoverySettings = FlagValues<typeof discoveryFlags> & EnvValues<typeof discoveryEnv>;
+
+/** Values of every flag of a table, given or default, by setting name. */
+export function flagSettings<T extends FlagTable>(table: T, parsed: ParsedFlags): FlagValues<T> {
+  return merge(flagDefaults(table), givenSettings(parsed)) as FlagValues<T>;
+}
+
+/** Settings of a table of flags and one of variables. Throws a `UsageError` naming a variable that cannot be read. */
+export function flagAndEnvSettings<F extends FlagTable, E extends EnvTable>(
+  flags: F,
+  parsed: ParsedFlags,
+  variables: E,
+  env: Environment,
+): FlagValues<F> & EnvValues<E> {
+  const layers = [flagDefaults(flags), envDefaults(variables), readEnv(variables, env), givenSettings(parsed)];
+  // Both tables' names and types are in their own types; merging maps loses them.
+  return merge(...layers) as FlagValues<F> & EnvValues<E>;
+}
+
+function flagDefaults(table: FlagTable): ReadonlyMap<string, FlagValue> {
+  return new Map(Object.entries(table).map(([name, spec]) => [settingName(name), defaultFlagValue(spec)]));
+}
+
+function givenSettings(parsed: ParsedFlags): ReadonlyMap<string, FlagValue> {
+  return new Map([...parsed.given].map(([name, value]) => [settingName(name), value]));
+}
+
+function merge(...layers: readonly ReadonlyMap<string, FlagValue>[]): unknown {
+  return Object.fromEntries(layers.flatMap((layer) => [...layer]));
+}
+
+/** The settings of `ctl-discovery discovery` when nothing is given, except `changes`: for tests and tools. */
+export function defaultDiscoverySettings(changes: Partial<DiscoverySettings> = {}): DiscoverySettings {
+  const none: ParsedFlags = { given: new Map(), positionals: [], help: false };
+  return { ...flagAndEnvSettings(discoveryFlags, none, discoveryEnv, {}), ...changes };
+}

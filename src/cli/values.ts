@@ -1,0 +1,80 @@
+/** Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read. */
+
+import { parseDuration } from './duration.ts';
+import { messageOf, UsageError } from './errors.ts';
+import type { FlagSpec, FlagValue } from './flag-table.ts';
+
+/** Truth as Go reads it. */
+export function parseBoolean(text: string): boolean {
+  if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
+  if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text)) return false;
+  throw new Error('not true or false');
+}
+
+export function parseInteger(text: string, min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): number {
+  if (!/^[+-]?\d+$/.test(text)) throw new Error('not a whole number');
+  return inRange(Number(text), min, max);
+}
+
+export function inRange(value: number, min: number, max = Number.POSITIVE_INFINITY): number {
+  if (value < min) throw new Error(`less than ${min}`);
+  if (value > max) throw new Error(`more than ${max}`);
+  return value;
+}
+
+/**
+ * The value of a flag given as `text`; `before` is what earlier occurrences gave (lists grow, other flags take the last).
+ * Throws a `UsageError` that names the flag and the text.
+ */
+export function parseFlagValue(name: string, spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
+  try {
+    return readValue(spec, text, before);
+  } catch (error) {
+    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag --${name}: ${messageOf(error)}`);
+  }
+}
+
+function readValue(spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
+  switch (spec.type) {
+    case 'bool':
+      return checked(parseBoolean(text), spec.check);
+    case 'string':
+      if (text !== spec.default) oneOf(text, spec.values);
+      return checked(text, spec.check);
+    case 'int':
+      return checked(parseInteger(text, spec.min), spec.check);
+    case 'uint16':
+      return checked(parseInteger(text, spec.min ?? 0, 65_535), spec.check);
+    case 'duration':
+      return checked(inRange(parseDuration(text), spec.min ?? Number.NEGATIVE_INFINITY), spec.check);
+    case 'stringSlice':
+    case 'stringArray': {
+      const items = spec.type === 'stringArray' ? [text] : splitItems(text);
+      for (const item of items) oneOf(item, spec.values);
+      return checked([...(Array.isArray(before) ? before : []), ...items], spec.check);
+    }
+  }
+}
+
+/** The value a flag has when it is not given. */
+export function defaultFlagValue(spec: FlagSpec): FlagValue {
+  return spec.type === 'duration' ? parseDuration(spec.default) : spec.default;
+}
+
+/** Comma-separated items, empty ones left out. */
+export function splitItems(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+}
+
+function oneOf(text: string, values: readonly string[] | undefined): void {
+  if (values === undefined || values.includes(text)) return;
+  throw new Error(`${JSON.stringify(text)} is not one of ${values.join(', ')}`);
+}
+
+function checked<V>(value: V, check: ((value: V) => void) | undefined): V {
+  check?.(value);
+  return value;
+}

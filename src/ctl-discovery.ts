@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+// The program ctl-discovery. An older Node cannot even read the rest of the program, so this file uses nothing new and
+// loads the rest only after the version was looked at.
+if (Number(process.versions.node.split('.')[0]) < 24) {
+  process.stderr.write(`ctl-discovery: Node.js 24 or newer is needed, this is ${process.version}\n`);
+  process.exit(1);
+}
+
+import('./cli/index.ts')
+  .then((cli) => cli.runCtlDiscovery(process.argv.slice(2), process))
+  // Ends even if something is still open: by now everything that must be written has been.
+  .then((code) => process.exit(code));
