@@ -1,0 +1,52 @@
+/** Small protobuf values that every generator writes. */
+import type { envoy, google } from '../../proto/gen/envoy.js';
+
+/** Envoy rejects more than this (about 10,000 years, the range of google.protobuf.Duration). */
+const MAX_SECONDS = 315_576_000_000;
+
+/** `google.protobuf.Duration` of milliseconds (fractions down to nanoseconds are kept). */
+export function durationOf(milliseconds: number): google.protobuf.Duration.Input {
+  const seconds = Math.min(Math.trunc(milliseconds / 1000), MAX_SECONDS);
+  const nanos = Math.round((milliseconds - seconds * 1000) * 1e6);
+  return nanos >= 1e9 ? { seconds: seconds + 1, nanos: 0 } : { seconds, nanos: Math.min(nanos, 999_999_999) };
+}
+
+/** A compiled message type, as far as encoding goes. */
+export interface MessageType<Input> {
+  encode(message: Input): { finish(): Uint8Array };
+  getTypeUrl(prefix?: string): string;
+}
+
+/** The message inside a `google.protobuf.Any`. */
+export function packAny<Input>(type: MessageType<Input>, message: Input): google.protobuf.Any.Input {
+  return { type_url: type.getTypeUrl('type.googleapis.com'), value: type.encode(message).finish() };
+}
+
+/** The address of a socket, or of a unix domain socket when it is a path (`/…`) or an abstract name (`@…`). */
+export function addressOf(address: string, port: number): envoy.config.core.v3.Address.Input {
+  if (isSocketPath(address)) return { pipe: { path: address } };
+  return { socketAddress: { address, portValue: port } };
+}
+
+export function isSocketPath(address: string): boolean {
+  return address.startsWith('/') || address.startsWith('@');
+}
+
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** Whether Envoy takes it as an IP address where it does not resolve names. */
+export function isIpAddress(address: string): boolean {
+  return IPV4.test(address) || (address.includes(':') && /^[0-9a-fA-F:.]+$/.test(address));
+}
+
+/** Asks for the resource over the stream that this configuration came by. */
+export function adsConfigSource(initialFetchTimeoutMs: number): envoy.config.core.v3.ConfigSource.Input {
+  return {
+    ads: {},
+    initialFetchTimeout: durationOf(initialFetchTimeoutMs),
+    resourceApiVersion: API_VERSION_V3,
+  };
+}
+
+/** envoy.config.core.v3.ApiVersion.V3 */
+const API_VERSION_V3 = 2;
