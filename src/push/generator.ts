@@ -1,0 +1,186 @@
+/**
+ * Where generation runs: in a pool of worker threads, each a piscina pool of one, so that it is known which replica stands where
+ * and what it has to be told; or, with no workers, on the main thread between other work.
+ *
+ * A worker's crash is a retried job: the thread is started anew by piscina, answers `behind`, and is told everything.
+ */
+import { availableParallelism } from 'node:os';
+import { Piscina } from 'piscina';
+import type { GenerateAnswer, GenerateJob, GenerateTask, JobAnswer } from '../../workers/protocol.ts';
+import { CtlError } from '../core/errors.ts';
+import type { Snapshot } from '../model/types.ts';
+import type { ResourceChange } from '../resources/types.ts';
+import { ReplicaLog } from './replica-log.ts';
+import { runJobs } from './run-jobs.ts';
+
+/** A job's outcome and the snapshot version that it was generated from. */
+export interface GeneratedJob {
+  readonly version: number;
+  readonly answer: JobAnswer;
+  readonly bytes: ArrayBuffer;
+  /** Time spent generating, milliseconds. */
+  readonly milliseconds: number;
+}
+
+export interface Generator {
+  /** Tells of the next snapshot. Jobs submitted from now on are generated from it or a later one. */
+  advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void;
+  /** Rejects with CtlError `internal` when the job failed repeatedly, `unavailable` when closed. */
+  submit(job: GenerateJob): Promise<GeneratedJob>;
+  close(): Promise<void>;
+}
+
+/** A job that kills its worker this many times is given up: its view keeps what it has. */
+const MAX_ATTEMPTS = 3;
+
+/** Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits: fan-out). */
+export function defaultWorkers(): number {
+  return Math.max(1, Math.min(4, availableParallelism() - 1));
+}
+
+interface Waiting {
+  readonly job: GenerateJob;
+  readonly resolve: (job: GeneratedJob) => void;
+  readonly reject: (error: unknown) => void;
+  attempts: number;
+}
+
+interface Slot {
+  readonly pool: Piscina<GenerateTask, GenerateAnswer>;
+  /** Version of the worker's replica; 0 when it has nothing. */
+  version: number;
+  busy: boolean;
+}
+
+export interface PoolOptions {
+  /** Number of threads, at least 1. */
+  readonly threads: number;
+  /** File of the worker's entry point. */
+  readonly workerFile: string;
+  readonly snapshot: Snapshot;
+  /** Told of each crash, for the log and the metrics. */
+  readonly onCrash: (error: unknown) => void;
+}
+
+export class PoolGenerator implements Generator {
+  readonly #slots: readonly Slot[];
+  readonly #log: ReplicaLog;
+  readonly #onCrash: (error: unknown) => void;
+  readonly #queue: Waiting[] = [];
+  #closed = false;
+
+  constructor(options: PoolOptions) {
+    this.#log = new ReplicaLog(options.snapshot);
+    this.#onCrash = options.onCrash;
+    this.#slots = Array.from({ length: options.threads }, () => ({
+      pool: new Piscina<GenerateTask, GenerateAnswer>({
+        filename: options.workerFile,
+        name: 'run',
+        minThreads: 1,
+        maxThreads: 1,
+        idleTimeout: Number.POSITIVE_INFINITY,
+        trackUnmanagedFds: false,
+      }),
+      version: 0,
+      busy: false,
+    }));
+  }
+
+  /** The worker threads, for tests that kill one. */
+  get threads(): readonly { terminate(): Promise<number> }[] {
+    return this.#slots.flatMap((slot) => slot.pool.threads);
+  }
+
+  advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void {
+    this.#log.append(snapshot, changes);
+  }
+
+  submit(job: GenerateJob): Promise<GeneratedJob> {
+    if (this.#closed) return Promise.reject(new CtlError('unavailable', 'the generation pool is closed'));
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ job, resolve, reject, attempts: 0 });
+      this.#dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const waiting of this.#queue.splice(0)) {
+      waiting.reject(new CtlError('unavailable', 'the generation pool is closed'));
+    }
+    await Promise.all(this.#slots.map((slot) => slot.pool.destroy()));
+  }
+
+  #dispatch(): void {
+    for (const slot of this.#slots) {
+      if (slot.busy || this.#closed) continue;
+      const waiting = this.#queue.shift();
+      if (waiting === undefined) return;
+      slot.busy = true;
+      void this.#run(slot, waiting).finally(() => {
+        slot.busy = false;
+        this.#dispatch();
+      });
+    }
+  }
+
+  async #run(slot: Slot, waiting: Waiting): Promise<void> {
+    waiting.attempts++;
+    try {
+      const answer = await slot.pool.run({ update: this.#log.since(slot.version), jobs: [waiting.job] });
+      if (answer.kind === 'behind') {
+        slot.version = 0;
+        this.#retry(waiting, new Error('the worker lost its replica'));
+        return;
+      }
+      slot.version = answer.version;
+      this.#log.trim(Math.min(...this.#slots.map(({ version }) => version)));
+      const [job] = answer.jobs;
+      if (job === undefined) throw new TypeError('a task of one job has one answer');
+      const { version, bytes, milliseconds } = answer;
+      waiting.resolve({ version, answer: job, bytes, milliseconds });
+    } catch (error) {
+      slot.version = 0;
+      if (!this.#closed) this.#onCrash(error);
+      this.#retry(waiting, error);
+    }
+  }
+
+  #retry(waiting: Waiting, cause: unknown): void {
+    if (this.#closed) waiting.reject(new CtlError('unavailable', 'the generation pool is closed'));
+    else if (waiting.attempts < MAX_ATTEMPTS) this.#queue.unshift(waiting);
+    else {
+      const message = `generating ${waiting.job.viewKey} failed ${MAX_ATTEMPTS} times`;
+      waiting.reject(new CtlError('internal', message, {}, cause));
+    }
+  }
+}
+
+/** Generates on the main thread, one job per turn of the event loop. */
+export class InlineGenerator implements Generator {
+  #snapshot: Snapshot;
+  #closed = false;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+  }
+
+  advance(snapshot: Snapshot): void {
+    this.#snapshot = snapshot;
+  }
+
+  async submit(job: GenerateJob): Promise<GeneratedJob> {
+    await new Promise((resolve) => setImmediate(resolve));
+    if (this.#closed) throw new CtlError('unavailable', 'generation is closed');
+    const started = performance.now();
+    const { jobs, bytes } = runJobs(this.#snapshot, [job]);
+    const [answer] = jobs;
+    if (answer === undefined) throw new TypeError('one job has one answer');
+    return { version: this.#snapshot.version, answer, bytes, milliseconds: performance.now() - started };
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,5 @@
+/** Push: views, bundles, generation in workers, the push queue. This is the room's door. */
+
+export { messageOf, TYPE_URLS } from './encode-resource.ts';
+export { Engine, type EngineObserver, type EngineOptions, type Publication } from './engine.ts';
+export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './generator.ts';

@@ -1,0 +1,105 @@
+/**
+ * The push queue: at most one merged pending push per session, first come first served, and at most `throttle` pushes under way
+ * (CTL_PUSH_THROTTLE). A push is under way until its bytes have drained to the socket, so that the sum of what waits in
+ * buffers is bounded by the throttle and not by the number of proxies.
+ *
+ * A session that is being pushed and gets new work goes back to the end of the queue when its push ends: no session can keep
+ * others waiting.
+ */
+import type { XdsType } from '../generate/types.ts';
+import type { PendingPush, PushOutcome, PushReason } from './types.ts';
+
+/** What the queue tells the world; all times monotonic milliseconds. */
+export interface QueueObserver {
+  /** A session left the queue after waiting this long. */
+  waited(milliseconds: number): void;
+}
+
+interface Merged {
+  readonly types: Set<XdsType>;
+  version: number;
+  since: number;
+  readonly reasons: Set<PushReason>;
+  readonly enqueuedAt: number;
+}
+
+export interface PushQueueOptions<S> {
+  readonly throttle: number;
+  readonly now: () => number;
+  readonly push: (session: S, pending: PendingPush) => Promise<PushOutcome>;
+  readonly observer: QueueObserver;
+}
+
+export class PushQueue<S extends object> {
+  readonly #options: PushQueueOptions<S>;
+  /** Insertion order of a Map is the order of the queue. */
+  readonly #waiting = new Map<S, Merged>();
+  readonly #underWay = new Set<S>();
+  /** Work that came for a session while it was being pushed. */
+  readonly #later = new Map<S, Merged>();
+
+  constructor(options: PushQueueOptions<S>) {
+    this.#options = options;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size + this.#later.size;
+  }
+
+  get underWay(): number {
+    return this.#underWay.size;
+  }
+
+  /** Adds work for a session, merged with what it already waits for: the union of types, the newest version, the oldest event. */
+  enqueue(session: S, pending: PendingPush): void {
+    const target = this.#underWay.has(session) ? this.#later : this.#waiting;
+    const known = target.get(session);
+    if (known === undefined) {
+      target.set(session, {
+        types: new Set(pending.types),
+        version: pending.version,
+        since: pending.since,
+        reasons: new Set(pending.reasons),
+        enqueuedAt: this.#options.now(),
+      });
+    } else {
+      for (const type of pending.types) known.types.add(type);
+      for (const reason of pending.reasons) known.reasons.add(reason);
+      known.version = Math.max(known.version, pending.version);
+      known.since = Math.min(known.since, pending.since);
+    }
+    this.#fill();
+  }
+
+  /** Forgets what a closed session waits for. A push under way ends by itself. */
+  remove(session: S): void {
+    this.#waiting.delete(session);
+    this.#later.delete(session);
+  }
+
+  #fill(): void {
+    while (this.#underWay.size < this.#options.throttle) {
+      const next = this.#waiting.entries().next();
+      if (next.done === true) return;
+      const [session, merged] = next.value;
+      this.#waiting.delete(session);
+      this.#start(session, merged);
+    }
+  }
+
+  #start(session: S, merged: Merged): void {
+    this.#underWay.add(session);
+    this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
+    const done = (): void => {
+      this.#underWay.delete(session);
+      const later = this.#later.get(session);
+      if (later !== undefined) {
+        this.#later.delete(session);
+        this.#waiting.set(session, later);
+      }
+      this.#fill();
+    };
+    // A push must not reject; should one do so all the same, its slot is given back.
+    this.#options.push(session, merged).then(done, done);
+  }
+}

@@ -1,0 +1,69 @@
+/**
+ * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main thread
+ * does itself when there are no workers. One function for both is why their results are byte-equal.
+ */
+import type { EncodedSlot, GenerateJob, JobAnswer } from '../../workers/protocol.ts';
+import { generate } from '../generate/index.ts';
+import { GENERATED_TYPES, type GeneratedResource, type GeneratedType, type Unit } from '../generate/types.ts';
+import type { Snapshot } from '../model/types.ts';
+import { contentVersion } from './encode-resource.ts';
+
+export interface JobsResult {
+  readonly jobs: readonly JobAnswer[];
+  readonly bytes: ArrayBuffer;
+}
+
+/** Lays messages one after the other; kept as parts until all are known. */
+class Layout {
+  readonly #parts: Uint8Array[] = [];
+  #length = 0;
+
+  place(resource: GeneratedResource): EncodedSlot {
+    const { name, refs, bytes } = resource;
+    const slot = { name, version: contentVersion(bytes), refs, offset: this.#length, length: bytes.length };
+    this.#parts.push(bytes);
+    this.#length += bytes.length;
+    return slot;
+  }
+
+  /** A buffer of its own: encoders hand out slices of shared pools, which must not be transferred. */
+  join(): ArrayBuffer {
+    const joined = new Uint8Array(this.#length);
+    let at = 0;
+    for (const part of this.#parts) {
+      joined.set(part, at);
+      at += part.length;
+    }
+    return joined.buffer;
+  }
+}
+
+function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer {
+  const selection: Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>> = {};
+  for (const type of GENERATED_TYPES) {
+    const units = job.units[type];
+    if (units !== undefined) selection[type] = units === 'all' ? 'all' : new Set(units);
+  }
+  const result = generate(snapshot, job.view, selection);
+  const units = GENERATED_TYPES.flatMap((type) =>
+    [...(result.units[type] ?? [])].map(([unit, resources]) => ({
+      type,
+      unit,
+      resources: resources.map((resource) => layout.place(resource)),
+    })),
+  );
+  return {
+    viewKey: job.viewKey,
+    units,
+    complete: GENERATED_TYPES.filter((type) => selection[type] === 'all'),
+    findings: result.findings,
+    failures: result.failures,
+  };
+}
+
+/** Runs jobs one after the other. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
+export function runJobs(snapshot: Snapshot, jobs: readonly GenerateJob[]): JobsResult {
+  const layout = new Layout();
+  const answers = jobs.map((job) => runJob(snapshot, job, layout));
+  return { jobs: answers, bytes: layout.join() };
+}

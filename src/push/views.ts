@@ -1,0 +1,117 @@
+/**
+ * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever generation
+ * reads of a proxy is put into the view here, and only here.
+ */
+import { createHash } from 'node:crypto';
+import type { ProxyNode } from '../core/proxy.ts';
+import type { GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
+import type { Snapshot } from '../model/types.ts';
+
+/** True when every own address is IPv6, so that wildcard listeners bind `::`. */
+function ipv6Only(addresses: readonly string[]): boolean {
+  return addresses.length > 0 && addresses.every((address) => address.includes(':'));
+}
+
+function pick(labels: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const key of keys) {
+    const value = labels[key];
+    if (value !== undefined) picked[key] = value;
+  }
+  return picked;
+}
+
+/** Locality only where something reads it: otherwise proxies of different zones could not share a view. */
+function localityFor(snapshot: Snapshot, node: ProxyNode): string {
+  return snapshot.mesh.localityLbSetting?.enabled === false ? '' : node.locality;
+}
+
+function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): OutboundView {
+  return {
+    part: 'outbound',
+    scope,
+    namespace: node.namespace,
+    interception: node.interception,
+    ipv6Only: ipv6Only(node.addresses),
+    sourceLabels: pick(node.labels, snapshot.sourceLabelKeys(scope)),
+    dnsDomain: node.dnsDomain,
+    network: node.network,
+    locality: localityFor(snapshot, node),
+    capabilities: { extensions: node.extensions },
+  };
+}
+
+/** The service ports at the proxy's own addresses, each once, in stable order. */
+function inboundPorts(snapshot: Snapshot, node: ProxyNode): InboundPort[] {
+  const ports = new Map<string, InboundPort>();
+  for (const address of node.addresses) {
+    for (const instance of snapshot.instancesAt(address)) {
+      const service = snapshot.services.get(instance.service);
+      if (service === undefined) continue;
+      const port: InboundPort = {
+        targetPort: instance.endpoint.port,
+        servicePort: instance.port.port,
+        portName: instance.port.name,
+        protocol: instance.port.protocol,
+        hostname: instance.hostname,
+        namespace: service.namespace,
+      };
+      ports.set(
+        `${String(port.targetPort).padStart(5, '0')}/${port.hostname}/${port.namespace}/${port.servicePort}`,
+        port,
+      );
+    }
+  }
+  return [...ports.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, port]) => port);
+}
+
+function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): InboundView {
+  return {
+    part: 'inbound',
+    scope,
+    namespace: node.namespace,
+    interception: node.interception,
+    ipv6Only: ipv6Only(node.addresses),
+    ports: inboundPorts(snapshot, node),
+    addresses: node.interception === 'NONE' ? node.addresses : [],
+    capabilities: { extensions: node.extensions },
+  };
+}
+
+/** Where the gateway's own service sends a port: Gateway port 80 may be served on container port 8080. */
+function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
+  const map = new Map<number, number>();
+  for (const address of node.addresses) {
+    for (const { port, endpoint } of snapshot.instancesAt(address)) map.set(port.port, endpoint.port);
+  }
+  return Object.fromEntries([...map.entries()].sort(([a], [b]) => a - b));
+}
+
+function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
+  return {
+    part: 'gateway',
+    namespace: node.namespace,
+    gateways: snapshot
+      .gatewaysFor(node.namespace, node.labels)
+      .map((gateway) => `${gateway.meta.namespace}/${gateway.meta.name}`),
+    portMap: portMap(snapshot, node),
+    ipv6Only: ipv6Only(node.addresses),
+    dnsDomain: node.dnsDomain,
+    network: node.network,
+    locality: localityFor(snapshot, node),
+    capabilities: { extensions: node.extensions },
+  };
+}
+
+/** The views of a proxy, in the order in which their parts stand side by side. */
+export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
+  if (node.type === 'router') return [gatewayView(snapshot, node)];
+  const scope = snapshot.scopeOf(node.namespace, node.labels).id;
+  return [outboundView(snapshot, node, scope), inboundView(snapshot, node, scope)];
+}
+
+/** Key of a view: equal views, equal keys. Members stand in fixed order, so the JSON is canonical. */
+export function viewKey(view: View): string {
+  const hash = createHash('sha256').update(JSON.stringify(view)).digest('hex').slice(0, 16);
+  return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${hash}`;
+}
