@@ -97,8 +97,8 @@ export function messageOf(resource: EncodedResource): Uint8Array {
   };
   readLength();
   at += 1;
-  at += readLength();
-  at += 1;
+  const typeUrlLength = readLength();
+  at += typeUrlLength + 1;
   const length = readLength();
   return fragment.subarray(at, at + length);
 }
