@@ -1,0 +1,107 @@
+/** Turns schema issues into the one line a person needs: which field, and what was expected there. */
+import type { z } from 'zod';
+
+/** A fault inside a document. */
+export interface Fault {
+  /** Steps from the document's root; empty for the whole document. */
+  readonly path: readonly (string | number)[];
+  /** What was expected, one line. */
+  readonly message: string;
+}
+
+/** Map keys that would make a dotted path ambiguous are written in brackets. */
+const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
+/** Long values are cut, so that a message stays one readable line. */
+const MAX_SHOWN = 80;
+
+/** `spec.http[0].headers["x-a.b"]` */
+export function fieldPath(path: readonly PropertyKey[]): string {
+  let text = '';
+  for (const step of path) {
+    if (typeof step === 'number') text += `[${step}]`;
+    else if (PLAIN_KEY.test(String(step))) text += text === '' ? String(step) : `.${String(step)}`;
+    else text += `[${JSON.stringify(String(step))}]`;
+  }
+  return text;
+}
+
+/** A value as a message shows it: short, on one line. */
+export function shown(value: unknown): string {
+  const text = value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** The most useful of several issues: a missing or misspelt name explains others, so it goes first. */
+export function describeIssue(issues: readonly Issue[]): Fault {
+  const issue = issues.find((each) => each.code === 'unrecognized_keys') ?? issues[0];
+  return issue === undefined ? { path: [], message: 'expected a valid document' } : faultOf(issue);
+}
+
+/** One fault per issue (one per key where an issue names several unknown keys). */
+export function faultsOf(issues: readonly Issue[]): Fault[] {
+  return issues.flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return [faultOf(issue)];
+    return issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: 'unknown field' }));
+  });
+}
+
+function faultOf(issue: Issue): Fault {
+  const path = steps(issue.path);
+  switch (issue.code) {
+    case 'unrecognized_keys':
+      return { path: [...path, issue.keys[0] ?? ''], message: 'unknown field' };
+    case 'invalid_type':
+      return { path, message: issue.input === undefined ? missing(issue) : wrongType(issue) };
+    case 'invalid_value':
+      return { path, message: `expected one of ${issue.values.join(', ')}${got(issue.input)}` };
+    case 'invalid_union':
+      return { path, message: unionMessage(issue.errors) };
+    default:
+      return { path, message: `${oneLine(issue.message)}${got(issue.input)}` };
+  }
+}
+
+function steps(path: readonly PropertyKey[]): (string | number)[] {
+  return path.map((step) => (typeof step === 'number' ? step : String(step)));
+}
+
+function missing(issue: Issue & { expected: string }): string {
+  return `required, expected ${typeName(issue.expected)}`;
+}
+
+function wrongType(issue: Issue & { expected: string }): string {
+  const hint = issue.expected === 'string' && typeof issue.input !== 'object' ? ' (put it in quotes)' : '';
+  return `expected ${typeName(issue.expected)}${got(issue.input)}${hint}`;
+}
+
+function typeName(expected: string): string {
+  const names: Record<string, string> = {
+    array: 'a list',
+    object: 'an object',
+    record: 'an object',
+    string: 'a string',
+    boolean: 'true or false',
+    number: 'a number',
+    int: 'a whole number',
+  };
+  return names[expected] ?? expected;
+}
+
+function unionMessage(errors: readonly (readonly Issue[])[]): string {
+  const expected = errors.flatMap((branch) => branch.map((issue) => faultOf(issue).message.replace(/^expected /, '')));
+  return `expected ${[...new Set(expected)].join(' or ')}`;
+}
+
+function got(input: unknown): string {
+  return input === undefined || typeof input === 'object'
+    ? input === null
+      ? ', got null'
+      : ''
+    : `, got ${shown(input)}`;
+}
+
+function oneLine(text: string): string {
+  return text.replaceAll('\n', ' ');
+}

@@ -1,0 +1,191 @@
+/**
+ * The two configuration files that are not resources: the mesh configuration (`--meshConfig`) and the mesh networks
+ * (`--networksConfig`). People bring them whole from existing meshes, so fields that meshd does not read are listed in one
+ * warning and otherwise ignored; a field that is read and has a wrong type is a problem.
+ */
+import { z } from 'zod';
+import { describeIssue, fieldPath } from './issues.ts';
+import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
+import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
+import { clientTlsSettings } from './schema/tls-settings.ts';
+
+const tracing = z.strictObject({
+  zipkin: z.strictObject({ address: z.string().optional() }).optional(),
+  sampling: z.number().optional(),
+  maxPathTagLength: uint32.optional(),
+  customTags: z.record(z.string(), z.json()).optional(),
+  tlsSettings: clientTlsSettings.optional(),
+});
+
+const remoteService = z.strictObject({
+  address: z.string().optional(),
+  tlsSettings: clientTlsSettings.optional(),
+  tcpKeepalive: tcpKeepalive.optional(),
+});
+
+/** `defaultConfig`, and what the annotation `proxy.mesh.io/config` holds: how a node's proxy is run. */
+export const proxyConfig = z.strictObject({
+  configPath: z.string().optional(),
+  binaryPath: z.string().optional(),
+  serviceCluster: z.string().optional(),
+  drainDuration: duration.optional(),
+  parentShutdownDuration: duration.optional(),
+  terminationDrainDuration: duration.optional(),
+  discoveryAddress: z.string().optional(),
+  proxyAdminPort: portNumber.optional(),
+  statusPort: portNumber.optional(),
+  concurrency: int32.optional(),
+  controlPlaneAuthPolicy: z.enum(['NONE', 'MUTUAL_TLS', 'INHERIT']).optional(),
+  customConfigFile: z.string().optional(),
+  proxyBootstrapTemplatePath: z.string().optional(),
+  interceptionMode: z.enum(['REDIRECT', 'TPROXY', 'NONE']).optional(),
+  statNameLength: int32.optional(),
+  statsdUdpAddress: z.string().optional(),
+  tracing: tracing.optional(),
+  envoyAccessLogService: remoteService.optional(),
+  envoyMetricsService: remoteService.optional(),
+  proxyMetadata: stringMap.optional(),
+  extraStatTags: strings.optional(),
+  holdApplicationUntilProxyStarts: z.boolean().optional(),
+});
+export type ProxyConfig = z.output<typeof proxyConfig>;
+
+const meshConfig = z.strictObject({
+  accessLogFile: z.string().default(''),
+  accessLogFormat: z.string().default(''),
+  accessLogEncoding: z.enum(['TEXT', 'JSON']).default('TEXT'),
+  enableEnvoyAccessLogService: z.boolean().default(false),
+  disableEnvoyListenerLog: z.boolean().default(false),
+  proxyListenPort: portNumber.default(15001),
+  proxyInboundListenPort: portNumber.default(15006),
+  proxyHttpPort: portNumber.default(0),
+  connectTimeout: duration.default(10_000),
+  protocolDetectionTimeout: duration.default(5_000),
+  tcpKeepalive: tcpKeepalive.optional(),
+  dnsRefreshRate: duration.default(5_000),
+  outboundTrafficPolicy: z
+    .strictObject({ mode: z.enum(['ALLOW_ANY', 'REGISTRY_ONLY']).default('ALLOW_ANY') })
+    .default({ mode: 'ALLOW_ANY' }),
+  h2UpgradePolicy: z.enum(['DO_NOT_UPGRADE', 'UPGRADE']).default('DO_NOT_UPGRADE'),
+  enableAutoMtls: z.boolean().default(true),
+  enableTracing: z.boolean().default(true),
+  enablePrometheusMerge: z.boolean().default(false),
+  rootNamespace: z.string().default('mesh-system'),
+  trustDomain: z.string().default('cluster.local'),
+  trustDomainAliases: strings.default([]),
+  defaultServiceExportTo: strings.default(['*']),
+  defaultVirtualServiceExportTo: strings.default(['*']),
+  defaultDestinationRuleExportTo: strings.default(['*']),
+  defaultConfig: proxyConfig.default({}),
+  localityLbSetting: localityLbSetting.default({ enabled: true }),
+  ingressClass: z.string().default('mesh'),
+  ingressService: z.string().default('mesh-ingressgateway'),
+  ingressSelector: z.string().default('ingressgateway'),
+  ingressControllerMode: z.enum(['UNSPECIFIED', 'OFF', 'DEFAULT', 'STRICT']).default('STRICT'),
+  pathNormalization: z
+    .strictObject({
+      normalization: z
+        .enum(['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'])
+        .default('DEFAULT'),
+    })
+    .default({ normalization: 'DEFAULT' }),
+  serviceSettings: z
+    .array(
+      z.strictObject({
+        settings: z.strictObject({ clusterLocal: z.boolean().optional() }).optional(),
+        hosts: strings.optional(),
+      }),
+    )
+    .default([]),
+});
+
+/** The mesh configuration with its defaults filled in. Durations are milliseconds. */
+export type MeshConfig = z.output<typeof meshConfig>;
+
+const network = z.strictObject({
+  endpoints: z
+    .array(z.strictObject({ fromCidr: z.string().optional(), fromRegistry: z.string().optional() }))
+    .default([]),
+  gateways: z
+    .array(
+      z.strictObject({
+        registryServiceName: z.string().optional(),
+        address: z.string().optional(),
+        port: portNumber,
+        locality: z.string().optional(),
+      }),
+    )
+    .default([]),
+});
+
+const meshNetworks = z.strictObject({ networks: z.record(z.string(), network).default({}) });
+
+/** Which endpoints belong to which network, and through which gateways a network is entered. */
+export type MeshNetworks = z.output<typeof meshNetworks>;
+export type MeshNetwork = z.output<typeof network>;
+
+/** What came of a configuration file: its value and one warning at most, or one problem. */
+export type ParsedConfig<T> =
+  | { readonly value: T; readonly warning?: string }
+  | { readonly problem: { readonly path: readonly (string | number)[]; readonly message: string } };
+
+export function defaultMeshConfig(): MeshConfig {
+  return meshConfig.parse({});
+}
+
+export function defaultMeshNetworks(): MeshNetworks {
+  return meshNetworks.parse({});
+}
+
+/** Reads the mesh configuration from the plain data of its YAML; an empty file is the default mesh. */
+export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
+  return parseTolerantly(meshConfig, raw);
+}
+
+export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
+  return parseTolerantly(meshNetworks, raw);
+}
+
+/** Reads one proxy's configuration, such as the annotation `proxy.mesh.io/config` holds it. */
+export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
+  return parseTolerantly(proxyConfig, raw);
+}
+
+/** Parses strictly; when only unknown fields are in the way, parses again without them and names them. */
+function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
+  const data = withoutNulls(raw) ?? {};
+  const first = schema.safeParse(data, { reportInput: true });
+  if (first.success) return { value: first.data };
+  const unknown = first.error.issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [],
+  );
+  const copy = structuredClone(data);
+  for (const path of unknown) removeAt(copy, path);
+  const second = schema.safeParse(copy, { reportInput: true });
+  if (second.success) {
+    const names = unknown.map(fieldPath).sort().join(', ');
+    return { value: second.data, warning: `ignored fields that are not read here: ${names}` };
+  }
+  const { path, message } = describeIssue(second.error.issues);
+  return { problem: { path, message } };
+}
+
+/** `key: null` says nothing in protobuf's JSON form; a copy without such keys. */
+function withoutNulls(value: unknown): unknown {
+  if (value === null) return undefined;
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== 'object') return value;
+  const kept = Object.entries(value).filter(([, item]) => item !== null);
+  return Object.fromEntries(kept.map(([key, item]) => [key, withoutNulls(item)]));
+}
+
+function removeAt(root: unknown, path: readonly PropertyKey[]): void {
+  let at: unknown = root;
+  for (const step of path.slice(0, -1)) at = isRecord(at) ? at[step] : undefined;
+  const last = path.at(-1);
+  if (isRecord(at) && last !== undefined) delete at[last];
+}
+
+function isRecord(value: unknown): value is Record<PropertyKey, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,147 @@
+/** DestinationRule: how traffic to a host is balanced, pooled, watched and encrypted, after it was routed. */
+import { z } from 'zod';
+import { duration, int32, portNumber, portSelector, selectorLabelMap, strings, uint32 } from './common.ts';
+import { clientTlsSettings } from './tls-settings.ts';
+
+/** Where traffic goes when a locality fails, and how it is spread; also part of the mesh configuration. */
+export const localityLbSetting = z.strictObject({
+  distribute: z
+    .array(z.strictObject({ from: z.string().optional(), to: z.record(z.string(), uint32).optional() }))
+    .optional(),
+  failover: z.array(z.strictObject({ from: z.string().optional(), to: z.string().optional() })).optional(),
+  failoverPriority: strings.optional(),
+  enabled: z.boolean().optional(),
+});
+export type LocalityLbSetting = z.output<typeof localityLbSetting>;
+
+const consistentHash = z.strictObject({
+  httpHeaderName: z.string().optional(),
+  httpCookie: z
+    .strictObject({
+      name: z.string(),
+      path: z.string().optional(),
+      ttl: duration.optional(),
+      attributes: z.array(z.strictObject({ name: z.string(), value: z.string().optional() })).optional(),
+    })
+    .optional(),
+  useSourceIp: z.boolean().optional(),
+  httpQueryParameterName: z.string().optional(),
+  ringHash: z.strictObject({ minimumRingSize: uint32.optional() }).optional(),
+  maglev: z.strictObject({ tableSize: uint32.optional() }).optional(),
+  minimumRingSize: uint32.optional(),
+});
+
+const simpleLb = z
+  .enum(['UNSPECIFIED', 'ROUND_ROBIN', 'LEAST_CONN', 'LEAST_REQUEST', 'RANDOM', 'PASSTHROUGH'])
+  // LEAST_CONN is the older name of what Envoy does under the name of least request.
+  .transform((name) => (name === 'LEAST_CONN' ? 'LEAST_REQUEST' : name));
+
+const loadBalancer = z.strictObject({
+  simple: simpleLb.optional(),
+  consistentHash: consistentHash.optional(),
+  localityLbSetting: localityLbSetting.optional(),
+  warmupDurationSecs: duration.optional(),
+  warmup: z
+    .strictObject({
+      duration: duration.optional(),
+      minimumPercent: z.number().optional(),
+      aggression: z.number().optional(),
+    })
+    .optional(),
+});
+
+export const tcpKeepalive = z.strictObject({
+  probes: uint32.optional(),
+  time: duration.optional(),
+  interval: duration.optional(),
+});
+export type TcpKeepalive = z.output<typeof tcpKeepalive>;
+
+export const connectionPool = z.strictObject({
+  tcp: z
+    .strictObject({
+      maxConnections: int32.optional(),
+      connectTimeout: duration.optional(),
+      tcpKeepalive: tcpKeepalive.optional(),
+      maxConnectionDuration: duration.optional(),
+      idleTimeout: duration.optional(),
+    })
+    .optional(),
+  http: z
+    .strictObject({
+      http1MaxPendingRequests: int32.optional(),
+      http2MaxRequests: int32.optional(),
+      maxRequestsPerConnection: int32.optional(),
+      maxRetries: int32.optional(),
+      idleTimeout: duration.optional(),
+      h2UpgradePolicy: z.enum(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE']).optional(),
+      useClientProtocol: z.boolean().optional(),
+      maxConcurrentStreams: int32.optional(),
+    })
+    .optional(),
+});
+
+const outlierDetection = z.strictObject({
+  /** Deprecated; counts gateway errors. */
+  consecutiveErrors: int32.optional(),
+  consecutiveGatewayErrors: uint32.optional(),
+  consecutive5xxErrors: uint32.optional(),
+  splitExternalLocalOriginErrors: z.boolean().optional(),
+  consecutiveLocalOriginFailures: uint32.optional(),
+  interval: duration.optional(),
+  baseEjectionTime: duration.optional(),
+  maxEjectionPercent: int32.optional(),
+  minHealthPercent: int32.optional(),
+});
+
+const retryBudget = z.strictObject({
+  percent: z.strictObject({ value: z.number().optional() }).optional(),
+  minRetryConcurrency: uint32.optional(),
+});
+
+const portPolicyFields = {
+  loadBalancer: loadBalancer.optional(),
+  connectionPool: connectionPool.optional(),
+  outlierDetection: outlierDetection.optional(),
+  tls: clientTlsSettings.optional(),
+};
+
+const portTrafficPolicy = z.strictObject({ port: portSelector, ...portPolicyFields });
+
+const trafficPolicy = z.strictObject({
+  ...portPolicyFields,
+  portLevelSettings: z.array(portTrafficPolicy).optional(),
+  tunnel: z
+    .strictObject({ protocol: z.string().optional(), targetHost: z.string(), targetPort: portNumber })
+    .optional(),
+  proxyProtocol: z.strictObject({ version: z.enum(['V1', 'V2']).optional() }).optional(),
+  retryBudget: retryBudget.optional(),
+});
+
+const subset = z.strictObject({
+  name: z.string(),
+  labels: selectorLabelMap.optional(),
+  trafficPolicy: trafficPolicy.optional(),
+});
+
+/** DestinationRule alone of its group writes `matchLabels`; brought to the form of the others. */
+const matchLabelsSelector = z
+  .strictObject({ matchLabels: selectorLabelMap.optional() })
+  .transform(({ matchLabels }) => (matchLabels === undefined ? {} : { labels: matchLabels }));
+
+export const destinationRule = z.strictObject({
+  host: z.string(),
+  trafficPolicy: trafficPolicy.optional(),
+  subsets: z.array(subset).optional(),
+  exportTo: strings.optional(),
+  workloadSelector: matchLabelsSelector.optional(),
+});
+
+export type DestinationRuleSpec = z.output<typeof destinationRule>;
+export type TrafficPolicy = z.output<typeof trafficPolicy>;
+export type PortTrafficPolicy = z.output<typeof portTrafficPolicy>;
+export type Subset = z.output<typeof subset>;
+export type LoadBalancerSettings = z.output<typeof loadBalancer>;
+export type ConsistentHash = z.output<typeof consistentHash>;
+export type ConnectionPool = z.output<typeof connectionPool>;
+export type OutlierDetection = z.output<typeof outlierDetection>;

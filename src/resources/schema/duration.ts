@@ -1,0 +1,26 @@
+/** Durations as people write them in YAML: Go's notation, of which protobuf's JSON form (`1.5s`) is a part. */
+
+const UNIT_MILLIS: Readonly<Record<string, number>> = {
+  ns: 1e-6,
+  us: 1e-3,
+  µs: 1e-3,
+  μs: 1e-3,
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+};
+
+const WHOLE = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
+/** Longest text looked at: no duration anyone writes is longer. */
+const MAX_LENGTH = 64;
+
+/** Milliseconds of a duration text, `undefined` when it is none. `0` needs no unit, as in Go. */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0;
+  if (text.length > MAX_LENGTH || !WHOLE.test(text)) return undefined;
+  let millis = 0;
+  for (const [, amount = '', unit = ''] of text.matchAll(PART)) millis += Number(amount) * (UNIT_MILLIS[unit] ?? 0);
+  return text.startsWith('-') ? -millis : millis;
+}

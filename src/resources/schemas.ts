@@ -1,0 +1,101 @@
+/**
+ * One schema per kind, from which types and validation come. Content of a mesh kind is its `spec`; of a core kind the object
+ * without `apiVersion`, `kind` and `metadata`. What fields mean beyond their type is checked in `validate/`.
+ */
+import type { z } from 'zod';
+import * as core from './schema/core.ts';
+import { destinationRule } from './schema/destination-rule.ts';
+import { envoyFilter } from './schema/envoy-filter.ts';
+import { gateway } from './schema/gateway.ts';
+import { authorizationPolicy, peerAuthentication, requestAuthentication } from './schema/security.ts';
+import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
+import { sidecar } from './schema/sidecar.ts';
+import { virtualService } from './schema/virtual-service.ts';
+import type { Kind } from './types.ts';
+
+export const SCHEMAS = {
+  AuthorizationPolicy: authorizationPolicy,
+  DestinationRule: destinationRule,
+  EnvoyFilter: envoyFilter,
+  Gateway: gateway,
+  PeerAuthentication: peerAuthentication,
+  RequestAuthentication: requestAuthentication,
+  ServiceEntry: serviceEntry,
+  Sidecar: sidecar,
+  VirtualService: virtualService,
+  WorkloadEntry: workloadEntry,
+  ConfigMap: core.configMap,
+  EndpointSlice: core.endpointSlice,
+  Endpoints: core.endpoints,
+  Namespace: core.namespace,
+  Node: core.node,
+  Pod: core.pod,
+  Secret: core.secret,
+  Service: core.service,
+  ServiceAccount: core.serviceAccount,
+} as const satisfies Record<Kind, z.ZodType>;
+
+/** What a parsed resource of kind `K` holds. Durations are milliseconds. */
+export type ContentOf<K extends Kind> = z.output<(typeof SCHEMAS)[K]>;
+
+export type { HeaderMatch, Percent, Port, StringMatch } from './schema/common.ts';
+export type {
+  ConfigMapContent,
+  EndpointSliceContent,
+  EndpointsContent,
+  NamespaceContent,
+  NodeContent,
+  PodContent,
+  SecretContent,
+  ServiceAccountContent,
+  ServiceContent,
+  ServicePort,
+} from './schema/core.ts';
+export type {
+  ConnectionPool,
+  ConsistentHash,
+  DestinationRuleSpec,
+  LoadBalancerSettings,
+  LocalityLbSetting,
+  OutlierDetection,
+  PortTrafficPolicy,
+  Subset,
+  TcpKeepalive,
+  TrafficPolicy,
+} from './schema/destination-rule.ts';
+export type { EnvoyConfigMatch, EnvoyConfigPatch, EnvoyFilterSpec } from './schema/envoy-filter.ts';
+export type { GatewayServer, GatewaySpec } from './schema/gateway.ts';
+export type {
+  AuthorizationCondition,
+  AuthorizationOperation,
+  AuthorizationPolicySpec,
+  AuthorizationRule,
+  AuthorizationSource,
+  JwtRule,
+  PeerAuthenticationSpec,
+  RequestAuthenticationSpec,
+} from './schema/security.ts';
+export type { ServiceEntrySpec, WorkloadEntrySpec } from './schema/service-entry.ts';
+export type { SidecarEgress, SidecarIngress, SidecarSpec } from './schema/sidecar.ts';
+export type { ClientTlsSettings, ServerTlsSettings } from './schema/tls-settings.ts';
+export type {
+  CorsPolicy,
+  Destination,
+  FaultAbort,
+  FaultDelay,
+  HeaderOperations,
+  HttpDirectResponse,
+  HttpHeaders,
+  HttpMatch,
+  HttpRedirect,
+  HttpRetries,
+  HttpRewrite,
+  HttpRoute,
+  HttpRouteDestination,
+  L4Match,
+  RouteDestination,
+  TcpRoute,
+  TlsMatch,
+  TlsRoute,
+  VirtualServiceSpec,
+} from './schema/virtual-service.ts';
