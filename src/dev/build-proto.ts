@@ -1,0 +1,53 @@
+/**
+ * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
+ * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
+ * reading and printing by reflection).
+ *
+ * Run it with `node src/dev/setup.mjs proto`, which does so only when an input has changed.
+ */
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import protobuf from 'protobufjs';
+import pbjs from 'protobufjs-cli/pbjs.js';
+import { COMPILED_MESSAGES } from '../../proto/messages.ts';
+import { declarations } from './proto/declarations.ts';
+import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+const GENERATED = join(REPOSITORY, 'proto/gen');
+
+/** Replaces a generated file in one step, so that a process that loads it meanwhile never sees half of it. */
+function write(name: string, text: string): void {
+  const path = join(GENERATED, name);
+  writeFileSync(`${path}.tmp`, text);
+  renameSync(`${path}.tmp`, path);
+}
+
+/** Static code from the pruned tree; the generator reads it from its file. */
+function staticModule(descriptorFile: string): Promise<string> {
+  const off = ['verify', 'convert', 'delimited', 'service', 'comments', 'beautify'].map((feature) => `--no-${feature}`);
+  const shape = ['--target', 'static-module', '--wrap', 'esm', '--dependency', 'protobufjs/minimal.js'];
+  return new Promise((resolve, reject) => {
+    pbjs.main([...shape, '--root', 'meshd', ...off, descriptorFile], (error, output) => {
+      if (error !== null) reject(error);
+      else if (output === undefined) reject(new Error('the protobufjs generator returned nothing'));
+      else resolve(output);
+    });
+  });
+}
+
+const tree = loadTree(REPOSITORY, Object.keys(COMPILED_MESSAGES));
+const types = reachableTypes(tree, Object.values(COMPILED_MESSAGES).flat());
+const descriptor = pruneTree(types);
+const pruned = protobuf.Root.fromJSON(descriptor);
+pruned.resolveAll();
+
+mkdirSync(GENERATED, { recursive: true });
+const json = JSON.stringify(descriptor);
+write('root.json', json);
+// The same as a module, so that it is bundled with what uses it and no file has to be found at run time.
+write('root.js', `export const descriptor = JSON.parse(${JSON.stringify(json)});\n`);
+write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport const descriptor: INamespace;\n");
+write('envoy.d.ts', declarations(pruned));
+write('envoy.js', await staticModule(join(GENERATED, 'root.json')));
+process.stdout.write(`proto: ${types.size} messages and enums compiled\n`);

@@ -1,0 +1,8 @@
+/**
+ * The door of the protobuf room: Envoy's messages (generated, see `proto/messages.ts`), type URLs, packing into Any,
+ * and proto3 JSON in both directions. Nothing here does I/O.
+ */
+export type { Bytes, Int64, Long64 } from '../../proto/gen/envoy.js';
+export { envoy, google, xds } from '../../proto/gen/envoy.js';
+export { type Encodable, encode, packAny, packBytes } from './any.ts';
+export { messageNameOf, TYPE_URL, typeUrlOf } from './type-urls.ts';
