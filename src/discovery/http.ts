@@ -1,0 +1,50 @@
+/** Starting and stopping the program's plain HTTP servers. */
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CtlError } from '../core/errors.ts';
+
+/** A slow or silent client may hold a connection this long, milliseconds. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Scrapers and people, not load: more connections than this are turned away. */
+const MAX_CONNECTIONS = 512;
+
+export interface HttpServer {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Listens, or throws CtlError `unavailable` naming the flag and the address. */
+export async function startHttpServer(
+  flag: string,
+  address: { readonly host: string | undefined; readonly port: number },
+  listener: RequestListener,
+): Promise<HttpServer> {
+  const server = createServer(listener);
+  server.requestTimeout = REQUEST_TIMEOUT_MS;
+  server.maxConnections = MAX_CONNECTIONS;
+  await listen(server, flag, address);
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(
+  server: Server,
+  flag: string,
+  { host, port }: { readonly host: string | undefined; readonly port: number },
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => {
+      reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port} (${error.code})`, { field: flag }));
+    });
+    server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
+      server.removeAllListeners('error');
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,21 @@
+/** What the debug interface shows and where it gets it from. Filled in by the program; nothing here is held on to. */
+import type { GenerationFinding, XdsType } from '../generate/types.ts';
+import type { Snapshot } from '../model/types.ts';
+import type { Bundle, ConnectionStatus } from '../push/types.ts';
+import type { ResourceProblem } from '../resources/types.ts';
+
+export interface DebugSource {
+  snapshot(): Snapshot;
+  /** Live streams, in order of connection. */
+  connections(): readonly ConnectionStatus[];
+  /** What a connection should have now; empty for an unknown connection. */
+  parts(connectionId: string, type: XdsType): readonly Bundle[];
+  /** Documents that could not be taken. */
+  problems(): readonly ResourceProblem[];
+  /** What generation found wrong, over all views. */
+  findings(): readonly GenerationFinding[];
+  /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */
+  engine(): Readonly<Record<string, number>>;
+  /** CTL_DEBUG_ADSZ_CONFIG */
+  readonly showConfigInAdsz: boolean;
+}
