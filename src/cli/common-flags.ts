@@ -7,7 +7,7 @@ import { rotateMaxBytes } from '../observe/log-rotate.ts';
 import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
 import { configureLogging, type LoggingOptions } from '../observe/logging.ts';
 import type { ProgramName } from '../observe/scopes.ts';
-import { messageOf, UsageError } from './errors.ts';
+import { messageOf, usageError } from './errors.ts';
 import type { FlagTable, FlagValues } from './flag-table.ts';
 
 const DAY_MS = 86_400_000;
@@ -67,12 +67,12 @@ export function loggingFlags(program: ProgramName) {
 
 type LoggingSettings = FlagValues<ReturnType<typeof loggingFlags>>;
 
-/** Configures logging by the flags. Throws a `UsageError` when a target cannot be opened. */
+/** Configures logging by the flags. Throws a `CtlError` when a target cannot be opened. */
 export function startLogging(settings: LoggingSettings, program: ProgramName): void {
   try {
     configureLogging(loggingOptions(settings, program));
   } catch (error) {
-    throw new UsageError(`cannot open a log target: ${messageOf(error)}`, { cause: error });
+    throw usageError(`cannot open a log target: ${messageOf(error)}`, error);
   }
 }
 

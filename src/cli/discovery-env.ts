@@ -1,6 +1,7 @@
 /**
  * The environment variables of ctl-discovery (specification: ctl-discovery and ctl-agent "Environment variables").
- * Settings are grouped as in the program: identity, push, gRPC, generation.
+ * Grouped as in the program: identity, push, gRPC, service model, generation; settings that the model reads have the
+ * names they have there.
  */
 
 import type { EnvTable } from './env-table.ts';
@@ -23,7 +24,7 @@ export const discoveryEnv = {
 
   // Push.
   CTL_DEBOUNCE_AFTER: {
-    setting: 'debounceAfter',
+    setting: 'debounceAfterMs',
     type: 'duration',
     default: '100ms',
     min: 0,
@@ -32,7 +33,7 @@ export const discoveryEnv = {
       'period, otherwise delay continues up to CTL_DEBOUNCE_MAX.',
   },
   CTL_DEBOUNCE_MAX: {
-    setting: 'debounceMax',
+    setting: 'debounceMaxMs',
     type: 'duration',
     default: '10s',
     min: 0,
@@ -67,7 +68,7 @@ export const discoveryEnv = {
       'the debug interface.',
   },
   CTL_DISTRIBUTION_HISTORY_RETENTION: {
-    setting: 'distributionHistoryRetention',
+    setting: 'distributionHistoryRetentionMs',
     type: 'duration',
     default: '1m0s',
     min: 0,
@@ -105,13 +106,13 @@ export const discoveryEnv = {
 
   // The service model.
   CTL_ENABLE_SERVICEENTRY_SELECT_PODS: {
-    setting: 'enableServiceEntrySelectPods',
+    setting: 'serviceEntrySelectsPods',
     type: 'boolean',
     default: true,
     meaning: 'Service entries with selectors select pods from the cluster.',
   },
   CTL_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
-    setting: 'enableOrchSelectWorkloadEntries',
+    setting: 'serviceSelectsWorkloadEntries',
     type: 'boolean',
     default: true,
     meaning: 'Services with selectors select workload entries with matching labels.',
@@ -133,26 +134,26 @@ export const discoveryEnv = {
 
   // Generation.
   CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {
-    setting: 'enableProtocolSniffingForInbound',
+    setting: 'sniffInbound',
     type: 'boolean',
     default: true,
     meaning: 'Protocol sniffing on inbound listeners whose port protocol is unspecified or unsupported.',
   },
   CTL_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND: {
-    setting: 'enableProtocolSniffingForOutbound',
+    setting: 'sniffOutbound',
     type: 'boolean',
     default: true,
     meaning: 'Protocol sniffing on outbound listeners whose port protocol is unspecified or unsupported.',
   },
   CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT: {
-    setting: 'inboundProtocolDetectionTimeout',
+    setting: 'inboundDetectionTimeoutMs',
     type: 'duration',
     default: '1s',
     min: 0,
     meaning: 'Protocol detection timeout for inbound listeners.',
   },
   CTL_INITIAL_FETCH_TIMEOUT: {
-    setting: 'initialFetchTimeout',
+    setting: 'initialFetchTimeoutMs',
     type: 'duration',
     default: '0s',
     min: 0,
@@ -165,20 +166,20 @@ export const discoveryEnv = {
     meaning: 'Allows HTTP 1.0 in outbound HTTP listeners.',
   },
   MESH_DEFAULT_REQUEST_TIMEOUT: {
-    setting: 'defaultRequestTimeout',
+    setting: 'defaultRequestTimeoutMs',
     type: 'duration',
     default: '0s',
     min: 0,
     meaning: 'Default HTTP and gRPC request timeout.',
   },
   CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: {
-    setting: 'enableEdsForHeadlessServices',
+    setting: 'edsForHeadless',
     type: 'boolean',
     default: false,
     meaning: 'For headless services send endpoints over EDS so the sidecar load balances among pods.',
   },
   CTL_ENABLE_HEADLESS_SERVICE_POD_LISTENERS: {
-    setting: 'enableHeadlessServicePodListeners',
+    setting: 'headlessPodListeners',
     type: 'boolean',
     default: true,
     meaning:

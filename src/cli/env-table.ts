@@ -5,7 +5,7 @@
  */
 
 import { parseDuration } from './duration.ts';
-import { messageOf, UsageError } from './errors.ts';
+import { messageOf, usageError } from './errors.ts';
 import { inRange, parseBoolean, parseInteger } from './values.ts';
 
 interface EnvBase {
@@ -38,7 +38,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * The values of the variables that are set, by setting name. An empty value counts as not set: manifests often set what
- * they have nothing to say about. Throws a `UsageError` naming the first variable whose value cannot be read.
+ * they have nothing to say about. Throws a `CtlError` naming the first variable whose value cannot be read.
  */
 export function readEnv(table: EnvTable, env: Environment): ReadonlyMap<string, EnvValue> {
   const values = new Map<string, EnvValue>();
@@ -48,7 +48,7 @@ export function readEnv(table: EnvTable, env: Environment): ReadonlyMap<string, 
     try {
       values.set(spec.setting, parseValue(spec, text));
     } catch (error) {
-      throw new UsageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
+      throw usageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
     }
   }
   return values;

@@ -70,9 +70,15 @@ type CamelCase<N extends string> = N extends `${infer Head}_${infer Tail}`
     : N;
 
 /** The typed settings that a table gives. */
-export type FlagValues<T extends FlagTable> = { readonly [N in keyof T & string as CamelCase<N>]: ValueOf<T[N]> };
+export type FlagValues<T extends FlagTable> = {
+  readonly [N in keyof T & string as SettingName<N, T[N]>]: ValueOf<T[N]>;
+};
+
+/** Durations say their unit: `resync` is the setting `resyncMs`. */
+type SettingName<N extends string, S extends FlagSpec> = S extends DurationFlag ? `${CamelCase<N>}Ms` : CamelCase<N>;
 
 /** The name under which a flag's value stands in the settings. */
-export function settingName(flag: string): string {
-  return flag.replace(/[_-](.)/g, (_, letter: string) => letter.toUpperCase());
+export function settingName(flag: string, spec: FlagSpec): string {
+  const name = flag.replace(/[_-](.)/g, (_, letter: string) => letter.toUpperCase());
+  return spec.type === 'duration' ? `${name}Ms` : name;
 }

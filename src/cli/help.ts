@@ -42,10 +42,11 @@ export function renderHelp(page: HelpPage): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Empty, zero and off are not worth saying, except where on must be told from off. */
+/** Empty and off are not worth saying. Texts are quoted, durations are not, as the field's programs show them. */
 function shownDefault(spec: FlagSpec): string {
   const value: FlagValue = spec.default;
   if (value === '' || value === false) return '';
+  if (spec.type === 'string') return ` (default ${JSON.stringify(value)})`;
   return ` (default ${typeof value === 'object' ? `[${value.join(',')}]` : value})`;
 }
 

@@ -6,7 +6,7 @@
  * naming it.
  */
 
-import { UsageError } from './errors.ts';
+import { usageError } from './errors.ts';
 import type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 import { parseFlagValue } from './values.ts';
 
@@ -18,7 +18,7 @@ export interface ParsedFlags {
   readonly help: boolean;
 }
 
-/** Reads all arguments of a command by its table. Throws a `UsageError` naming the first thing it cannot take. */
+/** Reads all arguments of a command by its table. Throws a `CtlError` naming the first thing it cannot take. */
 export function parseFlags(args: readonly string[], table: FlagTable): ParsedFlags {
   const given = new Map<string, FlagValue>();
   const positionals: string[] = [];
@@ -40,7 +40,7 @@ export function parseFlags(args: readonly string[], table: FlagTable): ParsedFla
     for (const part of splitArgument(arg, table)) {
       if (part.spec === undefined) {
         if (part.shown === '--help' || part.shown === '-h') return done(true);
-        throw new UsageError(`unknown flag ${part.shown}`);
+        throw usageError(`unknown flag ${part.shown}`);
       }
       if (part.text !== undefined) {
         set(part.name, part.spec, part.text);
@@ -48,7 +48,7 @@ export function parseFlags(args: readonly string[], table: FlagTable): ParsedFla
         set(part.name, part.spec, 'true');
       } else {
         const next = args[i + 1];
-        if (next === undefined) throw new UsageError(`flag ${part.shown} needs a value`);
+        if (next === undefined) throw usageError(`flag ${part.shown} needs a value`);
         set(part.name, part.spec, next);
         i += 1;
       }

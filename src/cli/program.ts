@@ -4,9 +4,10 @@
  */
 
 import { type CommandDef, defineCommand, runCommand } from 'citty';
+import { CtlError } from '../core/errors.ts';
 import type { ProgramName } from '../observe/scopes.ts';
 import type { Environment } from './env-table.ts';
-import { messageOf, UsageError } from './errors.ts';
+import { messageOf, usageError } from './errors.ts';
 import type { FlagTable } from './flag-table.ts';
 import { renderHelp } from './help.ts';
 import { findSubcommand, type ParsedFlags, parseFlags } from './parse-flags.ts';
@@ -90,7 +91,7 @@ async function dispatch(program: Program, args: readonly string[], io: ProgramIo
   const rest = args.toSpliced(at, 1);
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
   if (name === 'help') return help(program, rest, io);
-  if (chosen === undefined) throw new UsageError(`unknown command ${JSON.stringify(name)}, see ${program.name} --help`);
+  if (chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}, see ${program.name} --help`);
 
   const flags = parseFlags(rest, chosen.options.flags);
   if (flags.help) {
@@ -106,7 +107,7 @@ async function dispatch(program: Program, args: readonly string[], io: ProgramIo
 function help(program: Program, args: readonly string[], io: ProgramIo): number {
   const name = args[0];
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
-  if (name !== undefined && chosen === undefined) throw new UsageError(`unknown command ${JSON.stringify(name)}`);
+  if (name !== undefined && chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}`);
   io.stdout.write(chosen === undefined ? programHelp(program) : commandHelp(program, chosen));
   return 0;
 }
@@ -114,10 +115,10 @@ function help(program: Program, args: readonly string[], io: ProgramIo): number 
 function checkArguments(chosen: Command, positionals: readonly string[]): void {
   const { name, arguments: wanted = [] } = chosen.options;
   const extra = positionals[wanted.length];
-  if (extra !== undefined) throw new UsageError(`unexpected argument ${JSON.stringify(extra)} of ${name}`);
+  if (extra !== undefined) throw usageError(`unexpected argument ${JSON.stringify(extra)} of ${name}`);
   const missing = wanted[positionals.length];
   if (missing !== undefined && !missing.startsWith('[')) {
-    throw new UsageError(`${name} needs ${wanted.join(' ')}, ${missing} is missing`);
+    throw usageError(`${name} needs ${wanted.join(' ')}, ${missing} is missing`);
   }
 }
 
@@ -147,7 +148,7 @@ function commandHelp(program: Program, { options }: Command): string {
 
 /** A user's mistake or a system's refusal is its message; anything else is a fault of ours, and where it is matters. */
 function shownError(error: unknown): string {
-  const fromSystem = error instanceof Error && 'syscall' in error;
-  if (error instanceof UsageError || fromSystem) return messageOf(error).replace(/\s*[\r\n]+\s*/g, ' ');
+  if (error instanceof CtlError && error.code !== 'internal') return error.oneLine();
+  if (error instanceof Error && 'syscall' in error) return messageOf(error).replace(/\s*[\r\n]+\s*/g, ' ');
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

@@ -15,27 +15,32 @@ export type DiscoverySettings = FlagValues<typeof discoveryFlags> & EnvValues<ty
 
 /** Values of every flag of a table, given or default, by setting name. */
 export function flagSettings<T extends FlagTable>(table: T, parsed: ParsedFlags): FlagValues<T> {
-  return merge(flagDefaults(table), givenSettings(parsed)) as FlagValues<T>;
+  return merge(flagDefaults(table), givenSettings(table, parsed)) as FlagValues<T>;
 }
 
-/** Settings of a table of flags and one of variables. Throws a `UsageError` naming a variable that cannot be read. */
+/** Settings of a table of flags and one of variables. Throws a `CtlError` naming a variable that cannot be read. */
 export function flagAndEnvSettings<F extends FlagTable, E extends EnvTable>(
   flags: F,
   parsed: ParsedFlags,
   variables: E,
   env: Environment,
 ): FlagValues<F> & EnvValues<E> {
-  const layers = [flagDefaults(flags), envDefaults(variables), readEnv(variables, env), givenSettings(parsed)];
+  const layers = [flagDefaults(flags), envDefaults(variables), readEnv(variables, env), givenSettings(flags, parsed)];
   // Both tables' names and types are in their own types; merging maps loses them.
   return merge(...layers) as FlagValues<F> & EnvValues<E>;
 }
 
 function flagDefaults(table: FlagTable): ReadonlyMap<string, FlagValue> {
-  return new Map(Object.entries(table).map(([name, spec]) => [settingName(name), defaultFlagValue(spec)]));
+  return new Map(Object.entries(table).map(([name, spec]) => [settingName(name, spec), defaultFlagValue(spec)]));
 }
 
-function givenSettings(parsed: ParsedFlags): ReadonlyMap<string, FlagValue> {
-  return new Map([...parsed.given].map(([name, value]) => [settingName(name), value]));
+function givenSettings(table: FlagTable, parsed: ParsedFlags): ReadonlyMap<string, FlagValue> {
+  const values = new Map<string, FlagValue>();
+  for (const [name, spec] of Object.entries(table)) {
+    const value = parsed.given.get(name);
+    if (value !== undefined) values.set(settingName(name, spec), value);
+  }
+  return values;
 }
 
 function merge(...layers: readonly ReadonlyMap<string, FlagValue>[]): unknown {

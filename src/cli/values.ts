@@ -1,7 +1,7 @@
 /** Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read. */
 
 import { parseDuration } from './duration.ts';
-import { messageOf, UsageError } from './errors.ts';
+import { messageOf, usageError } from './errors.ts';
 import type { FlagSpec, FlagValue } from './flag-table.ts';
 
 /** Truth as Go reads it. */
@@ -24,13 +24,13 @@ export function inRange(value: number, min: number, max = Number.POSITIVE_INFINI
 
 /**
  * The value of a flag given as `text`; `before` is what earlier occurrences gave (lists grow, other flags take the last).
- * Throws a `UsageError` that names the flag and the text.
+ * Throws a `CtlError` that names the flag and the text.
  */
 export function parseFlagValue(name: string, spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
   try {
     return readValue(spec, text, before);
   } catch (error) {
-    throw new UsageError(`invalid value ${JSON.stringify(text)} for flag --${name}: ${messageOf(error)}`);
+    throw usageError(`invalid value ${JSON.stringify(text)} for flag --${name}: ${messageOf(error)}`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** `request <method> <path> [<body>]`: calls a local HTTP interface and prints what it answers. */
 
-import { messageOf, UsageError } from '../errors.ts';
+import { messageOf, unavailable, usageError } from '../errors.ts';
 import type { FlagTable } from '../flag-table.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';
@@ -20,14 +20,14 @@ export function requestCommand(flags: FlagTable, summary: string, baseFor: (path
     arguments: ['<method>', '<path>', '[<body>]'],
     async run({ flags: { positionals }, io }) {
       const [method = '', path = '', body] = positionals;
-      if (!/^[A-Za-z]+$/.test(method)) throw new UsageError(`not an HTTP method: ${JSON.stringify(method)}`);
+      if (!/^[A-Za-z]+$/.test(method)) throw usageError(`not an HTTP method: ${JSON.stringify(method)}`);
       const url = requestUrl(path, baseFor);
       const call = { method: method.toUpperCase(), url, timeoutMs: TIMEOUT_MS };
       const answer = await httpCall(body === undefined ? call : { ...call, body }).catch((error: unknown) => {
-        throw new UsageError(`cannot ${call.method} ${url}: ${messageOf(error)}`);
+        throw unavailable(`cannot ${call.method} ${url}: ${messageOf(error)}`);
       });
       io.stdout.write(answer.body === '' || answer.body.endsWith('\n') ? answer.body : `${answer.body}\n`);
-      if (answer.status >= 400) throw new UsageError(`${call.method} ${url} was answered with status ${answer.status}`);
+      if (answer.status >= 400) throw unavailable(`${call.method} ${url} was answered with status ${answer.status}`);
       return 0;
     },
   });
@@ -40,6 +40,6 @@ function requestUrl(path: string, baseFor: (path: string) => string): URL {
     // Joined as text: resolved against the base, a path like //host would lead elsewhere.
     return new URL(baseFor(rooted) + rooted);
   } catch {
-    throw new UsageError(`not a path: ${JSON.stringify(path)}`);
+    throw usageError(`not a path: ${JSON.stringify(path)}`);
   }
 }

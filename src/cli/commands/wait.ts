@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { closeLogging, getScope } from '../../observe/logging.ts';
 import { agentWaitFlags } from '../agent-flags.ts';
 import { startLogging } from '../common-flags.ts';
-import { messageOf, UsageError } from '../errors.ts';
+import { messageOf, unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
 import { flagSettings } from '../settings.ts';
 import { httpCall } from './http-call.ts';
@@ -61,7 +61,7 @@ export function waitCommand(): Command {
 
 /**
  * Asks the URL every period until it answers with status 200. The first question comes at once, the last one before the
- * timeout. Throws a `UsageError` with the last reason when the timeout has passed.
+ * timeout. Throws a `CtlError` with the last reason when the timeout has passed.
  */
 export async function waitUntilReady(
   options: WaitOptions,
@@ -78,7 +78,7 @@ export async function waitUntilReady(
     if (why === '') return;
     notReady(why);
     if (deps.now() + options.periodMs >= deadline) {
-      throw new UsageError(`the proxy was not ready within ${options.timeoutMs / 1000} seconds: ${why}`);
+      throw unavailable(`the proxy was not ready within ${options.timeoutMs / 1000} seconds: ${why}`);
     }
     await deps.sleep(options.periodMs);
   }

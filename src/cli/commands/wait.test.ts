@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type WaitDeps, waitUntilReady } from './wait.ts';
+
+const OPTIONS = { url: 'http://localhost:15021/healthz/ready', timeoutMs: 2000, periodMs: 500, requestTimeoutMs: 300 };
+
+/** A proxy that answers each probe by the next of `answers` (the last one for ever), on a clock of its own. */
+function proxy(answers: readonly (number | Error)[], probeMs = 0) {
+  let time = 0;
+  const timeouts: number[] = [];
+  const deps: WaitDeps = {
+    now: () => time,
+    sleep: (ms) => {
+      time += ms;
+      return Promise.resolve();
+    },
+    probe: (_url, timeoutMs) => {
+      const answer = answers[Math.min(timeouts.length, answers.length - 1)] ?? 0;
+      timeouts.push(timeoutMs);
+      time += Math.min(probeMs, timeoutMs);
+      return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
+    },
+  };
+  return { deps, timeouts, elapsed: () => time };
+}
+
+test('a ready proxy is seen at once', async () => {
+  const { deps, elapsed } = proxy([200]);
+  await waitUntilReady(OPTIONS, deps, () => assert.fail('it was ready'));
+  assert.equal(elapsed(), 0);
+});
+
+test('it asks every period until the answer is 200, and says why it waits', async () => {
+  const { deps, elapsed } = proxy([new Error('connect ECONNREFUSED'), 503, 200]);
+  const reasons: string[] = [];
+  await waitUntilReady(OPTIONS, deps, (why) => reasons.push(why));
+  assert.deepEqual(reasons, ['connect ECONNREFUSED', 'status 503']);
+  assert.equal(elapsed(), 1000);
+});
+
+test('it gives up before the timeout with the last reason', async () => {
+  const { deps, elapsed } = proxy([new Error('refused'), 503]);
+  await assert.rejects(
+    waitUntilReady(OPTIONS, deps, () => {}),
+    /the proxy was not ready within 2 seconds: status 503/,
+  );
+  assert.ok(elapsed() <= 2000);
+});
+
+test('no request outlasts the timeout', async () => {
+  const { deps, timeouts, elapsed } = proxy([503], 10_000);
+  await assert.rejects(waitUntilReady({ ...OPTIONS, timeoutMs: 1000 }, deps, () => {}));
+  assert.ok(elapsed() <= 1000, `waited ${elapsed()}`);
+  assert.ok(timeouts.every((timeout) => timeout >= 1 && timeout <= 300));
+});

@@ -1,0 +1,198 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { agentProgram } from './agent.ts';
+import { discoveryProgram, type RunDiscovery } from './discovery.ts';
+import type { Environment } from './env-table.ts';
+import { type Program, runProgram } from './program.ts';
+import type { DiscoverySettings } from './settings.ts';
+
+async function run(program: Program, args: readonly string[], env: Environment = {}) {
+  const stdout: string[] = [];
+  const stderr: string[] = [];
+  const code = await runProgram(program, args, {
+    stdout: { write: (text) => stdout.push(text) },
+    stderr: { write: (text) => stderr.push(text) },
+    env,
+  });
+  return { code, stdout: stdout.join(''), stderr: stderr.join('') };
+}
+
+/** A discovery program that notes its settings instead of starting. */
+function recorded(result: () => Promise<number> = () => Promise.resolve(0)) {
+  const calls: DiscoverySettings[] = [];
+  const runDiscovery: RunDiscovery = (settings) => {
+    calls.push(settings);
+    return result();
+  };
+  return { program: discoveryProgram(runDiscovery), calls };
+}
+
+const QUIET = ['--log_target', 'stderr', '--log_output_level', 'all:none'];
+
+describe('ctl-discovery discovery', () => {
+  test('is run with flags and variables as one object of settings, and gives its exit code', async () => {
+    const { program, calls } = recorded(() => Promise.resolve(3));
+    const result = await run(program, ['discovery', '--configDir=cfg', '-a', 'x,y', ...QUIET], { CTL_HTTP10: '1' });
+    assert.deepEqual(result, { code: 3, stdout: '', stderr: '' });
+    assert.equal(calls[0]?.configDir, 'cfg');
+    assert.equal(calls[0]?.appNamespace, 'x,y');
+    assert.equal(calls[0]?.http10, true);
+  });
+
+  test('takes its flags before its name, too', async () => {
+    const { program, calls } = recorded();
+    await run(program, ['--httpAddr', ':1', '--log_as_json', 'discovery', ...QUIET]);
+    assert.deepEqual([calls[0]?.httpAddr, calls[0]?.logAsJson], [':1', true]);
+  });
+
+  const REFUSED: readonly (readonly [string, string[], Environment, RegExp])[] = [
+    ['an unknown registry', ['--registries', 'Orchestrator,Eureka'], {}, /"Eureka" is not one of/],
+    [
+      'a registry it cannot read',
+      ['--registries', 'ExtRegistry'],
+      {},
+      /--registries: this version cannot read the ExtRegistry/,
+    ],
+    ['an address that is none', ['--grpcAddr', 'here'], {}, /"here" for flag --grpcAddr: not an address/],
+    ['an unknown log scope', ['--log_output_level', 'default:info,sds:debug'], {}, /unknown log scope "sds"/],
+    ['an unknown log level', ['--log_stacktrace_level', 'ads:loud'], {}, /unknown log level "loud"/],
+    ['a NaN duration', ['--keepaliveInterval', 'NaN'], {}, /"NaN" for flag --keepaliveInterval/],
+    ['a variable it cannot read', [], { CTL_DEBOUNCE_MAX: 'NaN' }, /"NaN" of variable CTL_DEBOUNCE_MAX/],
+    ['an argument', ['now'], {}, /unexpected argument "now" of discovery/],
+    [
+      'a log target it cannot open',
+      ['--log_target', '/nosuchdir/log'],
+      {},
+      /cannot open a log target: ENOENT.*\/nosuchdir\/log/,
+    ],
+  ];
+  for (const [what, args, env, message] of REFUSED) {
+    test(`refuses ${what} in one line and does not start`, async () => {
+      const { program, calls } = recorded();
+      const { code, stdout, stderr } = await run(program, ['discovery', ...args], env);
+      assert.deepEqual([code, stdout, calls.length], [1, '', 0]);
+      assert.match(stderr, /^ctl-discovery: [^\n]+\n$/);
+      assert.match(stderr, message);
+    });
+  }
+
+  test('a system error of the service is one line, a fault of the program shows where it is', async () => {
+    const busy = Object.assign(new Error('listen EADDRINUSE: address already in use :::15010'), { syscall: 'listen' });
+    const system = await run(recorded(() => Promise.reject(busy)).program, ['discovery', ...QUIET]);
+    assert.deepEqual(system, { code: 1, stdout: '', stderr: `ctl-discovery: ${busy.message}\n` });
+    const fault = await run(recorded(() => Promise.reject(new TypeError('x is not y'))).program, [
+      'discovery',
+      ...QUIET,
+    ]);
+    assert.match(fault.stderr, /TypeError: x is not y\n\s+at /);
+  });
+});
+
+describe('help', () => {
+  test('without a command, every command is listed', async () => {
+    const { code, stdout, stderr } = await run(recorded().program, []);
+    assert.deepEqual([code, stderr], [0, '']);
+    for (const name of ['discovery', 'env', 'request', 'version']) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
+  });
+
+  test('shows each flag with its short form, type, meaning and default', async () => {
+    const { stdout } = await run(recorded().program, ['discovery', '--help']);
+    assert.match(stdout, /^ {2}-n, --namespace string +Namespace where .* \(default "mesh-system"\)$/m);
+    assert.match(stdout, /^ {6}--plugins strings +.* \(default \[authn,authz,health,policy\]\)$/m);
+    assert.match(stdout, /^ {6}--resync duration +.* \(default 1m0s\)$/m);
+    assert.match(stdout, /^ {6}--configDir string +(?!.*\(default)/m);
+    assert.equal((await run(recorded().program, ['help', 'discovery'])).stdout, stdout);
+  });
+});
+
+describe('commands that do not exist', () => {
+  for (const program of [agentProgram(), recorded().program]) {
+    for (const args of [['nosuch'], ['help', 'nosuch'], ['constructor']]) {
+      test(`${program.name} ${args.join(' ')} is refused by name`, async () => {
+        const { code, stderr } = await run(program, args);
+        assert.equal(code, 1);
+        assert.match(stderr, new RegExp(`^${program.name}: unknown command "${args.at(-1)}"[^\\n]*\\n$`));
+      });
+    }
+  }
+});
+
+describe('version', () => {
+  test('is the version alone by default, more in full, in both programs', async () => {
+    for (const program of [agentProgram(), recorded().program]) {
+      const short = (await run(program, ['version'])).stdout;
+      assert.match(short, /^\d+\.\d+\.\d+\n$/);
+      assert.equal((await run(program, ['version', '-s'])).stdout, short);
+      const full = (await run(program, ['version', '--short=false'])).stdout;
+      assert.match(full, /^version: .*\nrevision: .*\nnodeVersion: v\d+/);
+    }
+  });
+
+  test('as JSON and as YAML it says the same', async () => {
+    const json = JSON.parse((await run(agentProgram(), ['version', '-o', 'json', '-s=false'])).stdout);
+    assert.deepEqual(Object.keys(json), ['version', 'revision', 'nodeVersion', 'status', 'tag']);
+    const yaml = (await run(agentProgram(), ['version', '--output=yaml', '-s=false'])).stdout;
+    assert.equal(
+      yaml,
+      Object.entries(json)
+        .map(([key, value]) => `${key}: ${value}\n`)
+        .join(''),
+    );
+  });
+});
+
+describe('request', () => {
+  const seen: { method: string | undefined; url: string | undefined; body: string; connection: string | undefined }[] =
+    [];
+  const server = createServer((request: IncomingMessage, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      const { method, url, headers } = request;
+      seen.push({ method, url, body: Buffer.concat(chunks).toString(), connection: headers.connection });
+      response.statusCode = url === '/missing' ? 404 : 200;
+      response.end(url === '/missing' ? 'no such page' : 'pong\n');
+    });
+  });
+  let base = '';
+  before(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    base = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
+  });
+  after(() => server.close());
+
+  test('prints what is answered, sends the body, and leaves no connection', async () => {
+    const result = await run(agentProgram(), ['request', 'post', `${base}/ping?x=1`, 'hello']);
+    assert.deepEqual(result, { code: 0, stdout: 'pong\n', stderr: '' });
+    assert.deepEqual(seen.at(-1), { method: 'POST', url: '/ping?x=1', body: 'hello', connection: 'close' });
+  });
+
+  test('a status of 400 or more prints the answer and fails', async () => {
+    const { code, stdout, stderr } = await run(recorded().program, ['request', 'GET', `${base}/missing`]);
+    assert.deepEqual([code, stdout], [1, 'no such page\n']);
+    assert.match(stderr, /^ctl-discovery: GET .*\/missing was answered with status 404\n$/);
+  });
+
+  test('no one there is one line', async () => {
+    const { code, stderr } = await run(agentProgram(), ['request', 'GET', 'http://127.0.0.1:1/']);
+    assert.equal(code, 1);
+    assert.match(stderr, /^ctl-agent: cannot GET http:\/\/127.0.0.1:1\/: [^\n]*ECONNREFUSED[^\n]*\n$/);
+  });
+
+  for (const [args, message] of [
+    [['request'], /<method> is missing/],
+    [['request', 'GET'], /<path> is missing/],
+    [['request', 'G T', '/'], /not an HTTP method: "G T"/],
+    [['request', 'GET', '/', 'body', 'more'], /unexpected argument "more"/],
+  ] as const) {
+    test(`${args.join(' ')} is refused`, async () => {
+      const { code, stderr } = await run(agentProgram(), args);
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+    });
+  }
+});

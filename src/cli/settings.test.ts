@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { discoveryEnv } from './discovery-env.ts';
+import { discoveryFlags } from './discovery-flags.ts';
+import { envDocument, shownEnvironment } from './env-table.ts';
+import { parseListenAddress } from './listen-address.ts';
+import { parseFlags } from './parse-flags.ts';
+import { defaultDiscoverySettings, flagAndEnvSettings } from './settings.ts';
+
+const settingsOf = (args: string[], env: Record<string, string>) =>
+  flagAndEnvSettings(discoveryFlags, parseFlags(args, discoveryFlags), discoveryEnv, env);
+
+test('nothing given gives the defaults of the specification, typed', () => {
+  const settings = settingsOf([], {});
+  assert.equal(settings.grpcAddr, ':15010');
+  assert.equal(settings.trustDomain, '');
+  assert.equal(settings.logRotateMaxSize, 104857600);
+  assert.equal(settings.keepaliveIntervalMs, 30_000);
+  assert.equal(settings.keepaliveMaxServerConnectionAgeMs, Number.POSITIVE_INFINITY);
+  assert.equal(settings.resyncMs, 60_000);
+  assert.equal(settings.debounceAfterMs, 100);
+  assert.equal(settings.debounceMaxMs, 10_000);
+  assert.equal(settings.pushThrottle, 100);
+  assert.equal(settings.sniffInbound, true);
+  assert.deepEqual(settings.plugins, ['authn', 'authz', 'health', 'policy']);
+  assert.deepEqual(settings, defaultDiscoverySettings());
+});
+
+describe('--namespace and --clusterID', () => {
+  const ROWS: readonly (readonly [string, string[], Record<string, string>, string, string])[] = [
+    ['default', [], {}, 'mesh-system', 'Orchestrator'],
+    ['are the variables when not given', [], { POD_NAMESPACE: 'pods', CLUSTER_ID: 'c1' }, 'pods', 'c1'],
+    [
+      'win over the variables',
+      ['-n', 'flag', '--clusterID=c2'],
+      { POD_NAMESPACE: 'pods', CLUSTER_ID: 'c1' },
+      'flag',
+      'c2',
+    ],
+    [
+      'win even when given as the default',
+      ['--namespace', 'mesh-system'],
+      { POD_NAMESPACE: 'pods' },
+      'mesh-system',
+      'Orchestrator',
+    ],
+    ['default when the variables are empty', [], { POD_NAMESPACE: '', CLUSTER_ID: '' }, 'mesh-system', 'Orchestrator'],
+  ];
+  for (const [what, args, env, namespace, clusterID] of ROWS) {
+    test(what, () => {
+      const settings = settingsOf(args, env);
+      assert.deepEqual([settings.namespace, settings.clusterID], [namespace, clusterID]);
+    });
+  }
+});
+
+test('variables are read by their types', () => {
+  const settings = settingsOf([], { CTL_DEBOUNCE_AFTER: '1.5s', CTL_HTTP10: 'T', CTL_PUSH_THROTTLE: '7' });
+  assert.equal(settings.debounceAfterMs, 1500);
+  assert.equal(settings.http10, true);
+  assert.equal(settings.pushThrottle, 7);
+});
+
+for (const [name, value] of [
+  ['CTL_DEBOUNCE_AFTER', 'NaN'],
+  ['CTL_DEBOUNCE_MAX', '-1s'],
+  ['CTL_ENABLE_EDS_DEBOUNCE', 'maybe'],
+  ['CTL_PUSH_THROTTLE', '0'],
+  ['CTL_GENERATE_WORKERS', '1.5'],
+  ['MESH_GPRC_MAXSTREAMS', 'many'],
+] as const) {
+  test(`${name}=${value} is refused, naming both`, () => {
+    assert.throws(
+      () => settingsOf([], { [name]: value }),
+      (error: Error) => error.message.startsWith(`invalid value ${JSON.stringify(value)} of variable ${name}: `),
+    );
+  });
+}
+
+test('the variables as JSON carry name, type, default as written and meaning, each once', () => {
+  const rows: { name: string; type: string; default: unknown; meaning: string }[] = JSON.parse(
+    envDocument(discoveryEnv),
+  );
+  assert.equal(new Set(rows.map((row) => row.name)).size, rows.length);
+  assert.deepEqual(
+    rows.find((row) => row.name === 'CTL_DEBOUNCE_AFTER'),
+    {
+      name: 'CTL_DEBOUNCE_AFTER',
+      type: 'duration',
+      default: '100ms',
+      meaning: discoveryEnv.CTL_DEBOUNCE_AFTER.meaning,
+    },
+  );
+  assert.ok(rows.every((row) => row.meaning !== ''));
+});
+
+test('no two variables and no two flags give the same setting', () => {
+  const names = Object.values(discoveryEnv).map((spec) => spec.setting);
+  assert.equal(new Set(names).size, names.length);
+  const letters = Object.values(discoveryFlags).flatMap((spec) => ('short' in spec ? [spec.short] : []));
+  assert.equal(new Set(letters).size, letters.length);
+});
+
+test('only known variables are shown to operators', () => {
+  assert.deepEqual(shownEnvironment(discoveryEnv, { CTL_HTTP10: 'true', SECRET_TOKEN: 's' }), { CTL_HTTP10: 'true' });
+});
+
+describe('an address to listen on', () => {
+  const ROWS: readonly (readonly [string, string | undefined, number])[] = [
+    [':15010', undefined, 15010],
+    ['*:80', undefined, 80],
+    ['0.0.0.0:0', '0.0.0.0', 0],
+    ['localhost:8080', 'localhost', 8080],
+    ['[::1]:8080', '::1', 8080],
+  ];
+  for (const [text, host, port] of ROWS) {
+    test(`${text} is read`, () => assert.deepEqual(parseListenAddress(text), { host, port }));
+  }
+  for (const text of ['', '15010', ':', ':x', ':70000', '::1:80', 'a b:80', 'http://x:80', ':-1']) {
+    test(`${JSON.stringify(text)} is refused`, () => assert.throws(() => parseListenAddress(text)));
+  }
+});
