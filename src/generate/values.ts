@@ -1,5 +1,5 @@
 /** Small protobuf values that every generator writes. */
-import type { envoy, google } from '../../proto/gen/envoy.js';
+import type { envoy, google } from '../protobuf/index.ts';
 
 /** Envoy rejects more than this (about 10,000 years, the range of google.protobuf.Duration). */
 const MAX_SECONDS = 315_576_000_000;
@@ -9,17 +9,6 @@ export function durationOf(milliseconds: number): google.protobuf.Duration.Input
   const seconds = Math.min(Math.trunc(milliseconds / 1000), MAX_SECONDS);
   const nanos = Math.round((milliseconds - seconds * 1000) * 1e6);
   return nanos >= 1e9 ? { seconds: seconds + 1, nanos: 0 } : { seconds, nanos: Math.min(nanos, 999_999_999) };
-}
-
-/** A compiled message type, as far as encoding goes. */
-export interface MessageType<Input> {
-  encode(message: Input): { finish(): Uint8Array };
-  getTypeUrl(prefix?: string): string;
-}
-
-/** The message inside a `google.protobuf.Any`. */
-export function packAny<Input>(type: MessageType<Input>, message: Input): google.protobuf.Any.Input {
-  return { type_url: type.getTypeUrl('type.googleapis.com'), value: type.encode(message).finish() };
 }
 
 /** The address of a socket, or of a unix domain socket when it is a path (`/…`) or an abstract name (`@…`). */

@@ -1,0 +1,57 @@
+/** Limits of connections and requests, and connection settings, from a connection pool. */
+
+import type { envoy } from '../../protobuf/index.ts';
+import type { ConnectionPool, TcpKeepalive } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+
+/** Nothing is limited unless someone says so: Envoy's own default of 1,024 surprises people under load. */
+const UNLIMITED = 0xffffffff;
+
+/** Limits as written; zero and less mean "not said". */
+function limit(value: number | undefined): { value: number } {
+  return { value: value !== undefined && value > 0 ? value : UNLIMITED };
+}
+
+export function circuitBreakers(pool: ConnectionPool | undefined): Pick<Cluster, 'circuitBreakers'> {
+  return {
+    circuitBreakers: {
+      thresholds: [
+        {
+          maxConnections: limit(pool?.tcp?.maxConnections),
+          maxPendingRequests: limit(pool?.http?.http1MaxPendingRequests),
+          maxRequests: limit(pool?.http?.http2MaxRequests),
+          maxRetries: limit(pool?.http?.maxRetries),
+        },
+      ],
+    },
+  };
+}
+
+/** Connect timeout (milliseconds when the pool says none) and TCP keepalive (the mesh's when the pool says none). */
+export function connectionSettings(
+  pool: ConnectionPool | undefined,
+  meshConnectTimeoutMs: number,
+  meshKeepalive: TcpKeepalive | undefined,
+): Pick<Cluster, 'connectTimeout' | 'upstreamConnectionOptions'> {
+  const timeout = pool?.tcp?.connectTimeout ?? 0;
+  const keepalive = pool?.tcp?.tcpKeepalive ?? meshKeepalive;
+  return {
+    connectTimeout: durationOf(timeout > 0 ? timeout : meshConnectTimeoutMs),
+    ...(keepalive !== undefined && { upstreamConnectionOptions: { tcpKeepalive: keepaliveOf(keepalive) } }),
+  };
+}
+
+function keepaliveOf({ probes, time, interval }: TcpKeepalive): envoy.config.core.v3.TcpKeepalive.Input {
+  return {
+    ...(probes !== undefined && probes > 0 && { keepaliveProbes: { value: probes } }),
+    ...(time !== undefined && { keepaliveTime: { value: wholeSeconds(time) } }),
+    ...(interval !== undefined && { keepaliveInterval: { value: wholeSeconds(interval) } }),
+  };
+}
+
+/** The kernel counts keepalive in seconds, and 0 is not allowed. */
+function wholeSeconds(milliseconds: number): number {
+  return Math.max(1, Math.ceil(milliseconds / 1000));
+}

@@ -1,0 +1,117 @@
+/** Clusters of a sidecar's inbound part: the application's own ports, and whatever port a connection came for. */
+import { parseProtocol } from '../../model/index.ts';
+import type { Protocol, Snapshot } from '../../model/types.ts';
+import type { envoy } from '../../protobuf/index.ts';
+import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
+import { INBOUND_CLUSTERS_UNIT, inboundClusterName } from '../names.ts';
+import type { InboundView, Unit, UnitOutput } from '../types.ts';
+import { addressOf } from '../values.ts';
+import { scopeOfView } from '../view-scope.ts';
+import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { closedCluster } from './service-clusters.ts';
+import {
+  CLUSTER_PROVIDED,
+  inboundPassthroughCluster,
+  inboundSource,
+  type NamedCluster,
+  ORIGINAL_DST,
+  STATIC,
+} from './static.ts';
+import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
+
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
+/** The inbound part is as small as the workload's list of ports: one unit. */
+export function inboundClusterUnits(snapshot: Snapshot, view: InboundView): readonly Unit[] {
+  return scopeOfView(snapshot, view) === undefined ? [] : [INBOUND_CLUSTERS_UNIT];
+}
+
+export function inboundClusters(snapshot: Snapshot, view: InboundView, unit: Unit): UnitOutput {
+  const scope = scopeOfView(snapshot, view);
+  if (scope === undefined || unit !== INBOUND_CLUSTERS_UNIT) return NOTHING;
+  const clusters = new Map<string, NamedCluster>();
+  // One cluster a port: what several services share is one application.
+  const add = (cluster: NamedCluster | undefined) => {
+    if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
+  };
+  if (scope.ingress !== undefined) {
+    for (const ingress of scope.ingress) add(ingressCluster(snapshot, view, ingress));
+  } else {
+    for (const { targetPort, protocol } of view.ports) {
+      const endpoint = addressOf(loopback(view), targetPort);
+      add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint));
+    }
+  }
+  if (view.interception !== 'NONE') {
+    const family = view.ipv6Only ? 'ipv6' : 'ipv4';
+    add(inboundPassthroughCluster(family, snapshot.mesh.connectTimeout));
+  }
+  return { resources: [...clusters.values()].map(closedCluster), findings: [] };
+}
+
+function loopback(view: InboundView): string {
+  return view.ipv6Only ? '::1' : '127.0.0.1';
+}
+
+function applicationCluster(
+  snapshot: Snapshot,
+  name: string,
+  protocol: Protocol,
+  endpoint: envoy.config.core.v3.Address.Input,
+  pool?: ConnectionPool,
+): NamedCluster {
+  return {
+    ...commonOf(snapshot, name, protocol, pool),
+    type: STATIC,
+    loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint: { address: endpoint } }] }] },
+  };
+}
+
+function commonOf(
+  snapshot: Snapshot,
+  name: string,
+  protocol: Protocol,
+  pool: ConnectionPool | undefined,
+): NamedCluster {
+  const { mesh, settings } = snapshot;
+  // The application speaks what its port says: the mesh's wish to upgrade is for hops between proxies.
+  const speaks = upstreamHttp(protocol, pool?.http, settings.sniffInbound, false);
+  return {
+    name,
+    ...connectionSettings(pool, mesh.connectTimeout, undefined),
+    ...circuitBreakers(pool),
+    ...protocolOptions(speaks, pool, false),
+  };
+}
+
+/**
+ * The cluster of a Sidecar's ingress listener. `defaultEndpoint` is `127.0.0.1:<port>` (also `[::1]:<port>`), `unix://<path>`, or
+ * `0.0.0.0:<port>` / `[::]:<port>` for the workload's own address; without it, the listener's port on the loopback address.
+ */
+function ingressCluster(snapshot: Snapshot, view: InboundView, ingress: SidecarIngress): NamedCluster | undefined {
+  const { number } = ingress.port;
+  if (number === undefined) return undefined;
+  const name = inboundClusterName(number);
+  const protocol = parseProtocol(ingress.port.protocol);
+  const endpoint = ingress.defaultEndpoint ?? '';
+  if (endpoint.startsWith('unix://')) {
+    const path = addressOf(endpoint.slice('unix://'.length), 0);
+    return applicationCluster(snapshot, name, protocol, path, ingress.connectionPool);
+  }
+  const colon = endpoint.lastIndexOf(':');
+  const port = colon < 0 ? number : Number(endpoint.slice(colon + 1));
+  const host = colon < 0 ? '' : endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
+  const own = host === '0.0.0.0' || host === '::';
+  // Without redirection there is no original destination; such views know the workload's addresses.
+  if (own && view.interception !== 'NONE') {
+    return {
+      ...commonOf(snapshot, name, protocol, ingress.connectionPool),
+      type: ORIGINAL_DST,
+      lbPolicy: CLUSTER_PROVIDED,
+      originalDstLbConfig: { upstreamPortOverride: { value: port } },
+      upstreamBindConfig: inboundSource(view.ipv6Only ? 'ipv6' : 'ipv4'),
+    };
+  }
+  const address = addressOf(own ? (view.addresses[0] ?? loopback(view)) : host === '' ? loopback(view) : host, port);
+  return applicationCluster(snapshot, name, protocol, address, ingress.connectionPool);
+}

@@ -1,0 +1,64 @@
+/** How a cluster chooses among its endpoints. */
+import type { envoy } from '../../protobuf/index.ts';
+import type { ConsistentHash, LoadBalancerSettings } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+type Balancing = Pick<
+  Cluster,
+  'lbPolicy' | 'ringHashLbConfig' | 'maglevLbConfig' | 'roundRobinLbConfig' | 'leastRequestLbConfig'
+>;
+
+/** `envoy.config.cluster.v3.Cluster.LbPolicy` */
+const ROUND_ROBIN = 0;
+const LEAST_REQUEST = 1;
+const RING_HASH = 2;
+const RANDOM = 3;
+const MAGLEV = 5;
+
+/** Big enough for an even spread over the endpoints of most services. */
+const DEFAULT_RING_SIZE = 1024;
+/** Envoy's limit of `minimum_ring_size`. */
+const MAX_RING_SIZE = 8_388_608;
+
+/** Round robin unless the settings say otherwise. Not for clusters of original destinations: they have no choice. */
+export function loadBalancing(settings: LoadBalancerSettings | undefined): Balancing {
+  if (settings?.consistentHash !== undefined) return consistentHashing(settings.consistentHash);
+  const warmup = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
+  const slowStart = warmup !== undefined && warmup > 0 ? { slowStartConfig: slowStartOf(settings, warmup) } : undefined;
+  switch (settings?.simple) {
+    case 'LEAST_REQUEST':
+      return { lbPolicy: LEAST_REQUEST, ...(slowStart && { leastRequestLbConfig: slowStart }) };
+    case 'RANDOM':
+      return { lbPolicy: RANDOM };
+    default:
+      return { lbPolicy: ROUND_ROBIN, ...(slowStart && { roundRobinLbConfig: slowStart }) };
+  }
+}
+
+function slowStartOf(
+  settings: LoadBalancerSettings | undefined,
+  windowMs: number,
+): envoy.config.cluster.v3.Cluster.SlowStartConfig.Input {
+  const { minimumPercent, aggression } = settings?.warmup ?? {};
+  return {
+    slowStartWindow: durationOf(windowMs),
+    ...(minimumPercent !== undefined && { minWeightPercent: { value: minimumPercent } }),
+    ...(aggression !== undefined && {
+      aggression: { defaultValue: aggression, runtimeKey: 'upstream.slow_start.aggression' },
+    }),
+  };
+}
+
+function consistentHashing({ maglev, ringHash, minimumRingSize }: ConsistentHash): Balancing {
+  if (maglev !== undefined) {
+    const { tableSize } = maglev;
+    return {
+      lbPolicy: MAGLEV,
+      ...(tableSize !== undefined && tableSize > 0 && { maglevLbConfig: { tableSize: { value: tableSize } } }),
+    };
+  }
+  // The older field stands beside the newer one; 0 is "not said" in both.
+  const size = ringHash?.minimumRingSize || minimumRingSize || DEFAULT_RING_SIZE;
+  return { lbPolicy: RING_HASH, ringHashLbConfig: { minimumRingSize: { value: Math.min(size, MAX_RING_SIZE) } } };
+}

@@ -1,0 +1,23 @@
+/** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
+import type { Snapshot } from '../../model/types.ts';
+import { STATIC_CLUSTERS_UNIT } from '../names.ts';
+import type { OutboundView, Unit, UnitOutput } from '../types.ts';
+import { scopeOfView } from '../view-scope.ts';
+import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
+import { blackHoleCluster, passthroughCluster } from './static.ts';
+
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
+export function outboundClusterUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+  const scope = scopeOfView(snapshot, view);
+  return scope === undefined ? [] : [...clusterHosts(scope), STATIC_CLUSTERS_UNIT];
+}
+
+export function outboundClusters(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+  const scope = scopeOfView(snapshot, view);
+  if (scope === undefined) return NOTHING;
+  if (unit !== STATIC_CLUSTERS_UNIT) return clustersOfHost(snapshot, view, scope, unit);
+  const { connectTimeout } = snapshot.mesh;
+  const clusters = [blackHoleCluster(connectTimeout), passthroughCluster(connectTimeout)];
+  return { resources: clusters.map(closedCluster), findings: [] };
+}

@@ -1,0 +1,69 @@
+/** Which failures take an endpoint out of load balancing, and for how long. */
+import type { envoy } from '../../protobuf/index.ts';
+import type { OutlierDetection } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+
+type Message = envoy.config.cluster.v3.OutlierDetection.Input;
+
+/** Enforced (per cent) when the count is above 0, switched off when it is 0. */
+function enforce(count: number): { value: number } {
+  return { value: count > 0 ? 100 : 0 };
+}
+
+export function outlierDetection(settings: OutlierDetection): Message {
+  const { interval, baseEjectionTime, maxEjectionPercent } = settings;
+  return {
+    // Statistical ejection is not what the counts of a destination rule ask for.
+    enforcingSuccessRate: { value: 0 },
+    ...countedErrors(settings),
+    ...(interval !== undefined && interval > 0 && { interval: durationOf(interval) }),
+    ...(baseEjectionTime !== undefined && baseEjectionTime > 0 && { baseEjectionTime: durationOf(baseEjectionTime) }),
+    ...(maxEjectionPercent !== undefined &&
+      maxEjectionPercent > 0 && { maxEjectionPercent: { value: Math.min(100, maxEjectionPercent) } }),
+    ...localOriginErrors(settings),
+  };
+}
+
+function countedErrors(settings: OutlierDetection): Message {
+  const { consecutiveErrors, consecutive5xxErrors, consecutiveGatewayErrors } = settings;
+  // The deprecated count means gateway errors and, unlike the newer one, nothing else.
+  if (consecutiveErrors !== undefined && consecutiveErrors > 0 && consecutiveGatewayErrors === undefined) {
+    return {
+      consecutiveGatewayFailure: { value: consecutiveErrors },
+      enforcingConsecutiveGatewayFailure: { value: 100 },
+      ...(consecutive5xxErrors === undefined
+        ? { enforcingConsecutive_5xx: { value: 0 } }
+        : count5xx(consecutive5xxErrors)),
+    };
+  }
+  return {
+    ...(consecutive5xxErrors !== undefined && count5xx(consecutive5xxErrors)),
+    ...(consecutiveGatewayErrors !== undefined && {
+      ...(consecutiveGatewayErrors > 0 && { consecutiveGatewayFailure: { value: consecutiveGatewayErrors } }),
+      enforcingConsecutiveGatewayFailure: enforce(consecutiveGatewayErrors),
+    }),
+  };
+}
+
+function count5xx(count: number): Message {
+  return {
+    ...(count > 0 && { consecutive_5xx: { value: count } }),
+    enforcingConsecutive_5xx: enforce(count),
+  };
+}
+
+function localOriginErrors({
+  splitExternalLocalOriginErrors,
+  consecutiveLocalOriginFailures,
+}: OutlierDetection): Message {
+  if (splitExternalLocalOriginErrors !== true) return {};
+  const count = consecutiveLocalOriginFailures;
+  return {
+    splitExternalLocalOriginErrors: true,
+    enforcingLocalOriginSuccessRate: { value: 0 },
+    ...(count !== undefined && {
+      ...(count > 0 && { consecutiveLocalOriginFailure: { value: count } }),
+      enforcingConsecutiveLocalOriginFailure: enforce(count),
+    }),
+  };
+}

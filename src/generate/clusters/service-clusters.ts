@@ -1,0 +1,116 @@
+/** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
+import type { Scope, Snapshot } from '../../model/types.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
+import { assignEndpoints } from '../endpoints/assign.ts';
+import { assignmentMessage } from '../endpoints/message.ts';
+import { type ClientView, type ClusterTarget, endpointsInput, localitySetting } from '../endpoints/resolve.ts';
+import { clusterName } from '../names.ts';
+import { effectivePolicy } from '../traffic-policy.ts';
+import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import { adsConfigSource, durationOf } from '../values.ts';
+import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { discoveryOf } from './discovery.ts';
+import { loadBalancing } from './load-balancer.ts';
+import { outlierDetection } from './outlier-detection.ts';
+import { CLUSTER_PROVIDED, EDS, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
+import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
+import { originatedTls, tlsSocket } from './upstream-tls.ts';
+
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` */
+const V4_ONLY = 1;
+const V6_ONLY = 2;
+
+const NO_LABELS: Readonly<Record<string, string>> = {};
+
+/** Hosts that have clusters: those of a scope with a port that is not UDP. */
+export function clusterHosts(scope: Scope): readonly Unit[] {
+  return scope.services
+    .sorted()
+    .filter(([, service]) => service.ports.some(({ protocol }) => protocol !== 'UDP'))
+    .map(([host]) => host);
+}
+
+/** All clusters of a host in a scope; none when the scope does not have it. */
+export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scope, host: string): UnitOutput {
+  const service = scope.services.get(host);
+  if (service === undefined) return { resources: [], findings: [] };
+  const rule = scope.destinationRule(host);
+  const resources = new Map<string, GeneratedResource>();
+  const findings: GenerationFinding[] = [];
+  for (const port of service.ports) {
+    if (port.protocol === 'UDP') continue;
+    for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
+      const name = clusterName('outbound', port.port, subset?.name ?? '', host);
+      if (resources.has(name)) {
+        const message = `${name} is defined more than once; the first definition holds`;
+        findings.push({ metric: 'ctl_duplicate_proxy_clusters', type: 'cds', unit: host, message });
+        continue;
+      }
+      const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
+      const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
+      resources.set(name, serviceCluster(snapshot, view, name, target));
+    }
+  }
+  return { resources: [...resources.values()], findings };
+}
+
+function serviceCluster(snapshot: Snapshot, view: ClientView, name: string, target: ClusterTarget): GeneratedResource {
+  const { service, port, policy } = target;
+  const { mesh, settings } = snapshot;
+  const pool = policy.connectionPool;
+  const tls = originatedTls(policy.tls);
+  const speaks = upstreamHttp(port.protocol, pool?.http, settings.sniffOutbound, mesh.h2UpgradePolicy === 'UPGRADE');
+  const discovery = discoveryOf(service, policy, settings, view);
+  const cluster: Cluster = {
+    name,
+    ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
+    ...circuitBreakers(pool),
+    ...protocolOptions(speaks, pool, tls !== undefined && !tls.sni),
+    ...(tls !== undefined && { transportSocket: tlsSocket(tls, service.subjectAltNames, speaks === 'http2') }),
+    ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
+    ...(discovery === 'original'
+      ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
+      : { ...balanced(snapshot, target), ...discovered(snapshot, view, name, target, discovery) }),
+  };
+  const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
+  return { name, bytes, refs: discovery === 'eds' ? [name] : [] };
+}
+
+function balanced(snapshot: Snapshot, { policy }: ClusterTarget): Cluster {
+  return {
+    ...loadBalancing(policy.loadBalancer),
+    commonLbConfig: {
+      // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that services
+      // commonly have, half of them being down is no reason to send requests there.
+      healthyPanicThreshold: { value: Math.min(100, Math.max(0, policy.outlierDetection?.minHealthPercent ?? 0)) },
+      ...(localitySetting(snapshot, policy) !== undefined && { localityWeightedLbConfig: {} }),
+    },
+  };
+}
+
+function discovered(
+  snapshot: Snapshot,
+  view: ClientView,
+  name: string,
+  target: ClusterTarget,
+  discovery: 'eds' | 'dns',
+): Cluster {
+  if (discovery === 'eds') {
+    const edsConfig = adsConfigSource(snapshot.settings.initialFetchTimeoutMs);
+    return { type: EDS, edsClusterConfig: { edsConfig, serviceName: name } };
+  }
+  return {
+    type: STRICT_DNS,
+    dnsRefreshRate: durationOf(snapshot.mesh.dnsRefreshRate),
+    respectDnsTtl: true,
+    dnsLookupFamily: view.ipv6Only ? V6_ONLY : V4_ONLY,
+    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(snapshot, view, name, target))),
+  };
+}
+
+/** A cluster that asks for nothing more. */
+export function closedCluster(cluster: NamedCluster): GeneratedResource {
+  return { name: cluster.name, bytes: encode(envoy.config.cluster.v3.Cluster, cluster), refs: [] };
+}

@@ -1,0 +1,53 @@
+/** Clusters that belong to no service. */
+import type { envoy } from '../../protobuf/index.ts';
+import {
+  BLACKHOLE_CLUSTER,
+  INBOUND_PASSTHROUGH_CLUSTER_IPV4,
+  INBOUND_PASSTHROUGH_CLUSTER_IPV6,
+  PASSTHROUGH_CLUSTER,
+} from '../names.ts';
+import { durationOf } from '../values.ts';
+import { circuitBreakers } from './circuit-breakers.ts';
+
+/** Every cluster has a name, whatever the message type says. */
+export type NamedCluster = envoy.config.cluster.v3.Cluster.Input & { readonly name: string };
+
+/** `envoy.config.cluster.v3.Cluster.DiscoveryType` */
+export const STATIC = 0;
+export const STRICT_DNS = 1;
+export const EDS = 3;
+export const ORIGINAL_DST = 4;
+/** `envoy.config.cluster.v3.Cluster.LbPolicy`: the only choice for original destinations. */
+export const CLUSTER_PROVIDED = 6;
+
+/**
+ * Source addresses of connections to the application itself. The redirection rules know them, and leave such connections alone
+ * instead of sending them into the proxy once more.
+ */
+const INBOUND_SOURCE_IPV4 = '127.0.0.6';
+const INBOUND_SOURCE_IPV6 = '::6';
+
+/** Sends each connection to where it was going. */
+export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
+  return {
+    name: PASSTHROUGH_CLUSTER,
+    type: ORIGINAL_DST,
+    lbPolicy: CLUSTER_PROVIDED,
+    connectTimeout: durationOf(connectTimeoutMs),
+    ...circuitBreakers(undefined),
+  };
+}
+
+export function blackHoleCluster(connectTimeoutMs: number): NamedCluster {
+  return { name: BLACKHOLE_CLUSTER, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
+}
+
+/** Sends inbound connections to the port they came for, on this workload. */
+export function inboundPassthroughCluster(family: 'ipv4' | 'ipv6', connectTimeoutMs: number): NamedCluster {
+  const name = family === 'ipv6' ? INBOUND_PASSTHROUGH_CLUSTER_IPV6 : INBOUND_PASSTHROUGH_CLUSTER_IPV4;
+  return { ...passthroughCluster(connectTimeoutMs), name, upstreamBindConfig: inboundSource(family) };
+}
+
+export function inboundSource(family: 'ipv4' | 'ipv6'): envoy.config.core.v3.BindConfig.Input {
+  return { sourceAddress: { address: family === 'ipv6' ? INBOUND_SOURCE_IPV6 : INBOUND_SOURCE_IPV4, portValue: 0 } };
+}

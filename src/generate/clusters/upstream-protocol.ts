@@ -1,0 +1,76 @@
+/** Which HTTP a cluster speaks to its endpoints. */
+
+import type { Protocol } from '../../model/types.ts';
+import { envoy, type google, packAny } from '../../protobuf/index.ts';
+import type { ConnectionPool } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+
+const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;
+const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
+
+/** `none`: not HTTP, or HTTP/1.1 with nothing to say about it. `client`: whatever the client spoke. */
+export type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
+
+/**
+ * @param sniffed whether ports that do not say their protocol are sniffed
+ * @param meshUpgrades the mesh configuration's `h2UpgradePolicy`
+ */
+export function upstreamHttp(
+  protocol: Protocol,
+  http: ConnectionPool['http'],
+  sniffed: boolean,
+  meshUpgrades: boolean,
+): UpstreamHttp {
+  const detects = protocol === 'Unsupported' && sniffed;
+  const http2 = protocol === 'HTTP2' || protocol === 'GRPC' || protocol === 'GRPC-Web';
+  if (protocol !== 'HTTP' && !http2 && !detects) return 'none';
+  if (http?.useClientProtocol === true) return 'client';
+  if (http2 || http?.h2UpgradePolicy === 'UPGRADE') return 'http2';
+  if (detects) return 'client';
+  const keeps = http?.h2UpgradePolicy === 'DO_NOT_UPGRADE';
+  return meshUpgrades && !keeps ? 'http2' : 'http1';
+}
+
+/** The cluster's `typed_extension_protocol_options`. `autoSni`: the SNI is the request's host. */
+export function protocolOptions(
+  speaks: UpstreamHttp,
+  pool: ConnectionPool | undefined,
+  autoSni: boolean,
+): Pick<envoy.config.cluster.v3.Cluster.Input, 'typedExtensionProtocolOptions'> {
+  if (speaks === 'none') return {};
+  const common = commonOptions(pool);
+  // What Envoy does without options is HTTP/1.1.
+  if (speaks === 'http1' && common === undefined && !autoSni) return {};
+  const options: envoy.extensions.upstreams.http.v3.HttpProtocolOptions.Input = {
+    ...(common !== undefined && { commonHttpProtocolOptions: common }),
+    ...(autoSni && { upstreamHttpProtocolOptions: { autoSni: true } }),
+    ...versions(speaks, pool),
+  };
+  const packed: google.protobuf.Any.Input = packAny(HttpProtocolOptions, options);
+  return { typedExtensionProtocolOptions: { [EXTENSION]: packed } };
+}
+
+function versions(speaks: UpstreamHttp, pool: ConnectionPool | undefined) {
+  const streams = pool?.http?.maxConcurrentStreams ?? 0;
+  const http2ProtocolOptions = streams > 0 ? { maxConcurrentStreams: { value: streams } } : {};
+  switch (speaks) {
+    case 'client':
+      return { useDownstreamProtocolConfig: { httpProtocolOptions: {}, http2ProtocolOptions } };
+    case 'http2':
+      return { explicitHttpConfig: { http2ProtocolOptions } };
+    default:
+      return { explicitHttpConfig: { httpProtocolOptions: {} } };
+  }
+}
+
+function commonOptions(pool: ConnectionPool | undefined): envoy.config.core.v3.HttpProtocolOptions.Input | undefined {
+  const idle = pool?.http?.idleTimeout;
+  const perConnection = pool?.http?.maxRequestsPerConnection ?? 0;
+  const duration = pool?.tcp?.maxConnectionDuration ?? 0;
+  const options = {
+    ...(idle !== undefined && { idleTimeout: durationOf(idle) }),
+    ...(perConnection > 0 && { maxRequestsPerConnection: { value: perConnection } }),
+    ...(duration > 0 && { maxConnectionDuration: durationOf(duration) }),
+  };
+  return Object.keys(options).length === 0 ? undefined : options;
+}

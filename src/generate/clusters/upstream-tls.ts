@@ -1,0 +1,75 @@
+/** TLS that a cluster originates, from certificates in the proxy's files. */
+import { CtlError } from '../../core/errors.ts';
+import { envoy, packAny } from '../../protobuf/index.ts';
+import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import { isIpAddress } from '../values.ts';
+
+const { UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
+type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.Input;
+type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.Input;
+
+const TRANSPORT_SOCKET = 'envoy.transport_sockets.tls';
+/** `caCertificates` of this value is the operating system's own set. */
+const SYSTEM_CA = 'system';
+
+/** `envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.SanType` */
+const SAN_DNS = 2;
+const SAN_URI = 3;
+const SAN_IP = 4;
+
+/** The settings when they ask for TLS that is originated here; undefined for plain text. */
+export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSettings | undefined {
+  // MESH_MUTUAL needs the identity that the proxy gets from the mesh's own authority, which is not part of generation yet:
+  // such clusters are plain text.
+  return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
+}
+
+/**
+ * The transport socket of a cluster. Throws CtlError `failed_precondition` for certificates that are not in files, because falling
+ * back to plain text or to an unverified peer would be worse than no cluster.
+ *
+ * @param serviceNames the service's own subject alternative names, which hold when the settings have none
+ */
+export function tlsSocket(
+  tls: ClientTlsSettings,
+  serviceNames: readonly string[],
+  http2: boolean,
+): envoy.config.core.v3.TransportSocket.Input {
+  if (tls.credentialName !== undefined && tls.credentialName !== '') {
+    throw new CtlError('failed_precondition', 'tls.credentialName is not supported: give the certificates as files');
+  }
+  const validationContext = validation(tls, serviceNames);
+  const commonTlsContext: CommonTlsContext = {
+    ...(tls.mode === 'MUTUAL' && { tlsCertificates: [clientCertificate(tls)] }),
+    ...(validationContext !== undefined && { validationContext }),
+    ...(http2 && { alpnProtocols: ['h2'] }),
+  };
+  const context = { commonTlsContext, ...(tls.sni !== undefined && { sni: tls.sni }) };
+  return { name: TRANSPORT_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
+}
+
+function clientCertificate({ clientCertificate: certificate, privateKey }: ClientTlsSettings) {
+  if (!certificate || !privateKey) {
+    throw new CtlError('failed_precondition', 'tls.mode MUTUAL needs tls.clientCertificate and tls.privateKey');
+  }
+  return { certificateChain: { filename: certificate }, privateKey: { filename: privateKey } };
+}
+
+/** Without CA certificates the peer is not verified; Envoy rejects name checks then, for they would prove nothing. */
+function validation(tls: ClientTlsSettings, serviceNames: readonly string[]): ValidationContext | undefined {
+  const { caCertificates, caCrl, insecureSkipVerify } = tls;
+  if (!caCertificates || insecureSkipVerify === true) return undefined;
+  const names =
+    tls.subjectAltNames !== undefined && tls.subjectAltNames.length > 0 ? tls.subjectAltNames : serviceNames;
+  return {
+    ...(caCertificates === SYSTEM_CA ? { systemRootCerts: {} } : { trustedCa: { filename: caCertificates } }),
+    ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
+    ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(sanMatcher) }),
+  };
+}
+
+function sanMatcher(name: string): SanMatcher {
+  const sanType = name.includes('://') ? SAN_URI : isIpAddress(name) ? SAN_IP : SAN_DNS;
+  return { sanType, matcher: { exact: name } };
+}

@@ -1,0 +1,133 @@
+/**
+ * From a service's endpoints to the load assignment of one cluster: chosen by port and subset, other networks reached by their
+ * gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS (`encode.ts`) and a message
+ * for clusters that carry their endpoints themselves (`message.ts`).
+ */
+import type { Endpoint, Health } from '../../model/types.ts';
+import { isIpAddress, isSocketPath } from '../values.ts';
+import { shareLocalities } from './locality.ts';
+import type { NetworkGateway } from './networks.ts';
+import type { EndpointsInput } from './resolve.ts';
+
+export interface AssignedEndpoint {
+  readonly address: string;
+  readonly port: number;
+  /** At least 1. */
+  readonly weight: number;
+  readonly health: Health;
+}
+
+export interface AssignedLocality {
+  readonly locality: string;
+  readonly weight: number;
+  readonly priority: number;
+  readonly endpoints: readonly AssignedEndpoint[];
+}
+
+export interface Assignment {
+  readonly clusterName: string;
+  /** By priority, then in code-unit order of localities. */
+  readonly localities: readonly AssignedLocality[];
+}
+
+const MAX_WEIGHT = 0xffffffff;
+
+/** The load assignment of a cluster. Equal inputs give equal results; the order of endpoints is that of the service. */
+export function assignEndpoints(input: EndpointsInput): Assignment {
+  const groups = viaGateways(group(input), input);
+  const weights = new Map([...groups].map(([locality, endpoints]) => [locality, sumOfWeights(endpoints)]));
+  const localities = shareLocalities(weights, input.locality).map(({ locality, weight, priority }) => ({
+    locality,
+    weight,
+    priority,
+    endpoints: groups.get(locality) ?? [],
+  }));
+  localities.sort(
+    (a, b) => a.priority - b.priority || (a.locality < b.locality ? -1 : a.locality > b.locality ? 1 : 0),
+  );
+  return { clusterName: input.clusterName, localities: withinLimits(localities) };
+}
+
+/** An endpoint on its way to its group; `network` decides whether it is reached directly. */
+interface Candidate extends AssignedEndpoint {
+  readonly network: string;
+}
+
+function group(input: EndpointsInput): Map<string, Candidate[]> {
+  const groups = new Map<string, Candidate[]>();
+  for (const endpoint of input.endpoints) {
+    if (!isChosen(input, endpoint)) continue;
+    const { address, port, health, network, locality } = endpoint;
+    // 0 stands for "not said" in workload entries, and Envoy rejects it.
+    const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, network };
+    const members = groups.get(locality);
+    if (members === undefined) groups.set(locality, [candidate]);
+    else members.push(candidate);
+  }
+  return groups;
+}
+
+function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
+  if (endpoint.servicePort !== input.portName) return false;
+  for (const [key, value] of Object.entries(input.labels)) if (endpoint.labels[key] !== value) return false;
+  if (input.resolvesNames) return !isSocketPath(endpoint.address);
+  // One host name would make Envoy reject the whole assignment.
+  return isSocketPath(endpoint.address) || isIpAddress(endpoint.address);
+}
+
+/**
+ * Endpoints of other networks are not reachable by their own addresses: the gateways of their network stand for them, with their
+ * summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
+ */
+function viaGateways(
+  groups: Map<string, Candidate[]>,
+  input: EndpointsInput,
+): Map<string, readonly AssignedEndpoint[]> {
+  const { gateways, network } = input;
+  if (gateways.size === 0) return groups;
+  const factor = [...gateways.values()].reduce((multiple, { length }) => leastCommonMultiple(multiple, length), 1);
+  const result = new Map<string, readonly AssignedEndpoint[]>();
+  for (const [locality, candidates] of groups) {
+    const endpoints: AssignedEndpoint[] = [];
+    const remote = new Map<readonly NetworkGateway[], number>();
+    for (const candidate of candidates) {
+      const through = candidate.network === network ? undefined : gateways.get(candidate.network);
+      if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
+      else if (candidate.health === 'healthy') remote.set(through, (remote.get(through) ?? 0) + candidate.weight);
+    }
+    for (const [through, weight] of remote) {
+      const share = (weight * factor) / through.length;
+      for (const { address, port } of through) endpoints.push({ address, port, weight: share, health: 'healthy' });
+    }
+    if (endpoints.length > 0) result.set(locality, endpoints);
+  }
+  return result;
+}
+
+function leastCommonMultiple(a: number, b: number): number {
+  let [x, y] = [a, b];
+  while (y !== 0) [x, y] = [y, x % y];
+  return (a / x) * b;
+}
+
+function sumOfWeights(endpoints: readonly AssignedEndpoint[]): number {
+  return endpoints.reduce((sum, { weight }) => sum + weight, 0);
+}
+
+/**
+ * Envoy rejects an assignment whose weights sum up to more than 32 bits, within a locality or over localities: then all are
+ * scaled down alike.
+ */
+function withinLimits(localities: readonly AssignedLocality[]): readonly AssignedLocality[] {
+  const total = localities.reduce((sum, { weight, endpoints }) => sum + Math.max(weight, sumOfWeights(endpoints)), 0);
+  if (total <= MAX_WEIGHT) return localities;
+  // Half: rounding up to 1 must not carry the sum over the limit again.
+  const scale = MAX_WEIGHT / 2 / total;
+  const scaled = (weight: number) => Math.max(1, Math.floor(weight * scale));
+  return localities.map(({ locality, priority, weight, endpoints }) => ({
+    locality,
+    priority,
+    weight: scaled(weight),
+    endpoints: endpoints.map((endpoint) => ({ ...endpoint, weight: scaled(endpoint.weight) })),
+  }));
+}

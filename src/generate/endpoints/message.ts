@@ -1,0 +1,32 @@
+/** A load assignment as a message, for clusters whose endpoints stand in the cluster itself. */
+
+import type { Health } from '../../model/types.ts';
+import type { envoy } from '../../protobuf/index.ts';
+import { addressOf } from '../values.ts';
+import type { AssignedLocality, Assignment } from './assign.ts';
+
+/** `envoy.config.core.v3.HealthStatus`: UNKNOWN counts as healthy and takes no bytes. */
+export const HEALTH_STATUS = { healthy: 0, unhealthy: 2, draining: 3 } as const satisfies Record<Health, number>;
+
+export function assignmentMessage(assignment: Assignment): envoy.config.endpoint.v3.ClusterLoadAssignment.Input {
+  return { clusterName: assignment.clusterName, endpoints: assignment.localities.map(localityMessage) };
+}
+
+function localityMessage({
+  locality,
+  weight,
+  priority,
+  endpoints,
+}: AssignedLocality): envoy.config.endpoint.v3.LocalityLbEndpoints.Input {
+  const [region = '', zone = '', subZone = ''] = locality.split('/');
+  return {
+    ...(locality !== '' && { locality: { region, zone, subZone } }),
+    lbEndpoints: endpoints.map(({ address, port, weight: ofEndpoint, health }) => ({
+      endpoint: { address: addressOf(address, port) },
+      ...(health !== 'healthy' && { healthStatus: HEALTH_STATUS[health] }),
+      ...(ofEndpoint !== 1 && { loadBalancingWeight: { value: ofEndpoint } }),
+    })),
+    loadBalancingWeight: { value: weight },
+    ...(priority !== 0 && { priority }),
+  };
+}

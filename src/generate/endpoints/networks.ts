@@ -1,0 +1,35 @@
+/** Gateways by which the networks of a mesh are entered from other networks. */
+import type { MeshNetworks } from '../../resources/mesh-config.ts';
+import { isIpAddress } from '../values.ts';
+
+export interface NetworkGateway {
+  readonly address: string;
+  readonly port: number;
+}
+
+export interface NetworkGateways {
+  /** Network → its gateways, never an empty list. Networks without a known gateway are reached directly. */
+  readonly byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
+  /** Names all of it, for keys: '' when there is none. */
+  readonly digest: string;
+}
+
+const known = new WeakMap<MeshNetworks, NetworkGateways>();
+
+/** The gateways of all networks; computed once per networks configuration. */
+export function networkGateways(networks: MeshNetworks): NetworkGateways {
+  const computed = known.get(networks);
+  if (computed !== undefined) return computed;
+  const byNetwork = new Map<string, readonly NetworkGateway[]>();
+  for (const name of Object.keys(networks.networks).sort()) {
+    const gateways: NetworkGateway[] = [];
+    for (const { address, port } of networks.networks[name]?.gateways ?? []) {
+      // EDS takes no host names.
+      if (address !== undefined && isIpAddress(address)) gateways.push({ address, port });
+    }
+    if (gateways.length > 0) byNetwork.set(name, gateways);
+  }
+  const result = { byNetwork, digest: byNetwork.size === 0 ? '' : JSON.stringify([...byNetwork]) };
+  known.set(networks, result);
+  return result;
+}
