@@ -1,8 +1,8 @@
 /** What the debug interface shows and where it gets it from. Filled in by the program; nothing here is held on to. */
-import type { GenerationFinding, XdsType } from '../generate/types.ts';
-import type { Snapshot } from '../model/types.ts';
-import type { Bundle, ConnectionStatus } from '../push/types.ts';
-import type { ResourceProblem } from '../resources/types.ts';
+import type { GenerationFinding, XdsType } from '../../generate/types.ts';
+import type { Snapshot } from '../../model/types.ts';
+import type { Bundle, ConnectionStatus } from '../../push/types.ts';
+import type { ResourceProblem } from '../../resources/types.ts';
 
 export interface DebugSource {
   snapshot(): Snapshot;

@@ -1,0 +1,111 @@
+/** Debug pages about connected proxies: what each was sent and took, in the shapes that existing mesh tools read. */
+import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import { toProtoJson } from '../../protobuf/index.ts';
+import { messageOf, TYPE_URLS } from '../../push/index.ts';
+import type { ConnectionStatus, EncodedResource, TypeStatus } from '../../push/types.ts';
+import type { DebugSource } from './types.ts';
+
+/** Names by which `syncz` calls the types. */
+const SYNC_NAMES: Readonly<Record<XdsType, string>> = {
+  cds: 'cluster',
+  lds: 'listener',
+  rds: 'route',
+  eds: 'endpoint',
+};
+
+/** Is what was last sent also what was last acknowledged, with nothing rejected? */
+function stateOf(status: TypeStatus | undefined): string {
+  if (status === undefined || status.nonceSent === '') return 'NOT SENT';
+  if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
+  return status.nonceSent === status.nonceAcked ? 'SYNCED' : 'STALE';
+}
+
+/** One line of `/debug/syncz`. Nonces as existing tools expect them; `*_state`, versions and rejections beside them. */
+export function syncStatus(connection: ConnectionStatus): Record<string, unknown> {
+  const { node } = connection;
+  const line: Record<string, unknown> = {
+    proxy: node.workload,
+    proxy_type: node.type,
+    cluster_id: node.clusterId,
+    istio_version: node.meshVersion === '' ? node.version : node.meshVersion,
+  };
+  for (const type of XDS_TYPES) {
+    const status = connection.types.get(type);
+    const name = SYNC_NAMES[type];
+    line[`${name}_sent`] = status?.nonceSent ?? '';
+    line[`${name}_acked`] = status?.nonceAcked ?? '';
+    line[`${name}_state`] = stateOf(status);
+    if (status?.lastNack !== undefined) {
+      const { message, resources } = status.lastNack;
+      line[`${name}_rejected`] = { message, resources, quarantined: Object.fromEntries(status.quarantined) };
+    }
+  }
+  return line;
+}
+
+function typeSummary(status: TypeStatus): Record<string, unknown> {
+  const { lastNack, quarantined, ...counts } = status;
+  return { ...counts, quarantined: Object.fromEntries(quarantined), ...(lastNack === undefined ? {} : { lastNack }) };
+}
+
+/** `/debug/adsz`: every stream, and with CTL_DEBUG_ADSZ_CONFIG what it has. */
+export function adsz(source: DebugSource): Record<string, unknown> {
+  const connections = source.connections();
+  const clients = connections.map((connection) => ({
+    connectionId: connection.connectionId,
+    proxy: connection.node.id,
+    connectedAt: new Date(connection.connectedAtMs).toISOString(),
+    address: connection.peer,
+    protocol: connection.mode,
+    labels: connection.node.labels,
+    watches: Object.fromEntries([...connection.types].map(([type, status]) => [TYPE_URLS[type], typeSummary(status)])),
+    ...(source.showConfigInAdsz ? { config: configDump(source, connection) } : {}),
+  }));
+  return { totalClients: clients.length, clients };
+}
+
+/** Resources of one type that a connection should have, in order of their parts. */
+export function resourcesOf(source: DebugSource, connection: ConnectionStatus, type: XdsType): EncodedResource[] {
+  return source.parts(connection.connectionId, type).flatMap((bundle) => [...bundle.resources()]);
+}
+
+/** The message as JSON. */
+export function decoded(type: XdsType, resource: EncodedResource): unknown {
+  const name = TYPE_URLS[type].slice(TYPE_URLS[type].indexOf('/') + 1);
+  return toProtoJson(name, messageOf(resource));
+}
+
+function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {
+  return { '@type': TYPE_URLS[type], ...(decoded(type, resource) as Record<string, unknown>) };
+}
+
+/** `/debug/config_dump`: what the proxy should have, in the form of Envoy's own /config_dump. */
+export function configDump(source: DebugSource, connection: ConnectionStatus): Record<string, unknown> {
+  const dump = (type: XdsType) => resourcesOf(source, connection, type);
+  return {
+    configs: [
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.ClustersConfigDump',
+        dynamic_active_clusters: dump('cds').map((r) => ({ version_info: r.version, cluster: typed('cds', r) })),
+      },
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.ListenersConfigDump',
+        dynamic_listeners: dump('lds').map((r) => ({
+          name: r.name,
+          active_state: { version_info: r.version, listener: typed('lds', r) },
+        })),
+      },
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.RoutesConfigDump',
+        dynamic_route_configs: dump('rds').map((r) => ({ version_info: r.version, route_config: typed('rds', r) })),
+      },
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.EndpointsConfigDump',
+        dynamic_endpoint_configs: dump('eds').map((r) => ({
+          version_info: r.version,
+          endpoint_config: typed('eds', r),
+        })),
+      },
+    ],
+  };
+}
