@@ -21,9 +21,9 @@ export interface LogRecord {
 
 /** `2026-01-01T00:00:00.000000Z`, the time form of both outputs. */
 function formatTime(time: number): string {
-  const ms = Math.floor(time);
-  const micros = Math.floor((time - ms) * 1000);
-  return `${new Date(ms).toISOString().slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
+  const micros = Math.round(time * 1000);
+  const date = new Date(Math.floor(micros / 1000)).toISOString();
+  return `${date.slice(0, -1)}${String(micros % 1000).padStart(3, '0')}Z`;
 }
 
 export function formatText(record: LogRecord): string {

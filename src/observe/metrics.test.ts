@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Registry } from 'prom-client';
+import { collectProcessMetrics, createMetrics, recordBuild } from './metrics.ts';
+import { METRICS, type MetricSpec } from './metrics-table.ts';
+
+const PROMETHEUS_TYPES = { Count: 'counter', Sum: 'counter', LastValue: 'gauge', Distribution: 'histogram' } as const;
+
+test('every metric shows its type and meaning before anything was measured', async () => {
+  const registry = new Registry();
+  createMetrics(registry);
+  const text = await registry.metrics();
+  for (const [name, spec] of Object.entries<MetricSpec>(METRICS)) {
+    assert.ok(text.includes(`# HELP ${name} ${spec.meaning}\n`), name);
+    assert.ok(text.includes(`# TYPE ${name} ${PROMETHEUS_TYPES[spec.type]}\n`), name);
+  }
+});
+
+test('instruments measure under their names and labels', async () => {
+  const registry = new Registry();
+  const metrics = createMetrics(registry);
+  metrics.ctl_xds.set(3);
+  metrics.ctl_push_triggers.inc({ type: 'endpoint' });
+  metrics.ctl_proxy_convergence_time.observe(0.2);
+  metrics.ctl_stage_seconds.observe({ stage: 'generate' }, 0.001);
+  recordBuild(metrics, 'ctl-discovery', { version: '1.2.3', revision: 'abc', nodeVersion: 'v24', status: '', tag: '' });
+  const lines = (await registry.metrics()).split('\n');
+  for (const line of [
+    'ctl_xds 3',
+    'ctl_push_triggers{type="endpoint"} 1',
+    'ctl_proxy_convergence_time_bucket{le="0.15"} 0',
+    'ctl_proxy_convergence_time_bucket{le="0.25"} 1',
+    'ctl_stage_seconds_count{stage="generate"} 1',
+    'mesh_build{component="ctl-discovery",version="1.2.3",revision="abc"} 1',
+  ]) {
+    assert.ok(lines.includes(line), line);
+  }
+});
+
+test('a label that the table does not have is refused', () => {
+  const metrics = createMetrics();
+  assert.throws(() => (metrics.ctl_push_triggers as { inc(labels: object): void }).inc({ node: 'a' }));
+});
+
+test('two programs in one process share nothing', async () => {
+  const [one, two] = [new Registry(), new Registry()];
+  createMetrics(one).ctl_xds.set(1);
+  createMetrics(two);
+  assert.match(await one.metrics(), /^ctl_xds 1$/m);
+  assert.match(await two.metrics(), /^ctl_xds 0$/m);
+});
+
+test('buckets of every Distribution rise', () => {
+  for (const [name, spec] of Object.entries<MetricSpec>(METRICS)) {
+    const buckets = [...(spec.buckets ?? [])];
+    assert.equal(spec.type === 'Distribution', buckets.length > 0, name);
+    assert.deepEqual(
+      buckets,
+      [...new Set(buckets)].sort((a, b) => a - b),
+      name,
+    );
+  }
+});
+
+test('the process itself is measured beside them', async () => {
+  const registry = new Registry();
+  createMetrics(registry);
+  collectProcessMetrics(registry);
+  assert.match(await registry.metrics(), /^process_resident_memory_bytes \d+$/m);
+});
