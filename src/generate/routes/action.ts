@@ -1,0 +1,85 @@
+/** The forwarding action of a route: clusters, time limits, retries, rewrites. */
+import type { HttpRoute, HttpRouteDestination } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+import type { RouteContext } from './context.ts';
+import { destinationCluster } from './destination.ts';
+import { hashPolicies } from './hash-policy.ts';
+import { headerFields, hostOverride } from './headers.ts';
+import type { ClusterWeight, RouteAction } from './messages.ts';
+import { mirrorPolicies } from './mirror.ts';
+import { retryPolicy } from './retry.ts';
+import { rewriteFields } from './rewrite.ts';
+
+/** Envoy's limit for the sum of a route's weights. */
+const MAX_TOTAL_WEIGHT = 0xffffffff;
+
+/** The destinations that get traffic, with weights that Envoy takes. */
+export function weighted(
+  destinations: readonly HttpRouteDestination[],
+): readonly { readonly destination: HttpRouteDestination; readonly weight: number }[] {
+  const weights = destinations.map(({ weight }) => Math.max(weight ?? 0, 0));
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  // Envoy refuses a sum of 0, which is what a list without any weights says: they share alike.
+  if (total === 0) return destinations.map((destination) => ({ destination, weight: 1 }));
+  const scale = total > MAX_TOTAL_WEIGHT ? MAX_TOTAL_WEIGHT / total : 1;
+  return destinations
+    .map((destination, index) => ({ destination, weight: Math.floor((weights[index] ?? 0) * scale) }))
+    .filter(({ weight }) => weight > 0);
+}
+
+/**
+ * Time limits: `timeout` of 0 is none. The limit holds for gRPC requests too, which may ask for less by `grpc-timeout`.
+ */
+export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout' | 'maxStreamDuration'> {
+  const timeout = durationOf(milliseconds);
+  return { timeout, maxStreamDuration: { grpcTimeoutHeaderMax: timeout } };
+}
+
+/** The action for a route with destinations. */
+export function forwardAction(
+  route: HttpRoute,
+  targets: ReturnType<typeof weighted>,
+  context: RouteContext,
+): RouteAction {
+  const retries = retryPolicy(route.retries, context.features);
+  const mirrors = mirrorPolicies(route, context);
+  const hashes = hashPolicies(
+    targets.map(({ destination }) => destination.destination),
+    context,
+  );
+  const host = hostOverride(route.headers) ?? onlyHostOverride(targets);
+  return {
+    ...clusterFields(targets, context),
+    ...(host === undefined ? {} : { hostRewriteLiteral: host }),
+    ...rewriteFields(route.rewrite),
+    ...timeoutFields(route.timeout ?? context.defaultTimeoutMs),
+    ...(retries === undefined ? {} : { retryPolicy: retries }),
+    ...(mirrors.length > 0 ? { requestMirrorPolicies: mirrors } : {}),
+    ...(hashes.length > 0 ? { hashPolicy: hashes } : {}),
+  };
+}
+
+function onlyHostOverride(targets: ReturnType<typeof weighted>): string | undefined {
+  const [only, ...others] = targets;
+  return only === undefined || others.length > 0 ? undefined : hostOverride(only.destination.headers);
+}
+
+function clusterFields(
+  targets: ReturnType<typeof weighted>,
+  context: RouteContext,
+): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
+  const [only, ...others] = targets;
+  if (only !== undefined && others.length === 0) {
+    return { cluster: destinationCluster(only.destination.destination, context) };
+  }
+  const clusters = targets.map(({ destination, weight }): ClusterWeight => {
+    const host = hostOverride(destination.headers);
+    return {
+      name: destinationCluster(destination.destination, context),
+      weight: { value: weight },
+      ...headerFields([destination.headers]),
+      ...(host === undefined ? {} : { hostRewriteLiteral: host }),
+    };
+  });
+  return { weightedClusters: { clusters } };
+}

@@ -1,0 +1,81 @@
+/**
+ * What the routes of one virtual host may read besides the virtual services and the service they are made of.
+ *
+ * Everything that can differ between two generations of the same virtual host is asked through {@link RouteLookups}, whose
+ * answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask the same
+ * questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
+ */
+import type { Scope, Service } from '../../model/types.ts';
+import type { ConsistentHash } from '../../resources/schemas.ts';
+import { effectivePolicy } from '../traffic-policy.ts';
+import type { Capabilities } from '../types.ts';
+
+/** Questions about the world around a virtual host. */
+export interface RouteLookups {
+  /** The port of a service that has only one; undefined for unknown services and for those with several. */
+  onlyPort(host: string): number | undefined;
+  /** How the destination rule wants requests to this cluster spread by hash. */
+  consistentHash(host: string, subset: string, port: number): ConsistentHash | undefined;
+  /** Whether the requesting workloads are of this namespace. */
+  isFrom(namespace: string): boolean;
+  /** Whether the requesting workloads have these labels. */
+  hasLabels(labels: Readonly<Record<string, string>>): boolean;
+}
+
+/** What the receiving Envoy has built in, as far as routes use it. */
+export interface RouteFeatures {
+  readonly cors: boolean;
+  readonly fault: boolean;
+  /** Retries that avoid hosts already tried. */
+  readonly previousHosts: boolean;
+  /** Retries that prefer localities not yet tried. */
+  readonly previousPriorities: boolean;
+}
+
+export interface RouteContext {
+  /** `mesh` or `namespace/name` of the gateway. */
+  readonly gateway: string;
+  /** The port that clients address: decides `match.port` and is the destination port of last resort. */
+  readonly port: number;
+  /** Milliseconds; 0 is none. */
+  readonly defaultTimeoutMs: number;
+  readonly features: RouteFeatures;
+  readonly lookups: RouteLookups;
+}
+
+/** `gateway` of routes that sidecars use. */
+export const MESH_GATEWAY = 'mesh';
+
+export const CORS_FILTER = 'envoy.filters.http.cors';
+export const FAULT_FILTER = 'envoy.filters.http.fault';
+export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
+export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
+
+/** A node that sent no list of its extensions is taken to have them all. */
+export function routeFeatures({ extensions }: Capabilities): RouteFeatures {
+  const has = (name: string) => extensions === undefined || extensions.includes(name);
+  return {
+    cors: has(CORS_FILTER),
+    fault: has(FAULT_FILTER),
+    previousHosts: has(PREVIOUS_HOSTS),
+    previousPriorities: has(PREVIOUS_PRIORITIES),
+  };
+}
+
+/** Lookups in a scope; `services` may be narrower than the scope's (one egress listener of a Sidecar). */
+export function scopeLookups(
+  scope: Scope,
+  serviceOf: (host: string) => Service | undefined,
+  source: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
+): RouteLookups {
+  return {
+    onlyPort(host) {
+      const ports = serviceOf(host)?.ports;
+      return ports?.length === 1 ? ports[0]?.port : undefined;
+    },
+    consistentHash: (host, subset, port) =>
+      effectivePolicy(scope.destinationRule(host), subset, port).loadBalancer?.consistentHash,
+    isFrom: (namespace) => namespace === source.namespace,
+    hasLabels: (labels) => Object.entries(labels).every(([key, value]) => source.labels[key] === value),
+  };
+}

@@ -1,0 +1,20 @@
+/** Which cluster a destination of a virtual service means. */
+import type { Destination } from '../../resources/schemas.ts';
+import { clusterName } from '../names.ts';
+import type { RouteContext } from './context.ts';
+
+/** The port of a destination: as written, else the service's only port, else the port that the client addressed. */
+export function destinationPort(
+  destination: Destination,
+  { port, lookups }: Pick<RouteContext, 'port' | 'lookups'>,
+): number {
+  return destination.port?.number ?? lookups.onlyPort(destination.host) ?? port;
+}
+
+/**
+ * The cluster's name; also for a destination that is not known (yet): Envoy answers 503 there, which tells a typing error
+ * from a missing route.
+ */
+export function destinationCluster(destination: Destination, context: Pick<RouteContext, 'port' | 'lookups'>): string {
+  return clusterName('outbound', destinationPort(destination, context), destination.subset ?? '', destination.host);
+}

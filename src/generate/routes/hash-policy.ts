@@ -1,0 +1,36 @@
+/** What of a request consistent hashing looks at: said by the destination rule, done by the route. */
+import type { ConsistentHash, Destination } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+import type { RouteContext } from './context.ts';
+import { destinationPort } from './destination.ts';
+import type { HashPolicy } from './messages.ts';
+
+/** Hash policies for the destinations of a route, each rule's once. */
+export function hashPolicies(destinations: readonly Destination[], context: RouteContext): HashPolicy[] {
+  const rules = new Set<ConsistentHash>();
+  for (const destination of destinations) {
+    const port = destinationPort(destination, context);
+    const rule = context.lookups.consistentHash(destination.host, destination.subset ?? '', port);
+    if (rule !== undefined) rules.add(rule);
+  }
+  return [...rules].flatMap((rule) => hashPolicy(rule) ?? []);
+}
+
+function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
+  if (rule.httpHeaderName !== undefined) return { header: { headerName: rule.httpHeaderName } };
+  if (rule.httpCookie !== undefined) {
+    const { name, ttl, path, attributes } = rule.httpCookie;
+    return {
+      cookie: {
+        name,
+        // Given (even as 0s), Envoy makes the cookie itself when a client comes without it.
+        ...(ttl === undefined ? {} : { ttl: durationOf(ttl) }),
+        ...(path === undefined ? {} : { path }),
+        ...(attributes === undefined ? {} : { attributes }),
+      },
+    };
+  }
+  if (rule.useSourceIp === true) return { connectionProperties: { sourceIp: true } };
+  if (rule.httpQueryParameterName !== undefined) return { queryParameter: { name: rule.httpQueryParameterName } };
+  return undefined;
+}

@@ -1,0 +1,114 @@
+/** HTTP routes of a virtual service as Envoy's routes, in order. */
+import type { ResolvedVirtualService } from '../../model/types.ts';
+import type { HttpMatch, HttpRoute } from '../../resources/schemas.ts';
+import { clusterName } from '../names.ts';
+import { forwardAction, timeoutFields, weighted } from './action.ts';
+import { CORS_FILTER, FAULT_FILTER, type RouteContext } from './context.ts';
+import { corsConfig } from './cors.ts';
+import { directResponseAction } from './direct-response.ts';
+import { faultConfig } from './fault.ts';
+import { hashPolicies } from './hash-policy.ts';
+import { headerFields } from './headers.ts';
+import { ANY_REQUEST, appliesHere, isCatchAll, routeMatch } from './match.ts';
+import type { Route } from './messages.ts';
+import { redirectAction } from './redirect.ts';
+import { retryPolicy } from './retry.ts';
+
+/** Name of the route that a service has without a virtual service. */
+const DEFAULT_ROUTE = 'default';
+
+/**
+ * The routes of a virtual service that can apply in this context, one for each match, up to the first that takes everything:
+ * what stands behind it is never reached. Empty when none applies.
+ */
+export function virtualServiceRoutes(virtualService: ResolvedVirtualService, context: RouteContext): Route[] {
+  const routes: Route[] = [];
+  for (const http of virtualService.content.http ?? []) {
+    const shared = sharedFields(http, context);
+    if (shared === undefined) continue;
+    for (const match of http.match?.length ? http.match : [undefined]) {
+      if (match !== undefined && !appliesHere(match, virtualService.namespace, context)) continue;
+      const route = matchedRoute(http, match, shared);
+      routes.push(route);
+      if (isCatchAll(route)) return routes;
+    }
+  }
+  return routes;
+}
+
+/** Whether {@link virtualServiceRoutes} would make any, without making them. */
+export function hasRoutes({ content, namespace }: ResolvedVirtualService, context: RouteContext): boolean {
+  return (content.http ?? []).some((http) => {
+    const acts = http.redirect !== undefined || http.directResponse !== undefined || (http.route?.length ?? 0) > 0;
+    return acts && (!http.match?.length || http.match.some((match) => appliesHere(match, namespace, context)));
+  });
+}
+
+/** The route of a service that no virtual service speaks of. */
+export function defaultRoute(host: string, port: number, context: RouteContext): Route {
+  const retries = retryPolicy(undefined, context.features);
+  const hashes = hashPolicies([{ host, port: { number: port } }], context);
+  return {
+    name: DEFAULT_ROUTE,
+    match: ANY_REQUEST,
+    route: {
+      cluster: clusterName('outbound', port, '', host),
+      ...timeoutFields(context.defaultTimeoutMs),
+      ...(retries === undefined ? {} : { retryPolicy: retries }),
+      ...(hashes.length > 0 ? { hashPolicy: hashes } : {}),
+    },
+  };
+}
+
+/**
+ * Joins the routes of several virtual services for one host, the earlier ones first; of routes that take everything the first
+ * stands last.
+ */
+export function joinRoutes(lists: readonly (readonly Route[])[]): Route[] {
+  const all = lists.flat();
+  const catchAll = all.find(isCatchAll);
+  const others = all.filter((route) => !isCatchAll(route));
+  return catchAll === undefined ? others : [...others, catchAll];
+}
+
+function matchedRoute(http: HttpRoute, match: HttpMatch | undefined, shared: Route): Route {
+  const name = [http.name, match?.name].filter((part) => part !== undefined && part !== '').join('.');
+  return {
+    ...(name === '' ? {} : { name }),
+    match: match === undefined ? ANY_REQUEST : routeMatch(match),
+    ...shared,
+    ...(match?.statPrefix ? { statPrefix: match.statPrefix } : {}),
+  };
+}
+
+/** All but name and match; undefined when the route does nothing that Envoy could do (no destination, an impossible code). */
+function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined {
+  const filters = perFilterConfig(http, context);
+  if (http.redirect !== undefined) {
+    const redirect = redirectAction(http.redirect, context.port);
+    return redirect === undefined ? undefined : { redirect, ...headerFields([http.headers]), ...filters };
+  }
+  if (http.directResponse !== undefined) {
+    const directResponse = directResponseAction(http.directResponse);
+    return directResponse === undefined ? undefined : { directResponse, ...headerFields([http.headers]), ...filters };
+  }
+  const targets = weighted(http.route ?? []);
+  if (targets.length === 0) return undefined;
+  const [only, ...others] = targets;
+  // A lone destination is a plain cluster, so that its headers move to the route, after the route's own.
+  const headers = others.length === 0 ? [http.headers, only?.destination.headers] : [http.headers];
+  return { route: forwardAction(http, targets, context), ...headerFields(headers), ...filters };
+}
+
+/** Settings for filters that work by route: only for filters that the proxy has. */
+function perFilterConfig(http: HttpRoute, { features }: RouteContext): Pick<Route, 'typedPerFilterConfig'> {
+  const cors = features.cors && http.corsPolicy !== undefined ? corsConfig(http.corsPolicy) : undefined;
+  const fault = features.fault && http.fault !== undefined ? faultConfig(http.fault) : undefined;
+  if (cors === undefined && fault === undefined) return {};
+  return {
+    typedPerFilterConfig: {
+      ...(cors === undefined ? {} : { [CORS_FILTER]: cors }),
+      ...(fault === undefined ? {} : { [FAULT_FILTER]: fault }),
+    },
+  };
+}

@@ -1,0 +1,33 @@
+/** Redirects: Envoy answers itself with another address. */
+import { envoy } from '../../protobuf/index.ts';
+import type { HttpRedirect } from '../../resources/schemas.ts';
+import type { RedirectAction } from './messages.ts';
+
+const { MOVED_PERMANENTLY, FOUND, SEE_OTHER, TEMPORARY_REDIRECT, PERMANENT_REDIRECT } =
+  envoy.config.route.v3.RedirectAction.RedirectResponseCode;
+
+const RESPONSE_CODES: ReadonlyMap<number, NonNullable<RedirectAction['responseCode']>> = new Map([
+  [301, MOVED_PERMANENTLY],
+  [302, FOUND],
+  [303, SEE_OTHER],
+  [307, TEMPORARY_REDIRECT],
+  [308, PERMANENT_REDIRECT],
+]);
+
+/**
+ * The redirect as Envoy's action; undefined for a status code that Envoy cannot redirect with. Envoy derives no port from the
+ * request, but routes are made for one port, so that one is meant.
+ */
+export function redirectAction(redirect: HttpRedirect, port: number): RedirectAction | undefined {
+  const code = redirect.redirectCode ?? 0;
+  const responseCode = code === 0 ? MOVED_PERMANENTLY : RESPONSE_CODES.get(code);
+  if (responseCode === undefined) return undefined;
+  const portRedirect = redirect.port ?? (redirect.derivePort === 'FROM_REQUEST_PORT' ? port : undefined);
+  return {
+    ...(redirect.authority ? { hostRedirect: redirect.authority } : {}),
+    ...(redirect.uri ? { pathRedirect: redirect.uri } : {}),
+    ...(redirect.scheme ? { schemeRedirect: redirect.scheme } : {}),
+    ...(portRedirect === undefined ? {} : { portRedirect }),
+    responseCode,
+  };
+}

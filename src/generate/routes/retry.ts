@@ -1,0 +1,67 @@
+/** Retries of a route. */
+import { typeUrlOf } from '../../protobuf/index.ts';
+import type { HttpRetries } from '../../resources/schemas.ts';
+import { durationOf } from '../values.ts';
+import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES, type RouteFeatures } from './context.ts';
+import type { RetryPolicy } from './messages.ts';
+
+const DEFAULT_ATTEMPTS = 2;
+/** What is safe to retry for any request: it did not reach the application, or the application said that it is unavailable. */
+const DEFAULT_RETRY_ON = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
+const DEFAULT_STATUS_CODES = [503];
+const BY_STATUS = 'retriable-status-codes';
+/** How often a host that was tried already is picked again before it is taken after all. */
+const HOST_SELECTION_ATTEMPTS = 5;
+
+const PREVIOUS_HOSTS_CONFIG = typeUrlOf('envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate');
+const PREVIOUS_PRIORITIES_CONFIG = typeUrlOf(
+  'envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig',
+);
+/** PreviousPrioritiesConfig {update_frequency: 2}: priorities are recomputed after every second attempt. */
+const UPDATE_FREQUENCY_2 = new Uint8Array([0x08, 0x02]);
+
+/** The retry policy as written, or the default one; undefined when `attempts: 0` switches retries off. */
+export function retryPolicy(retries: HttpRetries | undefined, features: RouteFeatures): RetryPolicy | undefined {
+  const attempts = retries?.attempts ?? DEFAULT_ATTEMPTS;
+  if (attempts <= 0) return undefined;
+  const { perTryTimeout, backoff } = retries ?? {};
+  return {
+    ...retryConditions(retries?.retryOn),
+    numRetries: { value: attempts },
+    ...(features.previousHosts && retries?.retryIgnorePreviousHosts !== false ? otherHosts() : {}),
+    ...(features.previousPriorities && retries?.retryRemoteLocalities === true ? otherLocalities() : {}),
+    ...(perTryTimeout === undefined ? {} : { perTryTimeout: durationOf(perTryTimeout) }),
+    ...(backoff === undefined || backoff <= 0 ? {} : { retryBackOff: { baseInterval: durationOf(backoff) } }),
+  };
+}
+
+/** `5xx,429`: names of conditions go to `retry_on`, numbers to the status codes that are retried. */
+function retryConditions(retryOn: string | undefined): Pick<RetryPolicy, 'retryOn' | 'retriableStatusCodes'> {
+  const words = (retryOn ?? '')
+    .split(',')
+    .map((word) => word.trim())
+    .filter((word) => word !== '');
+  if (words.length === 0) return { retryOn: DEFAULT_RETRY_ON, retriableStatusCodes: DEFAULT_STATUS_CODES };
+  const codes = words.filter((word) => /^[1-5]\d\d$/.test(word)).map(Number);
+  const names = words.filter((word) => !/^\d+$/.test(word));
+  if (codes.length > 0 && !names.includes(BY_STATUS)) names.push(BY_STATUS);
+  return { retryOn: names.join(','), ...(codes.length > 0 ? { retriableStatusCodes: codes } : {}) };
+}
+
+function otherHosts(): RetryPolicy {
+  return {
+    retryHostPredicate: [
+      { name: PREVIOUS_HOSTS, typedConfig: { typeUrl: PREVIOUS_HOSTS_CONFIG, value: new Uint8Array(0) } },
+    ],
+    hostSelectionRetryMaxAttempts: HOST_SELECTION_ATTEMPTS,
+  };
+}
+
+function otherLocalities(): RetryPolicy {
+  return {
+    retryPriority: {
+      name: PREVIOUS_PRIORITIES,
+      typedConfig: { typeUrl: PREVIOUS_PRIORITIES_CONFIG, value: UPDATE_FREQUENCY_2 },
+    },
+  };
+}
