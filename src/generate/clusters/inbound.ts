@@ -1,5 +1,5 @@
 /** Clusters of a sidecar's inbound part: the application's own ports, and whatever port a connection came for. */
-import { parseProtocol } from '../../model/index.ts';
+import { parseProtocol } from '../../model/protocol.ts';
 import type { Protocol, Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';

@@ -1,0 +1,31 @@
+/**
+ * What has to be generated again for a view after a change: enough that the view then equals one generated afresh, byte for byte
+ * (a property test says so), and as little as that allows.
+ */
+import type { ChangeSet, Snapshot } from '../model/types.ts';
+import { affectedGateway } from './affected/gateway.ts';
+import { ALL_UNITS } from './affected/marks.ts';
+import { affectedOutbound } from './affected/outbound.ts';
+import type { UnitSelection, View } from './types.ts';
+
+/**
+ * The units of a view that `change` touches; undefined for none. `previous` and `next` are the snapshots that the change lies
+ * between. Units that no longer exist are among them: generating them gives no resources.
+ */
+export function affectedUnits(
+  previous: Snapshot,
+  next: Snapshot,
+  change: ChangeSet,
+  view: View,
+): UnitSelection | undefined {
+  if (change.everything) return ALL_UNITS;
+  switch (view.part) {
+    case 'outbound':
+      return affectedOutbound(previous, next, change, view);
+    case 'inbound':
+      // Everything else that the inbound part reads stands in the view, and changes it into another view.
+      return change.scopes.get(view.scope)?.everything === true ? ALL_UNITS : undefined;
+    case 'gateway':
+      return affectedGateway(previous, next, change, view);
+  }
+}

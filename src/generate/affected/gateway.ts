@@ -1,0 +1,74 @@
+/** What a change means for a gateway. */
+import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
+import { resourceKey } from '../../resources/types.ts';
+import type { GatewayView, UnitSelection } from '../types.ts';
+import { ALL_UNITS, Marks } from './marks.ts';
+import { readOutsideClusters } from './outbound.ts';
+import { routesConnections, virtualServicesAbout } from './references.ts';
+
+export function affectedGateway(
+  previous: Snapshot,
+  next: Snapshot,
+  change: ChangeSet,
+  view: GatewayView,
+): UnitSelection | undefined {
+  const scopes = [previous.gatewayScope(view.namespace), next.gatewayScope(view.namespace)] as const;
+  const scopeChange = change.scopes.get(scopes[1].id);
+  if (scopeChange?.everything === true) return ALL_UNITS;
+  const marks = new Marks();
+  const mark = (virtualService: ResolvedVirtualService) => {
+    marks.all('rds');
+    if (routesConnections(virtualService)) marks.all('lds');
+  };
+  const markUsersOf = (host: string) => {
+    for (const snapshot of [previous, next]) {
+      for (const gateway of view.gateways) {
+        for (const about of virtualServicesAbout(snapshot.virtualServicesOfGateway(gateway), host)) mark(about);
+      }
+    }
+  };
+  for (const host of scopeChange?.hosts ?? []) {
+    marks.add('cds', host);
+    markUsersOf(host);
+  }
+  for (const host of scopeChange?.destinationRules ?? []) {
+    marks.add('cds', host);
+    if (scopes.some((scope) => readOutsideClusters(scope.destinationRule(host)))) markUsersOf(host);
+  }
+  for (const gateway of view.gateways) {
+    if (change.configs.has(gatewayKey(gateway))) {
+      marks.all('lds');
+      marks.all('rds');
+    }
+  }
+  for (const virtualService of changedVirtualServices(previous, next, change, view)) mark(virtualService);
+  for (const key of change.endpoints) {
+    for (const service of [previous.services.get(key), next.services.get(key)]) {
+      if (service?.resolution !== 'dns') continue;
+      if (scopes.some((scope) => scope.services.get(service.hostname)?.key === key)) marks.add('cds', service.hostname);
+    }
+  }
+  return marks.selection();
+}
+
+function gatewayKey(gateway: string): string {
+  const slash = gateway.indexOf('/');
+  return resourceKey('Gateway', gateway.slice(0, slash), gateway.slice(slash + 1));
+}
+
+/** Those bound to the gateways before or after, if a changed resource made them. */
+function* changedVirtualServices(
+  previous: Snapshot,
+  next: Snapshot,
+  change: ChangeSet,
+  view: GatewayView,
+): Generator<ResolvedVirtualService> {
+  if (![...change.configs.keys()].some((key) => key.startsWith('VirtualService/'))) return;
+  for (const snapshot of [previous, next]) {
+    for (const gateway of view.gateways) {
+      for (const virtualService of snapshot.virtualServicesOfGateway(gateway)) {
+        if (change.configs.has(virtualService.key)) yield virtualService;
+      }
+    }
+  }
+}

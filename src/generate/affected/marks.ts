@@ -1,0 +1,50 @@
+/** Units collected for a view: what has to be generated again. */
+import type { ServicePort } from '../../model/types.ts';
+import { outboundRouteName, serviceRouteName } from '../names.ts';
+import type { GeneratedType, Unit, UnitSelection } from '../types.ts';
+
+export const ALL_UNITS: UnitSelection = { cds: 'all', lds: 'all', rds: 'all' };
+
+export class Marks {
+  readonly #units: Record<GeneratedType, Set<Unit>> = { cds: new Set(), lds: new Set(), rds: new Set() };
+  readonly #all = new Set<GeneratedType>();
+
+  add(type: GeneratedType, unit: Unit): void {
+    this.#units[type].add(unit);
+  }
+
+  all(type: GeneratedType): void {
+    this.#all.add(type);
+  }
+
+  listenerPort(port: number): void {
+    this.add('lds', String(port));
+  }
+
+  /** The route configurations in which a service's port may stand. */
+  routesOf(host: string, port: ServicePort): void {
+    if (!maybeHttp(port)) return;
+    this.add('rds', outboundRouteName(port.port));
+    this.add('rds', serviceRouteName(host, port.port));
+  }
+
+  /** Undefined when nothing was marked. */
+  selection(): UnitSelection | undefined {
+    const selection: Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>> = {};
+    for (const type of ['cds', 'lds', 'rds'] as const) {
+      if (this.#all.has(type)) selection[type] = 'all';
+      else if (this.#units[type].size > 0) selection[type] = this.#units[type];
+    }
+    return Object.keys(selection).length === 0 ? undefined : selection;
+  }
+}
+
+function maybeHttp({ protocol }: ServicePort): boolean {
+  return (
+    protocol === 'HTTP' ||
+    protocol === 'HTTP2' ||
+    protocol === 'GRPC' ||
+    protocol === 'GRPC-Web' ||
+    protocol === 'Unsupported'
+  );
+}

@@ -1,0 +1,128 @@
+/** What a change means for the outbound part of sidecars. */
+import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import type {
+  ChangeSet,
+  MergedDestinationRule,
+  ResolvedVirtualService,
+  Scope,
+  Service,
+  Snapshot,
+} from '../../model/types.ts';
+import { outboundRouteName } from '../names.ts';
+import type { OutboundView, UnitSelection } from '../types.ts';
+import { ALL_UNITS, Marks } from './marks.ts';
+import { routesConnections, virtualServicesAbout } from './references.ts';
+
+/** Route configuration in which virtual services stand whose hosts are no services. */
+const DEFAULT_HTTP_ROUTES = outboundRouteName(80);
+
+interface Context {
+  readonly scopes: readonly [before: Scope, after: Scope];
+  readonly marks: Marks;
+}
+
+export function affectedOutbound(
+  previous: Snapshot,
+  next: Snapshot,
+  change: ChangeSet,
+  view: OutboundView,
+): UnitSelection | undefined {
+  const before = previous.scopeById(view.scope);
+  const after = next.scopeById(view.scope);
+  const scopeChange = change.scopes.get(view.scope);
+  if (before === undefined || after === undefined || scopeChange?.everything === true) return ALL_UNITS;
+  const context: Context = { scopes: [before, after], marks: new Marks() };
+  for (const host of scopeChange?.hosts ?? []) markHost(context, host);
+  for (const host of scopeChange?.destinationRules ?? []) {
+    context.marks.add('cds', host);
+    const rules = context.scopes.map((scope) => scope.destinationRule(host));
+    if (rules.some(readOutsideClusters)) markUsersOf(context, host);
+  }
+  for (const { before: old, after: current } of scopeChange?.virtualServices.values() ?? []) {
+    for (const virtualService of [old, current]) {
+      if (virtualService !== undefined) markVirtualService(context, virtualService);
+    }
+  }
+  for (const key of change.endpoints) markEndpoints(context, previous, next, key);
+  return context.marks.selection();
+}
+
+/** A service came, went or was redefined. */
+function markHost(context: Context, host: string): void {
+  context.marks.add('cds', host);
+  markUsersOf(context, host);
+}
+
+/** Listeners and routes that read a service or its destination rule. */
+function markUsersOf(context: Context, host: string): void {
+  for (const scope of context.scopes) {
+    markPorts(context, scope, host, scope.services.get(host), true);
+    for (const { virtualServices } of scope.egress) {
+      for (const virtualService of virtualServicesAbout(virtualServices, host)) {
+        markVirtualService(context, virtualService);
+      }
+    }
+  }
+}
+
+function markPorts(
+  context: Context,
+  scope: Scope,
+  host: string,
+  service: Service | undefined,
+  listeners: boolean,
+): void {
+  const { marks } = context;
+  for (const port of service?.ports ?? []) {
+    if (port.protocol === 'UDP') continue;
+    marks.routesOf(host, port);
+    if (listeners) marks.listenerPort(port.port);
+  }
+  // A Sidecar's egress listener of its own port serves services whatever theirs are.
+  for (const { port, services } of scope.egress) {
+    if (port === undefined || !services.has(host)) continue;
+    marks.routesOf(host, { name: port.name, port: port.number, protocol: port.protocol });
+    if (listeners) marks.listenerPort(port.number);
+  }
+}
+
+function markVirtualService(context: Context, virtualService: ResolvedVirtualService): void {
+  const listeners = routesConnections(virtualService);
+  for (const scope of context.scopes) {
+    for (const host of virtualService.hosts) {
+      const services = servicesMatching(scope, host);
+      if (services.length === 0) context.marks.add('rds', DEFAULT_HTTP_ROUTES);
+      for (const service of services) markPorts(context, scope, service.hostname, service, listeners);
+    }
+  }
+}
+
+function servicesMatching(scope: Scope, host: string): readonly Service[] {
+  const exact = scope.services.get(host);
+  if (exact !== undefined) return [exact];
+  if (!isWildcardHost(host)) return [];
+  return [...scope.services.values()].filter(({ hostname }) => hostMatches(host, hostname));
+}
+
+/** Endpoints travel by EDS, except where they stand in the configuration itself. */
+function markEndpoints({ scopes, marks }: Context, previous: Snapshot, next: Snapshot, key: string): void {
+  const snapshots = [previous, next];
+  for (const [index, scope] of scopes.entries()) {
+    const snapshot = snapshots[index];
+    const service = snapshot?.services.get(key);
+    if (snapshot === undefined || service === undefined || scope.services.get(service.hostname)?.key !== key) continue;
+    if (service.resolution === 'dns') marks.add('cds', service.hostname);
+    if (!service.headless || !snapshot.settings.headlessPodListeners) continue;
+    for (const { port, protocol } of service.ports) if (protocol !== 'UDP') marks.listenerPort(port);
+  }
+}
+
+/** Whether a destination rule says something that stands in routes or TCP proxies and not only in its clusters. */
+export function readOutsideClusters(rule: MergedDestinationRule | undefined): boolean {
+  if (rule === undefined) return false;
+  return [rule, ...rule.subsets].some(({ trafficPolicy }) =>
+    [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].some(
+      (policy) => policy?.loadBalancer?.consistentHash !== undefined || policy?.connectionPool?.tcp !== undefined,
+    ),
+  );
+}
