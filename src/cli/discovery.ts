@@ -27,7 +27,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     commands: [
       discoveryCommand(runDiscovery),
       envCommand(),
-      requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', baseFor),
+      requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', requestBase),
       versionCommand(discoveryVersionFlags),
     ],
   };
@@ -63,7 +63,7 @@ function envCommand(): Command {
 }
 
 /** Metrics are on the monitoring address, everything else on the debug interface; both at their default ports. */
-function baseFor(path: string): string {
+export function requestBase(path: string): string {
   const address = /^\/metrics(?:$|[/?])/.test(path) ? discoveryFlags.monitoringAddr : discoveryFlags.httpAddr;
   return `http://localhost:${parseListenAddress(address.default).port}`;
 }

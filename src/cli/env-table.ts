@@ -15,7 +15,7 @@ interface EnvBase {
   readonly meaning: string;
 }
 
-export type EnvSpec = EnvBase &
+type EnvSpec = EnvBase &
   (
     | { readonly type: 'string'; readonly default: string }
     | { readonly type: 'boolean'; readonly default: boolean }

@@ -12,19 +12,19 @@ interface FlagBase<V> {
   readonly check?: (value: V) => void;
 }
 
-export interface BoolFlag extends FlagBase<boolean> {
+interface BoolFlag extends FlagBase<boolean> {
   readonly type: 'bool';
   readonly default: boolean;
 }
 
-export interface TextFlag extends FlagBase<string> {
+interface TextFlag extends FlagBase<string> {
   readonly type: 'string';
   readonly default: string;
   /** The only values taken, besides the default. */
   readonly values?: readonly string[];
 }
 
-export interface NumberFlag extends FlagBase<number> {
+interface NumberFlag extends FlagBase<number> {
   readonly type: 'int' | 'uint16';
   readonly default: number;
   /** Least value taken. */
@@ -32,7 +32,7 @@ export interface NumberFlag extends FlagBase<number> {
 }
 
 /** Written as a Go duration; its value is milliseconds. */
-export interface DurationFlag extends FlagBase<number> {
+interface DurationFlag extends FlagBase<number> {
   readonly type: 'duration';
   readonly default: string;
   /** Least value taken, ms. */
@@ -40,7 +40,7 @@ export interface DurationFlag extends FlagBase<number> {
 }
 
 /** A `stringSlice` takes comma-separated items, a `stringArray` one item each time; both may be given repeatedly. */
-export interface ListFlag extends FlagBase<readonly string[]> {
+interface ListFlag extends FlagBase<readonly string[]> {
   readonly type: 'stringSlice' | 'stringArray';
   readonly default: readonly string[];
   /** The only items taken. */

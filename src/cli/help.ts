@@ -2,7 +2,7 @@
 
 import type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 
-export interface HelpPage {
+interface HelpPage {
   /** The command as typed: `ctl-discovery discovery`. */
   readonly command: string;
   readonly summary: string;

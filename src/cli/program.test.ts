@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { after, before, describe, test } from 'node:test';
 import { agentProgram } from './agent.ts';
-import { discoveryProgram, type RunDiscovery } from './discovery.ts';
+import { discoveryProgram, type RunDiscovery, requestBase } from './discovery.ts';
 import type { Environment } from './env-table.ts';
 import { type Program, runProgram } from './program.ts';
 import type { DiscoverySettings } from './settings.ts';
@@ -181,6 +181,13 @@ describe('request', () => {
     const { code, stderr } = await run(agentProgram(), ['request', 'GET', 'http://127.0.0.1:1/']);
     assert.equal(code, 1);
     assert.match(stderr, /^ctl-agent: cannot GET http:\/\/127.0.0.1:1\/: [^\n]*ECONNREFUSED[^\n]*\n$/);
+  });
+
+  test('of ctl-discovery goes to the monitoring port for metrics and to the debug interface for the rest', () => {
+    assert.equal(requestBase('/metrics'), 'http://localhost:15014');
+    assert.equal(requestBase('/metrics?x=1'), 'http://localhost:15014');
+    assert.equal(requestBase('/debug/syncz'), 'http://localhost:8080');
+    assert.equal(requestBase('/metricsz'), 'http://localhost:8080');
   });
 
   for (const [args, message] of [

@@ -25,12 +25,12 @@ export interface ProgramIo {
 }
 
 /** What a command's action is called with. */
-export interface Call {
+interface Call {
   readonly flags: ParsedFlags;
   readonly io: ProgramIo;
 }
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly name: string;
   readonly summary: string;
   readonly flags: FlagTable;

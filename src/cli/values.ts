@@ -62,7 +62,7 @@ export function defaultFlagValue(spec: FlagSpec): FlagValue {
 }
 
 /** Comma-separated items, empty ones left out. */
-export function splitItems(text: string): string[] {
+function splitItems(text: string): string[] {
   return text
     .split(',')
     .map((item) => item.trim())

@@ -16,7 +16,7 @@ export interface LogSink {
 }
 
 /** The file operations of sinks, so that tests can make a disk full or a reader slow. */
-export type SinkFs = Pick<
+type SinkFs = Pick<
   typeof nodeFs,
   'openSync' | 'closeSync' | 'writeSync' | 'fstatSync' | 'renameSync' | 'readdirSync' | 'unlinkSync' | 'existsSync'
 >;

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 
-export interface HttpCall {
+interface HttpCall {
   readonly method: string;
   readonly url: URL;
   readonly body?: string;
@@ -10,7 +10,7 @@ export interface HttpCall {
   readonly timeoutMs: number;
 }
 
-export interface HttpAnswer {
+interface HttpAnswer {
   readonly status: number;
   readonly body: string;
 }

@@ -16,7 +16,7 @@ export interface WaitDeps {
   readonly probe: (url: string, timeoutMs: number) => Promise<number>;
 }
 
-export interface WaitOptions {
+interface WaitOptions {
   readonly url: string;
   readonly timeoutMs: number;
   readonly periodMs: number;
