@@ -1,0 +1,72 @@
+/**
+ * The compiled messages by reflection: loaded on first use, because only debugging, EnvoyFilter patches and tests read
+ * or print protobuf JSON; a proxy's configuration is encoded by the static code and never comes here.
+ */
+import protobuf from 'protobufjs';
+import { descriptor } from '../../proto/gen/root.js';
+
+let root: protobuf.Root | undefined;
+
+function loaded(): protobuf.Root {
+  if (root === undefined) {
+    root = protobuf.Root.fromJSON(descriptor);
+    root.resolveAll();
+  }
+  return root;
+}
+
+/** The message of a full name such as `envoy.config.cluster.v3.Cluster`, or undefined when it is not compiled. */
+export function findMessage(fullName: string): protobuf.Type | undefined {
+  const found = loaded().lookup(fullName, [protobuf.Type]);
+  return found instanceof protobuf.Type && found.fullName === `.${fullName}` ? found : undefined;
+}
+
+/** A field's name as its .proto file writes it; this is how Envoy prints it. */
+export function protoNameOf(field: protobuf.Field): string {
+  return field.protoName ?? field.name;
+}
+
+const fieldsByAnyName = new WeakMap<protobuf.Type, ReadonlyMap<string, protobuf.Field>>();
+
+/** A field by its proto name, its generated name, or its canonical JSON name. */
+export function findField(type: protobuf.Type, name: string): protobuf.Field | undefined {
+  let fields = fieldsByAnyName.get(type);
+  if (fields === undefined) {
+    fields = new Map(
+      type.fieldsArray.flatMap((field) =>
+        [field.name, protoNameOf(field), field.jsonName ?? field.name].map((alias) => [alias, field] as const),
+      ),
+    );
+    fieldsByAnyName.set(type, fields);
+  }
+  return fields.get(name);
+}
+
+/** Messages of `google.protobuf` whose JSON form is not an object of their fields. */
+export type SpecialForm = 'any' | 'duration' | 'timestamp' | 'wrapper' | 'struct' | 'value' | 'list';
+
+const SPECIAL_FORMS: Readonly<Record<string, SpecialForm>> = {
+  '.google.protobuf.Any': 'any',
+  '.google.protobuf.Duration': 'duration',
+  '.google.protobuf.Timestamp': 'timestamp',
+  '.google.protobuf.Struct': 'struct',
+  '.google.protobuf.Value': 'value',
+  '.google.protobuf.ListValue': 'list',
+  '.google.protobuf.BoolValue': 'wrapper',
+  '.google.protobuf.BytesValue': 'wrapper',
+  '.google.protobuf.DoubleValue': 'wrapper',
+  '.google.protobuf.FloatValue': 'wrapper',
+  '.google.protobuf.Int32Value': 'wrapper',
+  '.google.protobuf.Int64Value': 'wrapper',
+  '.google.protobuf.StringValue': 'wrapper',
+  '.google.protobuf.UInt32Value': 'wrapper',
+  '.google.protobuf.UInt64Value': 'wrapper',
+};
+
+/** The special JSON form of a message, or undefined when it prints as an object of its fields. */
+export function specialForm(type: protobuf.Type): SpecialForm | undefined {
+  return SPECIAL_FORMS[type.fullName];
+}
+
+/** Protobuf implementations refuse deeper messages; a bound keeps hostile input from exhausting the stack. */
+export const MAX_DEPTH = 100;

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { CtlError } from '../core/errors.ts';
+import { envoy, fromProtoJson, google, packAny, packBytes, toProtoJson } from './index.ts';
+
+const CLUSTER = 'envoy.config.cluster.v3.Cluster';
+const Cluster = envoy.config.cluster.v3.Cluster;
+
+function roundTrip(name: string, json: unknown): unknown {
+  return toProtoJson(name, fromProtoJson(name, json));
+}
+
+test('a cluster written by the static code prints with proto names, enum names and durations', () => {
+  const bytes = Cluster.encode({
+    name: 'outbound|80||a.default.svc.cluster.local',
+    type: Cluster.DiscoveryType.EDS,
+    connectTimeout: { seconds: 1, nanos: 500_000_000 },
+    lbPolicy: Cluster.LbPolicy.LEAST_REQUEST,
+    circuitBreakers: { thresholds: [{ maxConnections: { value: 7 }, trackRemaining: true }] },
+  }).finish();
+  assert.deepEqual(toProtoJson(CLUSTER, bytes), {
+    name: 'outbound|80||a.default.svc.cluster.local',
+    type: 'EDS',
+    connect_timeout: '1.500s',
+    lb_policy: 'LEAST_REQUEST',
+    circuit_breakers: { thresholds: [{ max_connections: 7, track_remaining: true }] },
+  });
+});
+
+test('an Any is opened, nested ones too, and special forms stand under "value"', () => {
+  const router = packAny(envoy.extensions.filters.http.router.v3.Router, { dynamicStats: { value: true } });
+  const bytes = envoy.config.core.v3.TypedExtensionConfig.encode({ name: 'r', typedConfig: router }).finish();
+  assert.deepEqual(toProtoJson('envoy.config.core.v3.TypedExtensionConfig', bytes), {
+    name: 'r',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router',
+      dynamic_stats: true,
+    },
+  });
+  const duration = packAny(google.protobuf.Duration, { seconds: 3 });
+  assert.deepEqual(toProtoJson('google.protobuf.Any', google.protobuf.Any.encode(duration).finish()), {
+    '@type': 'type.googleapis.com/google.protobuf.Duration',
+    value: '3s',
+  });
+});
+
+test('an Any of a message that is not compiled prints its bytes', () => {
+  const any = google.protobuf.Any.encode(packBytes('type.googleapis.com/no.such.Message', Buffer.from('abc'))).finish();
+  assert.deepEqual(toProtoJson('google.protobuf.Any', any), {
+    '@type': 'type.googleapis.com/no.such.Message',
+    value: 'YWJj',
+  });
+});
+
+test('snake case, camel case and null read alike', () => {
+  const snake = fromProtoJson(CLUSTER, { name: 'a', connect_timeout: '2s', lb_policy: 'MAGLEV' });
+  assert.deepEqual(fromProtoJson(CLUSTER, { name: 'a', connectTimeout: '2s', lbPolicy: 5, altStatName: null }), snake);
+  assert.equal(Cluster.decode(snake).lbPolicy, Cluster.LbPolicy.MAGLEV);
+});
+
+test('what is read prints the same again', async (t) => {
+  const rows: Record<string, [string, unknown]> = {
+    'struct with every kind of value': [
+      'google.protobuf.Struct',
+      { a: null, b: [1, 'x', false, { deep: [] }], c: { d: -0.5 } },
+    ],
+    'duration below a second, negative': ['google.protobuf.Duration', '-0.000000001s'],
+    'timestamp with microseconds': ['google.protobuf.Timestamp', '1969-12-31T23:59:59.000001Z'],
+    '64-bit integer beyond 2^53': ['google.protobuf.UInt64Value', '18446744073709551615'],
+    'negative 64-bit integer': ['google.protobuf.Int64Value', '-9223372036854775808'],
+    bytes: ['google.protobuf.BytesValue', 'AAEC/w=='],
+    'not a number': ['google.protobuf.DoubleValue', 'NaN'],
+    'zero in a wrapper': ['envoy.config.cluster.v3.Cluster', { per_connection_buffer_limit_bytes: 0 }],
+    'a map of messages': [
+      'envoy.config.core.v3.Metadata',
+      { filter_metadata: { a: { x: 1 }, b: {} }, typed_filter_metadata: {} },
+    ],
+  };
+  for (const [label, [name, json]] of Object.entries(rows)) {
+    await t.test(label, () => {
+      const expected = name.endsWith('Metadata') ? { filter_metadata: { a: { x: 1 }, b: {} } } : json;
+      assert.deepEqual(roundTrip(name, json), expected);
+    });
+  }
+});
+
+test('what is wrong is an error that names its path', async (t) => {
+  const rows: [label: string, message: string, json: unknown, field: string, text: RegExp][] = [
+    ['unknown field', CLUSTER, { conect_timeout: '1s' }, 'conect_timeout', /unknown field of envoy.config.cluster/],
+    ['unknown field in a list', CLUSTER, { health_checks: [{}, { x: 1 }] }, 'health_checks[1].x', /unknown field/],
+    ['wrong enum', CLUSTER, { lb_policy: 'FASTEST' }, 'lb_policy', /ROUND_ROBIN/],
+    ['wrong duration', CLUSTER, { connect_timeout: '5m' }, 'connect_timeout', /duration/],
+    [
+      'fraction for an integer',
+      CLUSTER,
+      { per_connection_buffer_limit_bytes: 1.5 },
+      'per_connection_buffer_limit_bytes',
+      /whole/,
+    ],
+    [
+      'integer too large',
+      CLUSTER,
+      { per_connection_buffer_limit_bytes: 2 ** 32 },
+      'per_connection_buffer_limit_bytes',
+      /0 to/,
+    ],
+    ['object for a list', CLUSTER, { health_checks: {} }, 'health_checks', /list/],
+    ['null in a list', CLUSTER, { health_checks: [null] }, 'health_checks[0]', /object/],
+    ['two members of a oneof', CLUSTER, { type: 'EDS', cluster_type: {} }, 'cluster_type', /together with type/],
+    ['one field under two names', CLUSTER, { altStatName: 'a', alt_stat_name: 'b' }, 'alt_stat_name', /twice/],
+    ['Any of an unknown message', 'google.protobuf.Any', { '@type': 'x/no.such.M' }, '@type', /no.such.M is not known/],
+    [
+      'unknown field inside an Any',
+      'envoy.config.core.v3.TypedExtensionConfig',
+      { typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router', x: 1 } },
+      'typed_config.x',
+      /unknown field/,
+    ],
+  ];
+  for (const [label, name, json, field, text] of rows) {
+    await t.test(label, () => {
+      assert.throws(
+        () => fromProtoJson(name, json),
+        (error) => error instanceof CtlError && error.location.field === field && text.test(error.message),
+      );
+    });
+  }
+});
+
+test('a hostile nesting is refused, in both directions', () => {
+  let json: unknown = 1;
+  for (let i = 0; i < 5_000; i++) json = [json];
+  assert.throws(() => fromProtoJson('google.protobuf.Value', json), /nested too deep/);
+  let bytes: Uint8Array = new Uint8Array();
+  for (let i = 0; i < 150; i++) {
+    bytes = google.protobuf.Any.encode(packBytes('t/google.protobuf.Any', bytes)).finish();
+  }
+  assert.throws(() => toProtoJson('google.protobuf.Any', bytes), /nested too deep/);
+});
+
+test('bytes that are no such message are refused', () => {
+  assert.throws(
+    () => toProtoJson(CLUSTER, Uint8Array.of(0x0a, 0xff)),
+    /the bytes are no envoy.config.cluster.v3.Cluster/,
+  );
+  assert.throws(() => toProtoJson('no.such.Message', new Uint8Array()), /not compiled/);
+});
+
+test('any JSON value survives a Value', () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 4, noUnicodeString: false }), (value) => {
+      const text = JSON.stringify(value);
+      assert.deepEqual(roundTrip('google.protobuf.Value', JSON.parse(text)), JSON.parse(text));
+    }),
+  );
+});
