@@ -1,0 +1,36 @@
+/** Which hosts of a virtual service a gateway server takes. */
+import { hostMatches } from '../../model/hosts.ts';
+
+/** A server's host entry: `namespace/host`, where the namespace may be `*` (any, also when left out) or `.` (the gateway's). */
+export interface ServerHost {
+  /** Undefined: virtual services of any namespace. */
+  readonly namespace: string | undefined;
+  readonly host: string;
+}
+
+export function serverHost(entry: string, gatewayNamespace: string): ServerHost {
+  const slash = entry.indexOf('/');
+  const host = entry.slice(slash + 1).toLowerCase();
+  const namespace = slash < 0 ? '*' : entry.slice(0, slash);
+  if (namespace === '*') return { namespace: undefined, host };
+  return { namespace: namespace === '.' ? gatewayNamespace : namespace, host };
+}
+
+/**
+ * The hosts that a server and a virtual service have in common: of two that cover each other the narrower one. In the order
+ * of the virtual service's hosts, each once.
+ */
+export function commonHosts(
+  serverHosts: readonly ServerHost[],
+  virtualService: { readonly namespace: string; readonly hosts: readonly string[] },
+): readonly string[] {
+  const common = new Set<string>();
+  for (const host of virtualService.hosts) {
+    for (const server of serverHosts) {
+      if (server.namespace !== undefined && server.namespace !== virtualService.namespace) continue;
+      if (hostMatches(server.host, host)) common.add(host);
+      else if (hostMatches(host, server.host)) common.add(server.host);
+    }
+  }
+  return [...common];
+}

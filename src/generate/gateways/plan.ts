@@ -1,0 +1,98 @@
+/**
+ * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which TLS
+ * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
+ */
+import type { Snapshot } from '../../model/types.ts';
+import type { GatewayView, GenerationFinding } from '../types.ts';
+import { gatewayServers, type ServerKind, type ServerPlan } from './servers.ts';
+
+/** One listener. */
+export interface ListenerPlan {
+  /** Port of the servers: what clients address. */
+  readonly port: number;
+  readonly bind: string;
+  /** Where Envoy listens: the target port that the gateway's own service maps the port to. */
+  readonly bindPort: number;
+  readonly family: Family;
+  /** In precedence order, at least one. */
+  readonly servers: readonly ServerPlan[];
+}
+
+/** What a listener's first bytes are: servers of one family can share a listener. */
+export type Family = 'http' | 'tls' | 'tcp';
+
+export interface GatewayPlan {
+  /** By server port, ascending; several for different bind addresses. */
+  readonly listeners: ReadonlyMap<number, readonly ListenerPlan[]>;
+  /** Route configuration name → the servers that it is for, ascending by name. */
+  readonly routes: ReadonlyMap<string, readonly ServerPlan[]>;
+  /** Findings by server port. */
+  readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
+}
+
+const plans = new WeakMap<GatewayView, { readonly snapshot: Snapshot; readonly plan: GatewayPlan }>();
+
+/** The plan of a view; made once per snapshot, as every unit of the view reads it. */
+export function gatewayPlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
+  const known = plans.get(view);
+  if (known?.snapshot === snapshot) return known.plan;
+  const plan = makePlan(snapshot, view);
+  plans.set(view, { snapshot, plan });
+  return plan;
+}
+
+function familyOf(kind: ServerKind): Family {
+  if (kind === 'http' || kind === 'tcp') return kind;
+  return 'tls';
+}
+
+function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
+  const { servers, rejected } = gatewayServers(snapshot, view);
+  const findings = new Map<number, GenerationFinding[]>();
+  const report = (port: number, metric: GenerationFinding['metric'], message: string) => {
+    const ofPort = findings.get(port) ?? [];
+    ofPort.push({ metric, type: 'lds', unit: String(port), message });
+    findings.set(port, ofPort);
+  };
+  for (const { port, message } of rejected) report(port, 'ctl_invalid_out_listeners', message);
+
+  const bySocket = new Map<string, { plan: Omit<ListenerPlan, 'servers'>; servers: ServerPlan[] }>();
+  for (const server of servers) {
+    const { port, bind } = server;
+    const family = familyOf(server.kind);
+    const bindPort = view.portMap[port] ?? port;
+    const socket = `${bind}|${bindPort}`;
+    const current = bySocket.get(socket);
+    if (current === undefined) {
+      bySocket.set(socket, { plan: { port, bind, bindPort, family }, servers: [server] });
+    } else if (current.plan.port !== port) {
+      const message = `${server.label}: port ${port} is served at ${bindPort}, which port ${current.plan.port} is too`;
+      report(port, 'ctl_invalid_out_listeners', message);
+    } else if (current.plan.family !== family) {
+      const message = `${server.label}: port ${port} is ${current.plan.family} of ${current.servers[0]?.label} already`;
+      report(port, conflictMetric(current.plan.family, family), message);
+    } else {
+      current.servers.push(server);
+    }
+  }
+  return { ...group([...bySocket.values()].map((entry) => ({ ...entry.plan, servers: entry.servers }))), findings };
+}
+
+function conflictMetric(current: Family, wanted: Family): GenerationFinding['metric'] {
+  if (wanted === 'http') return 'ctl_conflict_outbound_listener_http_over_current_tcp';
+  if (current === 'http') return 'ctl_conflict_outbound_listener_tcp_over_current_http';
+  return 'ctl_conflict_outbound_listener_tcp_over_current_tcp';
+}
+
+function group(plans: readonly ListenerPlan[]): Pick<GatewayPlan, 'listeners' | 'routes'> {
+  const listeners = new Map<number, ListenerPlan[]>();
+  const routes = new Map<string, ServerPlan[]>();
+  for (const plan of [...plans].sort((a, b) => a.port - b.port || (a.bind < b.bind ? -1 : 1))) {
+    listeners.set(plan.port, [...(listeners.get(plan.port) ?? []), plan]);
+    for (const server of plan.servers) {
+      if (server.routeName === '') continue;
+      routes.set(server.routeName, [...(routes.get(server.routeName) ?? []), server]);
+    }
+  }
+  return { listeners, routes: new Map([...routes].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) };
+}

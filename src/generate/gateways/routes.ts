@@ -1,0 +1,114 @@
+/** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
+import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
+import { type RouteContext, routeFeatures, scopeLookups } from '../routes/context.ts';
+import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
+import type { VirtualHostMessage } from '../routes/messages.ts';
+import { encodeRouteConfiguration } from '../routes/route-configuration.ts';
+import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
+import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import { commonHosts } from './hosts.ts';
+import { gatewayPlan } from './plan.ts';
+import type { ServerPlan } from './servers.ts';
+
+const { VirtualHost } = envoy.config.route.v3;
+const { NONE, ALL } = VirtualHost.TlsRequirementType;
+
+/** A virtual service as bound to one gateway: its matches may name gateways. */
+interface Contribution {
+  readonly virtualService: ResolvedVirtualService;
+  readonly gateway: string;
+}
+
+/** What a host of a gateway port leads to. */
+interface GatewayHost {
+  readonly contributions: Contribution[];
+  httpsRedirect: boolean;
+}
+
+/** Names of all route configurations that the gateway's listeners ask for. */
+export function gatewayRouteUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+  return [...gatewayPlan(snapshot, view).routes.keys()];
+}
+
+export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+  const servers = gatewayPlan(snapshot, view).routes.get(unit);
+  const [first] = servers ?? [];
+  if (servers === undefined || first === undefined) return { resources: [], findings: [] };
+  const context = gatewayContext(snapshot, view, first.port);
+  const hosts = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const virtualHosts =
+    hosts.length === 0
+      ? [encode(VirtualHost, { name: `blackhole:${first.port}`, domains: ['*'] })]
+      : hosts.map(([host, content]) => encodeHost(host, content, context));
+  const bytes = encodeRouteConfiguration(unit, virtualHosts, {
+    validateClusters: { value: false },
+    // Clients name the port they reached, which need not be the gateway's own: load balancers map ports.
+    ignorePortInHostMatching: true,
+  });
+  return { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
+}
+
+function gatewayContext(snapshot: Snapshot, view: GatewayView, port: number): RouteContext {
+  const scope: Scope = snapshot.gatewayScope(view.namespace);
+  return {
+    gateway: '',
+    port,
+    defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
+    features: routeFeatures(view.capabilities),
+    lookups: scopeLookups(scope, (host) => scope.services.get(host), { namespace: view.namespace, labels: {} }),
+  };
+}
+
+/** Hosts of the servers' virtual services, each with what it leads to; virtual services of one host in precedence order. */
+function gatewayHosts(
+  servers: readonly ServerPlan[],
+  snapshot: Snapshot,
+  context: RouteContext,
+): ReadonlyMap<string, GatewayHost> {
+  const hosts = new Map<string, GatewayHost>();
+  const at = (host: string): GatewayHost => {
+    const known = hosts.get(host) ?? { contributions: [], httpsRedirect: false };
+    hosts.set(host, known);
+    return known;
+  };
+  for (const server of servers) {
+    const { gateway, httpsRedirect } = server;
+    for (const virtualService of snapshot.virtualServicesOfGateway(gateway)) {
+      if (!hasRoutes(virtualService, { ...context, gateway })) continue;
+      for (const host of commonHosts(server.hosts, virtualService)) {
+        const { contributions } = at(host);
+        const known = contributions.some((c) => c.virtualService === virtualService && c.gateway === gateway);
+        if (!known) contributions.push({ virtualService, gateway });
+        if (httpsRedirect) at(host).httpsRedirect = true;
+      }
+    }
+    // The redirect holds for hosts without a virtual service, too.
+    if (httpsRedirect) for (const { host } of server.hosts) at(host).httpsRedirect = true;
+  }
+  return hosts;
+}
+
+function encodeHost(host: string, content: GatewayHost, context: RouteContext): Uint8Array {
+  const { contributions, httpsRedirect } = content;
+  const shell: VirtualHostMessage = {
+    name: `${host}:${context.port}`,
+    domains: [host],
+    requireTls: httpsRedirect ? ALL : NONE,
+    includeRequestAttemptCount: true,
+  };
+  const [first, ...others] = contributions;
+  if (first === undefined) return encode(VirtualHost, shell);
+  const gateways = contributions.map(({ gateway }) => gateway).join(' ');
+  const { port, defaultTimeoutMs, features } = context;
+  const key = [host, gateways, httpsRedirect, port, defaultTimeoutMs, JSON.stringify(features)].join('\n');
+  const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
+  return encodedVirtualHost({ made, key }, context.lookups, (lookups) => ({
+    ...shell,
+    routes: joinRoutes(
+      contributions.map(({ virtualService, gateway }) =>
+        virtualServiceRoutes(virtualService, { ...context, gateway, lookups }),
+      ),
+    ),
+  }));
+}

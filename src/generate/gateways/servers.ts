@@ -1,0 +1,135 @@
+/** The servers of the gateways that a proxy is, sorted by what Envoy has to do for them. */
+import type { Gateway, Snapshot } from '../../model/types.ts';
+import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
+import { resourceKey } from '../../resources/types.ts';
+import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
+import type { GatewayView } from '../types.ts';
+import { isIpAddress } from '../values.ts';
+import { type ServerHost, serverHost } from './hosts.ts';
+
+/**
+ * - `http`: plain HTTP.
+ * - `https`: TLS ends here, HTTP inside.
+ * - `tls`: TLS ends here, bytes inside.
+ * - `passthrough`: TLS goes on to the destination, chosen by its server name.
+ * - `tcp`: plain bytes.
+ */
+export type ServerKind = 'http' | 'https' | 'tls' | 'passthrough' | 'tcp';
+
+export interface ServerPlan {
+  readonly kind: ServerKind;
+  /** `namespace/name` of the Gateway. */
+  readonly gateway: string;
+  /** As written, for messages. */
+  readonly label: string;
+  readonly port: number;
+  /** Address to listen on. */
+  readonly bind: string;
+  readonly hosts: readonly ServerHost[];
+  readonly httpsRedirect: boolean;
+  /** TLS settings of kinds `https` and `tls`. */
+  readonly tls: ServerTlsSettings | undefined;
+  /** Route configuration of kinds `http` and `https`, else ''. */
+  readonly routeName: string;
+}
+
+/** A server that cannot be opened, and why. */
+export interface RejectedServer {
+  readonly port: number;
+  readonly message: string;
+}
+
+export interface GatewayServers {
+  /** In precedence order: by gateway, then as written. */
+  readonly servers: readonly ServerPlan[];
+  readonly rejected: readonly RejectedServer[];
+}
+
+const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB']);
+const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL']);
+
+/** All servers of a view's gateways. */
+export function gatewayServers(snapshot: Snapshot, view: GatewayView): GatewayServers {
+  const gateways = snapshot.resources('Gateway');
+  const servers: ServerPlan[] = [];
+  const rejected: RejectedServer[] = [];
+  for (const name of view.gateways) {
+    const slash = name.indexOf('/');
+    const gateway = gateways.get(resourceKey('Gateway', name.slice(0, slash), name.slice(slash + 1)));
+    for (const server of gateway?.content.servers ?? []) {
+      if (gateway === undefined) continue;
+      const planned = planServer(gateway, server, view);
+      if ('kind' in planned) servers.push(planned);
+      else rejected.push(planned);
+    }
+  }
+  return { servers, rejected };
+}
+
+function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView): ServerPlan | RejectedServer {
+  const { namespace, name } = gateway.meta;
+  const port = server.port.number ?? 0;
+  const portName = server.port.name ?? '';
+  const label = `Gateway ${namespace}/${name}, server ${portName === '' ? port : portName}`;
+  const reject = (reason: string) => ({ port, message: `${label}: ${reason}` });
+  const bind = server.bind === undefined || server.bind === '' ? (view.ipv6Only ? '::' : '0.0.0.0') : server.bind;
+  if (port < 1 || port > 65535) return reject('expected a port number from 1 to 65535');
+  if (!isIpAddress(bind)) return reject(`cannot listen on ${bind}: expected an IP address`);
+  const kind = serverKind(server);
+  if (typeof kind !== 'string') return reject(kind.reason);
+  const common = server.bind === undefined || server.bind === '' ? '' : `.${bind}`;
+  const routeName =
+    kind === 'http'
+      ? `${gatewayHttpRouteName(port)}${common}`
+      : kind === 'https'
+        ? gatewayHttpsRouteName(port, portName, name, namespace)
+        : '';
+  return {
+    kind,
+    gateway: `${namespace}/${name}`,
+    label,
+    port,
+    bind,
+    hosts: server.hosts.map((entry) => serverHost(entry, namespace)),
+    httpsRedirect: server.tls?.httpsRedirect === true,
+    tls: kind === 'https' || kind === 'tls' ? server.tls : undefined,
+    routeName,
+  };
+}
+
+/** What a server's protocol and TLS mode ask for. What cannot be done is never done in a weaker way. */
+function serverKind({ port, tls }: GatewayServer): ServerKind | { readonly reason: string } {
+  const protocol = (port.protocol ?? 'TCP').toUpperCase();
+  const mode = tls?.mode ?? 'PASSTHROUGH';
+  if (HTTP_PROTOCOLS.has(protocol)) {
+    if (mode === 'PASSTHROUGH') return 'http';
+    return { reason: `TLS mode ${mode} on protocol ${protocol}: expected protocol HTTPS` };
+  }
+  if (TCP_PROTOCOLS.has(protocol)) {
+    if (tls === undefined || mode === 'PASSTHROUGH') return 'tcp';
+    return { reason: `TLS mode ${mode} on protocol ${protocol}: expected protocol TLS` };
+  }
+  if (protocol !== 'HTTPS' && protocol !== 'TLS') return { reason: `protocol ${protocol} is not served` };
+  if (tls === undefined) return { reason: `protocol ${protocol} without TLS settings` };
+  if (mode === 'PASSTHROUGH') return 'passthrough';
+  const problem = terminationProblem(tls);
+  if (problem !== undefined) return { reason: problem };
+  return protocol === 'HTTPS' ? 'https' : 'tls';
+}
+
+/** Why TLS cannot end at this server; undefined when it can. */
+function terminationProblem(tls: ServerTlsSettings): string | undefined {
+  const mode = tls.mode;
+  if (mode === 'AUTO_PASSTHROUGH' || mode === 'MESH_MUTUAL') return `TLS mode ${mode} is not served`;
+  if (tls.credentialName || tls.credentialNames?.length || tls.caCertCredentialName) {
+    return 'certificates by credential name are not served, expected files (serverCertificate, privateKey)';
+  }
+  const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];
+  if (pairs.some(({ serverCertificate, privateKey }) => !serverCertificate || !privateKey)) {
+    return `TLS mode ${mode} needs serverCertificate and privateKey`;
+  }
+  if ((mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && !tls.caCertificates) {
+    return `TLS mode ${mode} needs caCertificates`;
+  }
+  return undefined;
+}
