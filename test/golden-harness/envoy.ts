@@ -1,0 +1,70 @@
+/** Asks the real Envoy whether it would take a configuration: `envoy --mode validate` over a static bootstrap. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { JsonObject, JsonValue } from '../../src/protobuf/index.ts';
+import { isObject, nameOf, type ProxyOutput } from './output.ts';
+
+const run = promisify(execFile);
+
+/** The binary that set-up installs, unless ENVOY_PATH names another; undefined when there is none. */
+export function envoyBinary(): string | undefined {
+  const installed = new URL('../../.cache/envoy-1.40.0/envoy/_bin/envoy', import.meta.url).pathname;
+  const path = process.env.ENVOY_PATH ?? installed;
+  return existsSync(path) ? path : undefined;
+}
+
+/**
+ * Everything a proxy gets as one static bootstrap. Endpoints and routes are put where Envoy would hold them, because it does not
+ * look at them otherwise before they are fetched.
+ */
+export function bootstrapOf(output: ProxyOutput): JsonObject {
+  const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));
+  const routes = new Map(output.routes.map((route) => [nameOf(route), route]));
+  return {
+    node: { id: 'golden', cluster: 'golden' },
+    static_resources: {
+      clusters: output.clusters.map((cluster) => withEndpoints(cluster, assignments)),
+      listeners: output.listeners.map((listener) => withRoutes(listener, routes)) as JsonObject[],
+    },
+  };
+}
+
+/** Resolves when Envoy takes the bootstrap, rejects with its complaint when it does not. */
+export async function validate(binary: string, bootstrap: JsonObject): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'golden-'));
+  try {
+    const file = join(folder, 'bootstrap.json');
+    await writeFile(file, JSON.stringify(bootstrap));
+    await run(binary, ['--mode', 'validate', '-c', file, '--log-level', 'error', '--concurrency', '1']);
+  } catch (error) {
+    throw new Error(`Envoy does not take it: ${complaintOf(error)}`);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+function complaintOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const said = [error as { stdout?: string; stderr?: string }].flatMap(({ stdout, stderr }) => [stdout, stderr]);
+  return said.join('\n').trim() || error.message;
+}
+
+function withEndpoints(cluster: JsonObject, assignments: ReadonlyMap<string, JsonObject>): JsonObject {
+  const { eds_cluster_config: eds, ...rest } = cluster;
+  if (!isObject(eds)) return cluster;
+  return { ...rest, type: 'STATIC', load_assignment: assignments.get(String(eds.service_name)) ?? null };
+}
+
+/** Each HTTP connection manager's `rds` becomes the route configuration that it names. */
+function withRoutes(value: JsonValue, routes: ReadonlyMap<string, JsonObject>): JsonValue {
+  if (Array.isArray(value)) return value.map((item: JsonValue) => withRoutes(item, routes));
+  if (!isObject(value)) return value;
+  const { rds, ...rest } = value;
+  const fields = Object.fromEntries(Object.entries(rest).map(([key, item]) => [key, withRoutes(item, routes)]));
+  if (!isObject(rds)) return fields;
+  return { ...fields, route_config: routes.get(String(rds.route_config_name)) ?? null };
+}

@@ -1,0 +1,115 @@
+/**
+ * What a golden test is made from: `in.yaml` is a header document and then resources as a user writes them.
+ *
+ *   golden:                      # the header
+ *     about: what the golden file shows
+ *     show: [clusters, endpoints]  # optional: which types stand in out.yaml (all are validated)
+ *     settings: {sniffOutbound: false}  # optional: ModelSettings
+ *     mesh: {…}                  # optional: mesh configuration, as in its file
+ *     networks: {…}              # optional: mesh networks, as in their file
+ *     proxies:
+ *       web: {address: 10.0.0.1, namespace: default}        # fields of ProxyNode, with defaults
+ *       edge: {type: router, address: 10.0.0.2, namespace: mesh-system, labels: {app: gateway}}
+ */
+import { readFileSync } from 'node:fs';
+import { parseAllDocuments } from 'yaml';
+import { z } from 'zod';
+import type { ProxyNode } from '../../src/core/proxy.ts';
+import { applyChanges, createModel } from '../../src/model/index.ts';
+import type { Snapshot } from '../../src/model/types.ts';
+import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
+import { parseResource } from '../../src/resources/parse.ts';
+import { type AnyResource, keyOf } from '../../src/resources/types.ts';
+import { DEFAULT_SETTINGS } from './settings.ts';
+
+export const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
+export type Shown = (typeof SHOWN)[number];
+
+const proxy = z.strictObject({
+  type: z.enum(['sidecar', 'router']).default('sidecar'),
+  address: z.string(),
+  addresses: z.array(z.string()).default([]),
+  namespace: z.string().default('default'),
+  labels: z.record(z.string(), z.string()).default({}),
+  interception: z.enum(['REDIRECT', 'TPROXY', 'NONE']).default('REDIRECT'),
+  network: z.string().default(''),
+  locality: z.string().default(''),
+  extensions: z.array(z.string()).optional(),
+});
+
+const header = z.strictObject({
+  golden: z.strictObject({
+    about: z.string(),
+    show: z.array(z.enum(SHOWN)).default([...SHOWN]),
+    settings: z.record(z.string(), z.unknown()).default({}),
+    mesh: z.unknown().optional(),
+    networks: z.unknown().optional(),
+    proxies: z.record(z.string(), proxy),
+  }),
+});
+
+export interface GoldenInput {
+  readonly snapshot: Snapshot;
+  readonly proxies: ReadonlyMap<string, ProxyNode>;
+  readonly show: readonly Shown[];
+}
+
+/** Reads an `in.yaml`; throws for whatever is wrong with it, because a golden test of nothing would always pass. */
+export function readInput(file: string): GoldenInput {
+  const documents = parseAllDocuments(readFileSync(file, 'utf8'));
+  for (const { errors } of documents) if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
+  const [first, ...rest] = documents.map((document) => document.toJS() as unknown);
+  const { golden } = header.parse(first);
+  return {
+    snapshot: snapshotOf(golden, readResources(file, rest)),
+    proxies: new Map(Object.entries(golden.proxies).map(([name, fields]) => [name, proxyNode(name, fields)])),
+    show: golden.show,
+  };
+}
+
+export function readResources(file: string, documents: readonly unknown[]): AnyResource[] {
+  return documents
+    .filter((document) => document !== null)
+    .map((document, index) => {
+      const parsed = parseResource(document, { source: 'golden', file }, () => undefined, index);
+      if ('resource' in parsed) return parsed.resource;
+      const problem = 'ignored' in parsed ? parsed.ignored : `${parsed.problem.field}: ${parsed.problem.message}`;
+      throw new Error(`${file}: document ${index + 2}: ${problem}`);
+    });
+}
+
+function snapshotOf(golden: z.output<typeof header>['golden'], resources: readonly AnyResource[]): Snapshot {
+  const mesh = parseMeshConfig(golden.mesh);
+  const networks = parseMeshNetworks(golden.networks);
+  if ('problem' in mesh) throw new Error(`mesh: ${mesh.problem.message}`);
+  if ('problem' in networks) throw new Error(`networks: ${networks.problem.message}`);
+  for (const name of Object.keys(golden.settings)) {
+    if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is no setting of the model`);
+  }
+  const empty = createModel({ ...DEFAULT_SETTINGS, ...golden.settings }, mesh.value, networks.value);
+  const changes = resources.map((resource) => ({ key: keyOf(resource), before: undefined, after: resource }));
+  return applyChanges(empty, { changes, version: 1 }).snapshot;
+}
+
+function proxyNode(name: string, fields: z.output<typeof proxy>): ProxyNode {
+  const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = fields;
+  const workload = `${name}.${namespace}`;
+  const dnsDomain = `${namespace}.svc.cluster.local`;
+  return {
+    id: `${type}~${address}~${workload}~${dnsDomain}`,
+    type,
+    addresses: [address, ...addresses],
+    workload,
+    namespace,
+    dnsDomain,
+    labels,
+    interception,
+    clusterId: 'Orchestrator',
+    network,
+    serviceAccount: 'default',
+    locality,
+    extensions: extensions?.toSorted(),
+    version: '1.40.0',
+    meshVersion: '',
+  };
+}

@@ -1,0 +1,74 @@
+/** What the proxies of a golden test get, as plain data in the notation of Envoy's own YAML. */
+
+import type { ProxyNode } from '../../src/core/proxy.ts';
+import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
+import type { GeneratedResource, GeneratedType, View } from '../../src/generate/types.ts';
+import type { Snapshot } from '../../src/model/types.ts';
+import { type JsonObject, type JsonValue, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
+import { viewsOf } from '../../src/push/views.ts';
+import type { Shown } from './input.ts';
+
+export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
+  /** `metric: message` of what was found wrong. */
+  readonly findings: readonly string[];
+};
+
+const EVERYTHING = { cds: 'all', lds: 'all', rds: 'all' } as const;
+
+/** Everything that a proxy gets, resources in the order of their names. Throws when a unit could not be built. */
+export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
+  const output = {
+    clusters: [] as JsonObject[],
+    endpoints: [] as JsonObject[],
+    listeners: [] as JsonObject[],
+    routes: [] as JsonObject[],
+  };
+  const findings: string[] = [];
+  for (const view of viewsOf(snapshot, node)) {
+    const result = generate(snapshot, view, EVERYTHING);
+    const [failure] = result.failures;
+    if (failure !== undefined) throw new Error(`${view.part} ${failure.type} ${failure.unit}: ${failure.message}`);
+    findings.push(...result.findings.map(({ metric, message }) => `${metric}: ${message}`));
+    const of = (type: GeneratedType) => [...(result.units[type]?.values() ?? [])].flat();
+    output.clusters.push(...of('cds').map(({ bytes }) => decoded(TYPE_URL.cluster, bytes)));
+    output.endpoints.push(...endpointsOf(snapshot, view, of('cds')));
+    output.listeners.push(...of('lds').map(({ bytes }) => decoded(TYPE_URL.listener, bytes)));
+    output.routes.push(...of('rds').map(({ bytes }) => decoded(TYPE_URL.route, bytes)));
+  }
+  return {
+    clusters: byName(output.clusters),
+    endpoints: byName(output.endpoints),
+    listeners: byName(output.listeners),
+    routes: byName(output.routes),
+    findings: findings.sort(),
+  };
+}
+
+function endpointsOf(snapshot: Snapshot, view: View, clusters: readonly GeneratedResource[]): JsonObject[] {
+  return clusters.flatMap(({ refs }) =>
+    refs.map((name) => {
+      const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, name);
+      if (input === undefined) throw new Error(`nothing answers for the endpoints of ${name}`);
+      return decoded(TYPE_URL.endpoint, encodeEndpoints(input));
+    }),
+  );
+}
+
+function decoded(typeUrl: string, bytes: Uint8Array): JsonObject {
+  const json = toProtoJson(messageNameOf(typeUrl), bytes);
+  if (!isObject(json)) throw new Error(`${typeUrl} is no JSON object`);
+  return json;
+}
+
+export function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Endpoints call their name `cluster_name`. */
+export function nameOf(resource: JsonObject): string {
+  return String(resource.name ?? resource.cluster_name);
+}
+
+function byName(resources: readonly JsonObject[]): JsonObject[] {
+  return resources.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : 0));
+}

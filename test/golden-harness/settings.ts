@@ -1,0 +1,23 @@
+/** Settings of a mesh in tests: the defaults of the specification. */
+import type { ModelSettings } from '../../src/model/types.ts';
+
+export const DEFAULT_SETTINGS: ModelSettings = {
+  domain: 'cluster.local',
+  clusterId: 'Orchestrator',
+  trustDomain: 'cluster.local',
+  rootNamespace: 'mesh-system',
+  useEndpointSlice: false,
+  serviceEntrySelectsPods: true,
+  serviceSelectsWorkloadEntries: true,
+  sniffOutbound: true,
+  sniffInbound: true,
+  inboundDetectionTimeoutMs: 1000,
+  initialFetchTimeoutMs: 0,
+  http10: false,
+  defaultRequestTimeoutMs: 0,
+  edsForHeadless: false,
+  headlessPodListeners: true,
+  scopeGatewayToNamespace: false,
+  sidecarUseRemoteAddress: false,
+  plugins: ['authn', 'authz', 'health', 'policy'],
+};

@@ -1,0 +1,49 @@
+/**
+ * Golden files: `golden/<name>/in.yaml` (see `golden-harness/input.ts`) is what a user writes, `out.yaml` beside it what proxies
+ * get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to the real Envoy.
+ */
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { parse, stringify } from 'yaml';
+import { bootstrapOf, envoyBinary, validate } from './golden-harness/envoy.ts';
+import { type GoldenInput, readInput } from './golden-harness/input.ts';
+import { outputOf, type ProxyOutput } from './golden-harness/output.ts';
+
+const FOLDER = fileURLToPath(new URL('golden', import.meta.url));
+const UPDATE = process.env.UPDATE_GOLDEN === '1';
+
+const envoy = envoyBinary();
+const skip = envoy === undefined ? 'no Envoy: run the set-up, or set ENVOY_PATH' : false;
+
+for (const name of readdirSync(FOLDER).sort()) {
+  const file = join(FOLDER, name, 'in.yaml');
+  const expected = join(FOLDER, name, 'out.yaml');
+
+  test(`golden ${name}`, async (t) => {
+    const input = readInput(file);
+    const outputs = new Map([...input.proxies].map(([proxy, node]) => [proxy, outputOf(input.snapshot, node)]));
+    await t.test('is what proxies get', () => {
+      const text = textOf(input, outputs);
+      if (UPDATE) writeFileSync(expected, text);
+      assert.ok(existsSync(expected), `no ${expected}: make it with UPDATE_GOLDEN=1`);
+      assert.deepEqual(parse(text), parse(readFileSync(expected, 'utf8')));
+    });
+    await t.test('is taken by Envoy', { skip }, async () => {
+      for (const output of outputs.values()) await validate(envoy ?? '', bootstrapOf(output));
+    });
+  });
+}
+
+function textOf({ show }: GoldenInput, outputs: ReadonlyMap<string, ProxyOutput>): string {
+  const shown = [...outputs].map(([proxy, output]) => [
+    proxy,
+    {
+      ...Object.fromEntries(show.map((type) => [type, output[type]])),
+      ...(output.findings.length > 0 && { findings: output.findings }),
+    },
+  ]);
+  return stringify(Object.fromEntries(shown), { lineWidth: 0, aliasDuplicateObjects: false });
+}
