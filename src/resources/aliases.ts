@@ -9,6 +9,7 @@
  *   - On what is *described* (labels and annotations of a resource, of an endpoint, of a proxy's node) the twin is added and
  *     the original stays; a twin that is already there wins.
  *   - In what *selects* (selectors, subset labels, source labels) the key is replaced by its twin.
+ *   - One value is a name as well: `security.istio.io/tlsMode: istio` is `security.mesh.io/tlsMode: mesh`.
  *   So readers ask for mesh names only, and either spelling selects either spelling.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
  */
@@ -27,16 +28,14 @@ const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['Namespace', 'Node']);
 /** Versions in which the field's meshes have served these kinds. */
 const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
 
-const KINDS: ReadonlySet<string> = new Set([...MESH_KINDS, ...CORE_KINDS]);
+/** Label by which a workload says that it takes mesh mutual TLS. */
+const TLS_MODE = 'security.mesh.io/tlsMode';
+
 const BARE_TWINS: ReadonlyMap<string, string> = new Map([
   ['istio', 'mesh'],
   ['istio-injection', 'mesh-injection'],
   ['istio-locality', 'mesh-locality'],
 ]);
-
-export function isKind(kind: string): kind is Kind {
-  return KINDS.has(kind);
-}
 
 export function isClusterScoped(kind: Kind): boolean {
   return CLUSTER_SCOPED.has(kind);
@@ -71,12 +70,17 @@ export function meshKey(key: string): string {
   return `${domain.slice(0, -'istio.io'.length)}mesh.io${key.slice(slash)}`;
 }
 
+/** A twin's value: the same, except that `tlsMode` names the mesh. */
+function meshValue(twin: string, value: string): string {
+  return twin === TLS_MODE && value === 'istio' ? 'mesh' : value;
+}
+
 /** What describes a workload or resource: `istio` keys stay, and get their mesh twin unless it is given. */
 export function workloadLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
   const all: Record<string, string> = { ...labels };
   for (const [key, value] of Object.entries(labels)) {
     const twin = meshKey(key);
-    if (twin !== key && !Object.hasOwn(labels, twin)) all[twin] = value;
+    if (twin !== key && !Object.hasOwn(labels, twin)) all[twin] = meshValue(twin, value);
   }
   return all;
 }
@@ -86,7 +90,7 @@ export function selectorLabels(labels: Readonly<Record<string, string>>): Record
   const all: Record<string, string> = {};
   for (const [key, value] of Object.entries(labels)) {
     const twin = meshKey(key);
-    if (twin === key || !Object.hasOwn(labels, twin)) all[twin] = value;
+    if (twin === key || !Object.hasOwn(labels, twin)) all[twin] = meshValue(twin, value);
   }
   return all;
 }

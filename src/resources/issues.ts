@@ -33,25 +33,19 @@ export function shown(value: unknown): string {
 
 type Issue = z.core.$ZodIssue;
 
-/** The most useful of several issues: a missing or misspelt name explains others, so it goes first. */
-export function describeIssue(issues: readonly Issue[]): Fault {
-  const issue = issues.find((each) => each.code === 'unrecognized_keys') ?? issues[0];
-  return issue === undefined ? { path: [], message: 'expected a valid document' } : faultOf(issue);
-}
-
-/** One fault per issue (one per key where an issue names several unknown keys). */
+/** One fault per issue and per unknown key; unknown fields first, because a misspelt name explains what is missing. */
 export function faultsOf(issues: readonly Issue[]): Fault[] {
-  return issues.flatMap((issue) => {
-    if (issue.code !== 'unrecognized_keys') return [faultOf(issue)];
-    return issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: 'unknown field' }));
-  });
+  const unknown = issues.flatMap((issue) =>
+    issue.code === 'unrecognized_keys'
+      ? issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: 'unknown field' }))
+      : [],
+  );
+  return [...unknown, ...issues.filter((issue) => issue.code !== 'unrecognized_keys').map(faultOf)];
 }
 
 function faultOf(issue: Issue): Fault {
   const path = steps(issue.path);
   switch (issue.code) {
-    case 'unrecognized_keys':
-      return { path: [...path, issue.keys[0] ?? ''], message: 'unknown field' };
     case 'invalid_type':
       return { path, message: issue.input === undefined ? missing(issue) : wrongType(issue) };
     case 'invalid_value':
@@ -72,6 +66,8 @@ function missing(issue: Issue & { expected: string }): string {
 }
 
 function wrongType(issue: Issue & { expected: string }): string {
+  // A schema's own wording says more than the type's name; the library's begins otherwise.
+  if (issue.message.startsWith('expected ')) return `${issue.message}${got(issue.input)}`;
   const hint = issue.expected === 'string' && typeof issue.input !== 'object' ? ' (put it in quotes)' : '';
   return `expected ${typeName(issue.expected)}${got(issue.input)}${hint}`;
 }

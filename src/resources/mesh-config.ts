@@ -4,7 +4,8 @@
  * warning and otherwise ignored; a field that is read and has a wrong type is a problem.
  */
 import { z } from 'zod';
-import { describeIssue, fieldPath } from './issues.ts';
+import { type Fault, faultsOf, fieldPath } from './issues.ts';
+import { withoutNulls } from './nulls.ts';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
 import { clientTlsSettings } from './schema/tls-settings.ts';
@@ -125,9 +126,7 @@ export type MeshNetworks = z.output<typeof meshNetworks>;
 export type MeshNetwork = z.output<typeof network>;
 
 /** What came of a configuration file: its value and one warning at most, or one problem. */
-export type ParsedConfig<T> =
-  | { readonly value: T; readonly warning?: string }
-  | { readonly problem: { readonly path: readonly (string | number)[]; readonly message: string } };
+export type ParsedConfig<T> = { readonly value: T; readonly warning?: string } | { readonly problem: Fault };
 
 export function defaultMeshConfig(): MeshConfig {
   return meshConfig.parse({});
@@ -153,7 +152,7 @@ export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
 
 /** Parses strictly; when only unknown fields are in the way, parses again without them and names them. */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
-  const data = withoutNulls(raw) ?? {};
+  const data = withoutNulls(raw ?? {});
   const first = schema.safeParse(data, { reportInput: true });
   if (first.success) return { value: first.data };
   const unknown = first.error.issues.flatMap((issue) =>
@@ -166,17 +165,7 @@ function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T>
     const names = unknown.map(fieldPath).sort().join(', ');
     return { value: second.data, warning: `ignored fields that are not read here: ${names}` };
   }
-  const { path, message } = describeIssue(second.error.issues);
-  return { problem: { path, message } };
-}
-
-/** `key: null` says nothing in protobuf's JSON form; a copy without such keys. */
-function withoutNulls(value: unknown): unknown {
-  if (value === null) return undefined;
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (typeof value !== 'object') return value;
-  const kept = Object.entries(value).filter(([, item]) => item !== null);
-  return Object.fromEntries(kept.map(([key, item]) => [key, withoutNulls(item)]));
+  return { problem: faultsOf(second.error.issues)[0] ?? { path: [], message: 'expected a configuration' } };
 }
 
 function removeAt(root: unknown, path: readonly PropertyKey[]): void {

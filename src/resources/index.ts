@@ -1,0 +1,14 @@
+/** Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`, `mesh-config.ts`. */
+export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
+export { fieldPath } from './issues.ts';
+export {
+  defaultMeshConfig,
+  defaultMeshNetworks,
+  type MeshConfig,
+  type MeshNetworks,
+  type ParsedConfig,
+  parseMeshConfig,
+  parseMeshNetworks,
+  parseProxyConfig,
+} from './mesh-config.ts';
+export { type Locate, type ParsedResource, parseResource } from './parse.ts';

@@ -1,0 +1,27 @@
+/** `key: null` in YAML says nothing, as in protobuf's JSON form: such keys are left out before the schemas look. */
+
+/** Maps in which a key with no value means something: "this header must be present". */
+const KEEP_UNDER: ReadonlySet<string> = new Set(['headers', 'withoutHeaders', 'queryParams']);
+/** Parts of `headers` that are fields, not header names. */
+const FIELDS_OF_HEADERS: ReadonlySet<string> = new Set(['request', 'response']);
+
+/** The value without keys that are null; the same object when there are none. Nulls in lists stay, for the schema to refuse. */
+export function withoutNulls(value: unknown, under = ''): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    const items = value.map((item) => withoutNulls(item));
+    return items.every((item, index) => item === value[index]) ? value : items;
+  }
+  let changed = false;
+  const kept: [string, unknown][] = [];
+  for (const [key, item] of Object.entries(value)) {
+    if (item === null && !(KEEP_UNDER.has(under) && !FIELDS_OF_HEADERS.has(key))) {
+      changed = true;
+      continue;
+    }
+    const clean = withoutNulls(item, key);
+    if (clean !== item) changed = true;
+    kept.push([key, clean]);
+  }
+  return changed ? Object.fromEntries(kept) : value;
+}

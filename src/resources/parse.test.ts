@@ -1,0 +1,268 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse as parseYaml } from 'yaml';
+import { parseResource } from './parse.ts';
+import type { AnyResource, ResourceProblem } from './types.ts';
+
+const ORIGIN = { source: 'directory', file: 'a.yaml', line: 1 };
+
+function read(yaml: string): AnyResource {
+  const parsed = parseResource(parseYaml(yaml), ORIGIN, () => undefined);
+  assert.ok('resource' in parsed, JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+function fault(yaml: string): ResourceProblem {
+  const parsed = parseResource(parseYaml(yaml), ORIGIN, () => undefined);
+  assert.ok('problem' in parsed, `expected a problem, got ${JSON.stringify(parsed)}`);
+  return parsed.problem;
+}
+
+const mesh = (kind: string, spec: string, api = 'networking.mesh.io/v1alpha3') =>
+  `apiVersion: ${api}\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: ${spec}`;
+
+test('existing YAML of the field loads: groups, MUTUAL names, labels and selectors', () => {
+  const rule = read(
+    mesh('DestinationRule', '{host: a, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}', 'networking.istio.io/v1beta1'),
+  );
+  assert.ok(rule.kind === 'DestinationRule');
+  assert.equal(rule.content.trafficPolicy?.tls?.mode, 'MESH_MUTUAL');
+  const gateway = read(
+    mesh(
+      'Gateway',
+      '{selector: {istio: ingressgateway}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}]}',
+      'networking.istio.io/v1',
+    ),
+  );
+  assert.ok(gateway.kind === 'Gateway');
+  assert.deepEqual(gateway.content.selector, { mesh: 'ingressgateway' });
+  const pod = read(
+    'apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {istio: ingressgateway, security.istio.io/tlsMode: istio}}\nspec: {}',
+  );
+  assert.deepEqual(pod.meta.labels, {
+    istio: 'ingressgateway',
+    mesh: 'ingressgateway',
+    'security.istio.io/tlsMode': 'istio',
+    'security.mesh.io/tlsMode': 'mesh',
+  });
+  assert.equal(pod.meta.namespace, 'default');
+});
+
+test('durations become milliseconds, deprecated fields their successors, absent stays absent', () => {
+  const service = read(
+    mesh(
+      'VirtualService',
+      `{hosts: [a], http: [{timeout: 1m0.5s, retries: {attempts: 2, perTryTimeout: 250ms}, mirrorPercent: 5,
+        corsPolicy: {allowOrigin: ["*"]}, fault: {delay: {percent: 10, fixedDelay: 2s}},
+        match: [{headers: {x-a: {}, x-b: {exact: b}, x-c: }}], route: [{destination: {host: b}}]}]}`,
+    ),
+  );
+  assert.ok(service.kind === 'VirtualService');
+  const route = service.content.http?.[0];
+  assert.equal(route?.timeout, 60_500);
+  assert.equal(route?.retries?.perTryTimeout, 250);
+  assert.deepEqual(route?.mirrorPercentage, { value: 5 });
+  assert.deepEqual(route?.corsPolicy?.allowOrigins, [{ regex: '.*' }]);
+  assert.deepEqual(route?.fault?.delay?.percentage, { value: 10 });
+  assert.deepEqual(route?.match?.[0]?.headers, {
+    'x-a': { present: true },
+    'x-b': { exact: 'b' },
+    'x-c': { present: true },
+  });
+  assert.equal(route?.route?.[0]?.weight, undefined);
+  assert.equal('exportTo' in service.content, false);
+});
+
+test('a problem says field and expectation, and counts the others', () => {
+  const problem = fault(mesh('VirtualService', '{hosts: [a], http: [{timeot: 1s, route: [{destination: {}}]}]}'));
+  assert.equal(problem.key, 'VirtualService/ns/x');
+  assert.equal(problem.id, problem.key);
+  assert.equal(problem.field, 'spec.http[0].timeot');
+  assert.equal(problem.message, 'unknown field (and 1 more)');
+  const wrong = fault(mesh('Gateway', '{servers: [{port: {number: "80"}, hosts: []}]}'));
+  assert.equal(wrong.field, 'spec.servers[0].port.number');
+  assert.match(wrong.message, /^expected a whole number, got "80"/);
+});
+
+test('a problem points at the line of the field, or of what should hold it', () => {
+  const raw = parseYaml(mesh('ServiceEntry', '{hosts: [], ports: []}'));
+  const parsed = parseResource(raw, ORIGIN, (path) => (path.join('.') === 'spec' ? 7 : undefined));
+  assert.ok('problem' in parsed);
+  assert.equal(parsed.problem.origin.line, 7);
+});
+
+test('documents that name no resource get a problem named by file and index', () => {
+  for (const yaml of ['just text', '[1]', 'kind: Gateway', 'apiVersion: v1\nkind: Pod\nmetadata: {}']) {
+    assert.equal(fault(yaml).id, 'a.yaml#0', yaml);
+  }
+  assert.match(fault(mesh('VirtualServce', '{}')).message, /unknown kind/);
+  assert.match(fault(mesh('Gateway', '{}', 'networking.mesh.io/v9')).message, /expected networking.mesh.io\/v1alpha3/);
+});
+
+test("kinds of others are ignored; cluster-scoped kinds have no namespace; core kinds drop what a mesh doesn't read", () => {
+  const other = parseResource(parseYaml('apiVersion: apps/v1\nkind: Deployment'), ORIGIN, () => undefined);
+  assert.ok('ignored' in other);
+  assert.equal(read('apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}').meta.namespace, '');
+  const service = read('apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {foo: 1, ports: [{port: 80}]}');
+  assert.deepEqual(service.content, { spec: { ports: [{ port: 80, protocol: 'TCP' }] } });
+});
+
+test('the fingerprint follows what generation reads and nothing else', () => {
+  const base = 'apiVersion: v1\nkind: Endpoints\nmetadata: {name: a, labels: {b: c}}\nsubsets: []';
+  const same = [
+    'kind: Endpoints\nsubsets: []\napiVersion: v1\nmetadata: {labels: {b: c}, name: a, resourceVersion: "7", managedFields: [{}]}',
+    base.replace('labels:', 'annotations: {endpoints.kubernetes.io/last-change-trigger-time: now}, labels:'),
+  ];
+  for (const yaml of same) assert.equal(read(yaml).fingerprint, read(base).fingerprint);
+  const different = [
+    base.replace('b: c', 'b: d'),
+    base.replace('labels:', 'annotations: {networking.mesh.io/exportTo: "."}, labels:'),
+    base.replace('labels:', 'creationTimestamp: 2020-01-01T00:00:00Z, labels:'),
+    base.replace('[]', '[{addresses: [{ip: 1.2.3.4}]}]'),
+  ];
+  for (const yaml of different) assert.notEqual(read(yaml).fingerprint, read(base).fingerprint, yaml);
+});
+
+/** Each row: kind, a good spec, then bad ones with the field they are refused for. */
+const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: string, field: string])[]][] = [
+  [
+    'VirtualService',
+    '{hosts: ["*.example.com"], gateways: [ns/gw], http: [{route: [{destination: {host: a}, weight: 1}, {destination: {host: b}, weight: 3}]}]}',
+    ['{hosts: [a]}', 'spec'],
+    ['{hosts: ["*"], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
+    ['{hosts: [a b], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
+    ['{hosts: [a, A], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[1]'],
+    ['{hosts: [a], http: [{}]}', 'spec.http[0]'],
+    ['{hosts: [a], http: [{redirect: {uri: /}, route: [{destination: {host: a}}]}]}', 'spec.http[0].redirect'],
+    ['{hosts: [a], http: [{route: [{destination: {host: a}}, {destination: {host: b}}]}]}', 'spec.http[0].route'],
+    [
+      '{hosts: [a], http: [{match: [{uri: {regex: "(?=a)"}}], route: [{destination: {host: a}}]}]}',
+      'spec.http[0].match[0].uri.regex',
+    ],
+    ['{hosts: [a], http: [{timeout: 0.1ms, route: [{destination: {host: a}}]}]}', 'spec.http[0].timeout'],
+    [
+      '{hosts: [a], http: [{route: [{destination: {host: a, port: {number: 70000}}}]}]}',
+      'spec.http[0].route[0].destination.port.number',
+    ],
+    [
+      '{hosts: [a.com], tls: [{match: [{sniHosts: [b.com]}], route: [{destination: {host: a}}]}]}',
+      'spec.tls[0].match[0].sniHosts[0]',
+    ],
+    [
+      '{hosts: [a], tcp: [{match: [{destinationSubnets: [1.2.3.4/40]}], route: [{destination: {host: a}}]}]}',
+      'spec.tcp[0].match[0].destinationSubnets[0]',
+    ],
+    ['{hosts: [a], exportTo: ["*", ns], http: [{route: [{destination: {host: a}}]}]}', 'spec.exportTo'],
+  ],
+  [
+    'DestinationRule',
+    '{host: a, subsets: [{name: v1, labels: {version: v1}}], trafficPolicy: {loadBalancer: {simple: LEAST_CONN}}}',
+    ['{host: a, subsets: [{name: v1}, {name: v1}]}', 'spec.subsets[1].name'],
+    ['{host: a, subsets: [{name: v1, labels: {version: "v 1"}}]}', 'spec.subsets[0].labels.version'],
+    ['{host: a, trafficPolicy: {}}', 'spec.trafficPolicy'],
+    [
+      '{host: a, trafficPolicy: {loadBalancer: {consistentHash: {}}}}',
+      'spec.trafficPolicy.loadBalancer.consistentHash',
+    ],
+    [
+      '{host: a, trafficPolicy: {outlierDetection: {maxEjectionPercent: 101}}}',
+      'spec.trafficPolicy.outlierDetection.maxEjectionPercent',
+    ],
+    ['{host: a, trafficPolicy: {tls: {mode: MUTUAL}}}', 'spec.trafficPolicy.tls.clientCertificate'],
+    [
+      '{host: a, trafficPolicy: {portLevelSettings: [{port: {number: 0}}]}}',
+      'spec.trafficPolicy.portLevelSettings[0].port.number',
+    ],
+  ],
+  [
+    'Gateway',
+    '{servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: [ns/a.com], tls: {mode: SIMPLE, credentialName: c}}]}',
+    ['{servers: []}', 'spec.servers'],
+    ['{servers: [{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"]}]}', 'spec.servers[0].tls'],
+    [
+      '{servers: [{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE}}]}',
+      'spec.servers[0].tls.credentialName',
+    ],
+    ['{servers: [{port: {number: 80, name: a, protocol: HTTP}, hosts: []}]}', 'spec.servers[0].hosts'],
+    ['{servers: [{port: {number: 80, name: a, protocol: FTP}, hosts: ["*"]}]}', 'spec.servers[0].port.protocol'],
+  ],
+  [
+    'ServiceEntry',
+    '{hosts: [a.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 1.2.3.4}]}',
+    ['{hosts: ["*"]}', 'spec.hosts[0]'],
+    ['{hosts: ["*.a.com"], resolution: DNS}', 'spec.hosts[0]'],
+    ['{hosts: [a.com], resolution: STATIC}', 'spec.endpoints'],
+    ['{hosts: [a.com], resolution: STATIC, endpoints: [{address: b.com}]}', 'spec.endpoints[0].address'],
+    ['{hosts: [a.com], endpoints: [{address: 1.2.3.4}]}', 'spec.endpoints'],
+    ['{hosts: [a.com], resolution: DNS, addresses: [10.0.0.0/8]}', 'spec.addresses[0]'],
+    ['{hosts: [a.com], ports: [{number: 80, name: a}, {number: 80, name: b}]}', 'spec.ports[1].number'],
+  ],
+  [
+    'WorkloadEntry',
+    '{address: 1.2.3.4, ports: {http: 80}}',
+    ['{}', 'spec.address'],
+    ['{address: 1.2.3}', 'spec.address'],
+  ],
+  [
+    'Sidecar',
+    '{egress: [{port: {number: 80, protocol: HTTP}, hosts: [./a]}, {hosts: ["*/*"]}]}',
+    ['{}', 'spec'],
+    ['{egress: [{hosts: [a]}]}', 'spec.egress[0].hosts[0]'],
+    ['{egress: [{hosts: ["*/*"]}, {hosts: ["./*"]}]}', 'spec.egress[0].port'],
+    ['{ingress: [{port: {number: 80}, defaultEndpoint: "1.2.3.4:80"}]}', 'spec.ingress[0].defaultEndpoint'],
+  ],
+  [
+    'EnvoyFilter',
+    '{configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {}}}]}',
+    ['{configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE}}]}', 'spec.configPatches[0].patch.value'],
+    [
+      '{configPatches: [{applyTo: CLUSTER, match: {listener: {}}, patch: {operation: REMOVE}}]}',
+      'spec.configPatches[0].match.listener',
+    ],
+  ],
+  [
+    'PeerAuthentication',
+    '{selector: {matchLabels: {app: a}}, portLevelMtls: {80: {mode: STRICT}}}',
+    ['{portLevelMtls: {80: {mode: STRICT}}}', 'spec.portLevelMtls'],
+    ['{selector: {matchLabels: {app: a}}, portLevelMtls: {0: {mode: STRICT}}}', 'spec.portLevelMtls["0"]'],
+  ],
+  [
+    'RequestAuthentication',
+    '{jwtRules: [{issuer: a, jwksUri: "https://a.com/keys"}]}',
+    ['{jwtRules: [{issuer: ""}]}', 'spec.jwtRules[0].issuer'],
+    ['{jwtRules: [{issuer: a, jwksUri: "file:///keys"}]}', 'spec.jwtRules[0].jwksUri'],
+  ],
+  [
+    'AuthorizationPolicy',
+    '{action: DENY, rules: [{from: [{source: {notRequestPrincipals: ["*"]}}]}]}',
+    ['{action: DENY}', 'spec.rules'],
+    ['{rules: [{from: [{source: {}}]}]}', 'spec.rules[0].from[0].source'],
+    ['{rules: [{when: [{key: a.b, values: [c]}]}]}', 'spec.rules[0].when[0].key'],
+    ['{rules: [{from: [{source: {ipBlocks: [a]}}]}]}', 'spec.rules[0].from[0].source.ipBlocks[0]'],
+  ],
+];
+
+for (const [kind, good, ...bad] of SEMANTICS) {
+  const api = /Authentication|Authorization/.test(kind) ? 'security.mesh.io/v1beta1' : undefined;
+  test(`${kind}: what admission takes and refuses`, () => {
+    read(mesh(kind, good, api));
+    for (const [spec, field] of bad) {
+      const problem = fault(mesh(kind, spec, api));
+      assert.equal(problem.field, field, `${spec}: ${problem.message}`);
+    }
+  });
+}
+
+test('hostile documents are problems, not crashes', () => {
+  const deep = `${'['.repeat(50)}1${']'.repeat(50)}`;
+  const nasty = [
+    mesh(
+      'VirtualService',
+      `{hosts: [a], http: [{match: [{uri: {regex: "${'a'.repeat(1025)}"}}], route: [{destination: {host: a}}]}]}`,
+    ),
+    mesh('VirtualService', `{hosts: ${deep}}`),
+    mesh('Gateway', '{__proto__: {servers: []}, constructor: 1}'),
+    mesh('ServiceEntry', '{hosts: [null]}'),
+  ];
+  for (const yaml of nasty) fault(yaml);
+});

@@ -1,0 +1,183 @@
+/**
+ * From a document's plain data to a typed resource, or to the one problem line a person needs. Everything that comes from
+ * outside goes through here, whatever source it came by.
+ */
+import { z } from 'zod';
+import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
+import { fingerprintOf } from './fingerprint.ts';
+import { type Fault, faultsOf, fieldPath, shown } from './issues.ts';
+import { withoutNulls } from './nulls.ts';
+import { SCHEMAS } from './schemas.ts';
+import {
+  type AnyResource,
+  CORE_KINDS,
+  type Kind,
+  MESH_KINDS,
+  type ResourceKey,
+  type ResourceMeta,
+  type ResourceOrigin,
+  type ResourceProblem,
+  resourceKey,
+} from './types.ts';
+import { semanticFaults } from './validate/index.ts';
+
+/** What came of a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment. */
+export type ParsedResource =
+  | { readonly resource: AnyResource }
+  | { readonly problem: ResourceProblem }
+  | { readonly ignored: string };
+
+/** Line (1-based) of the value at a path of the document, as far as the source knows lines. */
+export type Locate = (path: readonly (string | number)[]) => number | undefined;
+
+const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
+const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
+/** Namespace of a namespaced resource that does not say. */
+const DEFAULT_NAMESPACE = 'default';
+
+/** A name as the orchestrator takes it: RFC 1123 labels separated by dots. */
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+const NAMESPACE = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const MAX_NAME = 253;
+const MAX_NAMESPACE = 63;
+
+const metadata = z.object({
+  name: z
+    .string()
+    .max(MAX_NAME, 'expected at most 253 characters')
+    .regex(NAME, 'expected lower-case letters, digits, - and .'),
+  namespace: z
+    .string()
+    .max(MAX_NAMESPACE, 'expected at most 63 characters')
+    .regex(NAMESPACE, 'expected lower-case letters, digits and -')
+    .optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+  creationTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
+  deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
+});
+
+interface Envelope {
+  readonly kind: Kind;
+  readonly meta: ResourceMeta;
+  readonly deletionTimestamp?: number;
+}
+
+/**
+ * @param index place of the document among those of its file, to name it when it has no name of its own
+ */
+export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Locate, index = 0): ParsedResource {
+  const problem = (faults: readonly Fault[], key?: ResourceKey): ParsedResource => ({
+    problem: problemOf(faults, origin, locate, index, key),
+  });
+  if (!isObject(raw)) return problem([{ path: [], message: `expected a resource, got ${shown(raw)}` }]);
+  const document = withoutNulls(raw);
+  if (!isObject(document)) return problem([{ path: [], message: 'expected a resource' }]);
+  const kind = documentKind(document);
+  if (typeof kind !== 'string') return 'path' in kind ? problem([kind]) : kind;
+  const envelope = parseEnvelope(kind, document);
+  if ('faults' in envelope) return problem(envelope.faults);
+  const { meta } = envelope;
+  const key = resourceKey(kind, meta.namespace, meta.name);
+  const content = parseContent(envelope, document);
+  if ('faults' in content) return problem(content.faults, key);
+  return { resource: resourceOf(kind, meta, content.content, origin) };
+}
+
+/** The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it here. */
+function resourceOf(kind: Kind, meta: ResourceMeta, content: unknown, origin: ResourceOrigin): AnyResource {
+  return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
+}
+
+function documentKind(document: Record<string, unknown>): Kind | Fault | { readonly ignored: string } {
+  const { apiVersion, kind } = document;
+  if (typeof apiVersion !== 'string') return { path: ['apiVersion'], message: 'required, expected a string' };
+  if (typeof kind !== 'string') return { path: ['kind'], message: 'required, expected a string' };
+  const known = kindOf(apiVersion, kind);
+  if (known !== undefined) return known;
+  const [group = ''] = apiVersion.split('/');
+  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group)) return { ignored: `${apiVersion} ${kind}` };
+  const sameName = [...MESH_KINDS].find((each) => each === kind);
+  if (sameName === undefined) return { path: ['kind'], message: `unknown kind ${shown(kind)}` };
+  return {
+    path: ['apiVersion'],
+    message: `expected ${apiVersionsOf(sameName)[0]} for ${kind}, got ${shown(apiVersion)}`,
+  };
+}
+
+function parseEnvelope(
+  kind: Kind,
+  document: Record<string, unknown>,
+): Envelope | { readonly faults: readonly Fault[] } {
+  const parsed = metadata.safeParse(document.metadata, { reportInput: true });
+  if (!parsed.success) {
+    return { faults: faultsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })) };
+  }
+  const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp } = parsed.data;
+  const read = Object.entries(annotations ?? {}).filter(([key]) => isReadAnnotation(key));
+  const meta: ResourceMeta = {
+    name,
+    namespace: isClusterScoped(kind) ? '' : (namespace ?? DEFAULT_NAMESPACE),
+    labels: workloadLabels(labels ?? {}),
+    annotations: workloadLabels(Object.fromEntries(read)),
+    ...(creationTimestamp === undefined ? {} : { created: Date.parse(creationTimestamp) }),
+  };
+  if (deletionTimestamp === undefined) return { kind, meta };
+  return { kind, meta, deletionTimestamp: Date.parse(deletionTimestamp) };
+}
+
+type Content = { readonly content: unknown } | { readonly faults: readonly Fault[] };
+
+function parseContent(envelope: Envelope, document: Record<string, unknown>): Content {
+  const { kind } = envelope;
+  const core = CORE.has(kind);
+  const base = core ? [] : ['spec'];
+  const faults: Fault[] = core
+    ? []
+    : Object.keys(document)
+        .filter((field) => !MESH_DOCUMENT_FIELDS.has(field))
+        .map((field) => ({ path: [field], message: 'unknown field' }));
+  const input = core ? coreInput(envelope, document) : (document.spec ?? {});
+  const parsed = SCHEMAS[kind].safeParse(input, { reportInput: true });
+  const found = parsed.success ? semanticFaults(kind, parsed.data) : faultsOf(parsed.error.issues);
+  for (const fault of found) faults.push({ ...fault, path: [...base, ...fault.path] });
+  return parsed.success && faults.length === 0 ? { content: parsed.data } : { faults };
+}
+
+function coreInput(envelope: Envelope, document: Record<string, unknown>): Record<string, unknown> {
+  const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...rest } = document;
+  const { deletionTimestamp } = envelope;
+  return deletionTimestamp === undefined ? rest : { ...rest, deletionTimestamp };
+}
+
+function problemOf(
+  faults: readonly Fault[],
+  origin: ResourceOrigin,
+  locate: Locate,
+  index: number,
+  key: ResourceKey | undefined,
+): ResourceProblem {
+  const first = faults[0] ?? { path: [], message: 'expected a valid resource' };
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : '';
+  const line = lineOf(first.path, locate) ?? origin.line;
+  return {
+    id: key ?? `${origin.file ?? origin.source}#${index}`,
+    ...(key === undefined ? {} : { key }),
+    origin: line === undefined ? origin : { ...origin, line },
+    field: fieldPath(first.path),
+    message: `${first.message}${more}`,
+  };
+}
+
+/** Line of the value, or of the closest value around it when it is missing. */
+function lineOf(path: readonly (string | number)[], locate: Locate): number | undefined {
+  for (let length = path.length; length > 0; length--) {
+    const line = locate(path.slice(0, length));
+    if (line !== undefined) return line;
+  }
+  return undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

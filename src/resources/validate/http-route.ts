@@ -1,0 +1,201 @@
+/** One HTTP route of a VirtualService: what it matches, and the one thing it does. */
+import { shown } from '../issues.ts';
+import type {
+  CorsPolicy,
+  HttpHeaders,
+  HttpMatch,
+  HttpRedirect,
+  HttpRetries,
+  HttpRoute,
+} from '../schema/virtual-service.ts';
+import { each, type Faults } from './faults.ts';
+import { checkDestination, checkWeights } from './route-values.ts';
+import {
+  checkDuration,
+  checkHeaderName,
+  checkLabels,
+  checkNonEmptyMatch,
+  checkOptionalPort,
+  checkPercent,
+  checkRegex,
+  checkStringMatch,
+} from './values.ts';
+
+/** Redirects that Envoy can answer with. */
+const REDIRECT_CODES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+const METHODS: ReadonlySet<string> = new Set('GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRACE *'.split(' '));
+/** Conditions of Envoy's `x-envoy-retry-on` and `x-envoy-retry-grpc-on`; plain status codes are taken as well. */
+const RETRY_ON: ReadonlySet<string> = new Set(
+  (
+    '5xx gateway-error reset reset-before-request connect-failure envoy-ratelimited retriable-4xx refused-stream ' +
+    'retriable-status-codes retriable-headers http3-post-connect-failure ' +
+    'cancelled deadline-exceeded internal resource-exhausted unavailable'
+  ).split(' '),
+);
+const GRPC_STATUS: ReadonlySet<string> = new Set(
+  (
+    'OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED ' +
+    'FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED'
+  ).split(' '),
+);
+
+export function checkHttpRoute(route: HttpRoute, faults: Faults): void {
+  checkAction(route, faults);
+  each(faults.at('match'), route.match, checkMatch);
+  each(faults.at('route'), route.route, (entry, at) => {
+    checkDestination(entry.destination, at.at('destination'));
+    checkHeaders(entry.headers, at.at('headers'));
+  });
+  checkWeights(route.route ?? [], faults.at('route'));
+  if (route.redirect !== undefined) checkRedirect(route.redirect, faults.at('redirect'));
+  if (route.rewrite !== undefined) checkRewrite(route, faults.at('rewrite'));
+  checkDuration(faults.at('timeout'), route.timeout === 0 ? undefined : route.timeout);
+  if (route.retries !== undefined) checkRetries(route.retries, faults.at('retries'));
+  checkFault(route, faults.at('fault'));
+  if (route.mirror !== undefined) checkDestination(route.mirror, faults.at('mirror'));
+  each(faults.at('mirrors'), route.mirrors, (mirror, at) => {
+    checkDestination(mirror.destination, at.at('destination'));
+    checkPercent(at.at('percentage'), mirror.percentage?.value);
+  });
+  if (route.mirror !== undefined && route.mirrors?.length) faults.add(['mirrors'], 'expected either mirror or mirrors');
+  checkPercent(faults.at('mirrorPercentage'), route.mirrorPercentage?.value);
+  if (route.corsPolicy !== undefined) checkCors(route.corsPolicy, faults.at('corsPolicy'));
+  checkHeaders(route.headers, faults.at('headers'));
+}
+
+/** Exactly one of route, redirect, directResponse, delegate; and nothing beside it that it would not use. */
+function checkAction(route: HttpRoute, faults: Faults): void {
+  const actions = (['redirect', 'directResponse', 'delegate'] as const).filter((field) => route[field] !== undefined);
+  const all = route.route?.length ? ['route', ...actions] : [...actions];
+  const [first, second] = all;
+  if (first === undefined) faults.add([], 'expected one of route, redirect, directResponse, delegate');
+  else if (second !== undefined) faults.add([second], `expected only one of ${all.join(', ')}`);
+  if (route.redirect !== undefined || route.directResponse !== undefined) {
+    for (const field of ['fault', 'rewrite'] as const) {
+      const sendsFault = field === 'fault' && route.directResponse !== undefined;
+      if (route[field] !== undefined && !sendsFault)
+        faults.add([field], `expected no ${field} beside ${actions.join(', ')}`);
+    }
+  }
+  const status = route.directResponse?.status;
+  if (status !== undefined && (status < 200 || status > 599)) {
+    faults.add(['directResponse', 'status'], `expected a status from 200 to 599, got ${status}`);
+  }
+  const body = route.directResponse?.body;
+  if (body?.string !== undefined && body.bytes !== undefined) {
+    faults.add(['directResponse', 'body'], 'expected either string or bytes');
+  }
+  if (route.delegate !== undefined && !route.delegate.name)
+    faults.add(['delegate', 'name'], 'required, expected a name');
+}
+
+function checkMatch(match: HttpMatch, faults: Faults): void {
+  checkNonEmptyMatch(faults.at('uri'), match.uri);
+  for (const field of ['scheme', 'method', 'authority'] as const) checkStringMatch(faults.at(field), match[field]);
+  for (const field of ['headers', 'withoutHeaders'] as const) {
+    for (const [name, value] of Object.entries(match[field] ?? {})) {
+      checkHeaderName(faults.at(field), name);
+      checkStringMatch(faults.at(field, name), value);
+    }
+  }
+  for (const [name, value] of Object.entries(match.queryParams ?? {})) {
+    if (name === '') faults.add(['queryParams'], 'expected a parameter name that is not empty');
+    checkStringMatch(faults.at('queryParams', name), value);
+  }
+  checkOptionalPort(faults.at('port'), match.port);
+  checkLabels(faults.at('sourceLabels'), match.sourceLabels);
+}
+
+function checkHeaders(headers: HttpHeaders | undefined, faults: Faults): void {
+  for (const direction of ['request', 'response'] as const) {
+    const operations = headers?.[direction];
+    for (const field of ['set', 'add'] as const) {
+      for (const name of Object.keys(operations?.[field] ?? {})) checkHeaderName(faults.at(direction, field), name);
+    }
+    each(faults.at(direction, 'remove'), operations?.remove, (name, at) => {
+      checkHeaderName(at, name);
+      if (name.startsWith(':') || name.toLowerCase() === 'host')
+        at.add([], `expected a header that can be removed, got ${shown(name)}`);
+    });
+  }
+}
+
+function checkRedirect(redirect: HttpRedirect, faults: Faults): void {
+  const { uri, authority, redirectCode, scheme, port, derivePort } = redirect;
+  if (!uri && !authority && !scheme && redirectCode === undefined && port === undefined && derivePort === undefined) {
+    faults.add([], 'expected at least one of uri, authority, port, derivePort, scheme, redirectCode');
+  }
+  if (redirectCode !== undefined && redirectCode !== 0 && !REDIRECT_CODES.has(redirectCode)) {
+    faults.add(['redirectCode'], `expected one of ${[...REDIRECT_CODES].join(', ')}, got ${redirectCode}`);
+  }
+  if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
+    faults.add(['scheme'], `expected http or https, got ${shown(scheme)}`);
+  }
+  checkOptionalPort(faults.at('port'), port);
+  if (port !== undefined && derivePort !== undefined) faults.add(['derivePort'], 'expected either port or derivePort');
+}
+
+function checkRewrite(route: HttpRoute, faults: Faults): void {
+  const { uri, authority, uriRegexRewrite } = route.rewrite ?? {};
+  if (!uri && !authority && uriRegexRewrite === undefined) {
+    faults.add([], 'expected at least one of uri, authority, uriRegexRewrite');
+  }
+  if (uriRegexRewrite === undefined) return;
+  if (uri) faults.add(['uriRegexRewrite'], 'expected either uri or uriRegexRewrite');
+  checkRegex(faults.at('uriRegexRewrite', 'match'), uriRegexRewrite.match);
+}
+
+function checkRetries(retries: HttpRetries, faults: Faults): void {
+  const { attempts = 0, perTryTimeout, retryOn, backoff } = retries;
+  if (attempts < 0) faults.add(['attempts'], `expected a number from 0, got ${attempts}`);
+  if (attempts === 0 && (perTryTimeout !== undefined || retryOn !== undefined || backoff !== undefined)) {
+    faults.add(['attempts'], 'expected a number above 0 beside perTryTimeout, retryOn or backoff');
+  }
+  checkDuration(faults.at('perTryTimeout'), perTryTimeout === 0 ? undefined : perTryTimeout);
+  checkDuration(faults.at('backoff'), backoff);
+  for (const condition of (retryOn ?? '').split(',').map((each) => each.trim())) {
+    const isStatus = /^[1-5]\d\d$/.test(condition);
+    if (condition !== '' && !isStatus && !RETRY_ON.has(condition)) {
+      faults.add(['retryOn'], `expected retry conditions of Envoy or status codes, got ${shown(condition)}`);
+    }
+  }
+}
+
+function checkFault(route: HttpRoute, faults: Faults): void {
+  const { delay, abort } = route.fault ?? {};
+  if (route.fault !== undefined && delay === undefined && abort === undefined)
+    faults.add([], 'expected delay or abort');
+  if (delay !== undefined) {
+    if (delay.fixedDelay === undefined && delay.exponentialDelay === undefined) {
+      faults.add(['delay', 'fixedDelay'], 'required, expected a duration such as "1.5s"');
+    }
+    checkDuration(faults.at('delay', 'fixedDelay'), delay.fixedDelay);
+    checkDuration(faults.at('delay', 'exponentialDelay'), delay.exponentialDelay);
+    checkPercent(faults.at('delay', 'percentage'), delay.percentage?.value);
+  }
+  if (abort === undefined) return;
+  checkPercent(faults.at('abort', 'percentage'), abort.percentage?.value);
+  const kinds = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter((field) => abort[field] !== undefined);
+  if (kinds.length !== 1) faults.add(['abort'], 'expected exactly one of httpStatus, grpcStatus');
+  const { httpStatus, grpcStatus } = abort;
+  if (httpStatus !== undefined && (httpStatus < 200 || httpStatus > 599)) {
+    faults.add(['abort', 'httpStatus'], `expected a status from 200 to 599, got ${httpStatus}`);
+  }
+  if (grpcStatus !== undefined && !GRPC_STATUS.has(grpcStatus)) {
+    faults.add(['abort', 'grpcStatus'], `expected the name of a gRPC status, got ${shown(grpcStatus)}`);
+  }
+  if (abort.http2Error !== undefined)
+    faults.add(['abort', 'http2Error'], 'HTTP/2 error aborts are not supported by Envoy');
+}
+
+function checkCors(policy: CorsPolicy, faults: Faults): void {
+  each(faults.at('allowOrigins'), policy.allowOrigins, (origin, at) => checkStringMatch(at, origin));
+  each(faults.at('allowMethods'), policy.allowMethods, (method, at) => {
+    if (!METHODS.has(method)) at.add([], `expected an HTTP method, got ${shown(method)}`);
+  });
+  for (const field of ['allowHeaders', 'exposeHeaders'] as const) {
+    each(faults.at(field), policy[field], (name, at) => checkHeaderName(at, name));
+  }
+  const { maxAge } = policy;
+  if (maxAge !== undefined && (maxAge < 0 || maxAge % 1000 !== 0)) faults.add(['maxAge'], 'expected whole seconds');
+}

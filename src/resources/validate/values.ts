@@ -1,0 +1,192 @@
+/** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
+import { isIP } from 'node:net';
+import { RE2JS } from 're2js';
+import { shown } from '../issues.ts';
+import type { HeaderMatch } from '../schema/common.ts';
+import { each, type Faults } from './faults.ts';
+
+/** Longest regular expression taken: RE2 runs in linear time, but its program's size follows the pattern's (CVE-2022-39278). */
+export const MAX_REGEX_LENGTH = 1024;
+const MAX_PORT = 65_535;
+const MAX_HOST = 255;
+const MAX_LABEL = 63;
+
+const DNS_LABEL = /^[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?$/;
+/** `*`, `*suffix` or `*-suffix`: what the first label of a wildcard host may be. */
+const WILDCARD_LABEL = /^\*([-a-zA-Z0-9]*[a-zA-Z0-9])?$/;
+const RFC1123_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+const LABEL_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+const LABEL_PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** RFC 9110 field name (token), and HTTP/2 pseudo headers. */
+const HEADER_NAME = /^:?[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+/** A host without wildcard: short (`reviews`) or qualified. */
+export function isDomain(host: string): boolean {
+  const bare = host.endsWith('.') ? host.slice(0, -1) : host;
+  return (
+    bare.length <= MAX_HOST && bare.split('.').every((label) => label.length <= MAX_LABEL && DNS_LABEL.test(label))
+  );
+}
+
+/** A host that may begin with a wildcard: `*`, `*.example.com`, `*-db.example.com`. */
+export function isWildcardDomain(host: string): boolean {
+  if (host === '*') return true;
+  if (host.length > MAX_HOST) return false;
+  const [first = '', ...rest] = host.split('.');
+  return rest.length === 0 || !first.startsWith('*')
+    ? isDomain(host) || WILDCARD_LABEL.test(host)
+    : WILDCARD_LABEL.test(first) && isDomain(rest.join('.'));
+}
+
+/** IP address, or IP address with prefix length. */
+export function isCidr(text: string): boolean {
+  const slash = text.indexOf('/');
+  const family = isIP(slash < 0 ? text : text.slice(0, slash));
+  if (family === 0 || slash < 0) return family !== 0;
+  const bits = text.slice(slash + 1);
+  return /^\d{1,3}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128);
+}
+
+export function isIpAddress(text: string): boolean {
+  return isIP(text) !== 0;
+}
+
+/** Whether wildcard hosts `a` and `b` have a name in common, one being a suffix pattern of the other. */
+export function hostCovers(pattern: string, host: string): boolean {
+  if (!pattern.startsWith('*')) return pattern.toLowerCase() === host.toLowerCase();
+  const suffix = pattern.slice(1).toLowerCase();
+  const name = host.startsWith('*') ? host.slice(1) : host;
+  return name.toLowerCase().endsWith(suffix);
+}
+
+export function isUnixSocket(address: string): boolean {
+  return address.startsWith('unix:///') || address.startsWith('unix://@');
+}
+
+export function checkWildcardHost(faults: Faults, host: string): void {
+  if (!isWildcardDomain(host))
+    faults.add([], `expected a host name or a wildcard such as "*.example.com", got ${shown(host)}`);
+}
+
+export function checkHost(faults: Faults, host: string): void {
+  if (!isDomain(host) && !isIpAddress(host)) faults.add([], `expected a host name, got ${shown(host)}`);
+}
+
+export function checkPort(faults: Faults, port: number | undefined): void {
+  if (port === undefined) faults.add([], `required, expected a port from 1 to ${MAX_PORT}`);
+  else if (port < 1 || port > MAX_PORT) faults.add([], `expected a port from 1 to ${MAX_PORT}, got ${port}`);
+}
+
+export function checkOptionalPort(faults: Faults, port: number | undefined): void {
+  if (port !== undefined) checkPort(faults, port);
+}
+
+/** Names of subsets and ports. */
+export function checkDnsLabel(faults: Faults, name: string | undefined): void {
+  if (name === undefined || name.length > MAX_LABEL || !DNS_LABEL.test(name)) {
+    faults.add([], `expected a name of letters, digits and -, at most ${MAX_LABEL} characters, got ${shown(name)}`);
+  }
+}
+
+/** Durations in milliseconds: at least one where something waits for them. */
+export function checkDuration(faults: Faults, millis: number | undefined): void {
+  if (millis !== undefined && millis < 1) faults.add([], `expected a duration of at least 1ms, got ${millis}ms`);
+}
+
+export function checkNotNegative(faults: Faults, value: number | undefined): void {
+  if (value !== undefined && value < 0) faults.add([], `expected a number from 0, got ${value}`);
+}
+
+export function checkPercent(faults: Faults, value: number | undefined): void {
+  if (value !== undefined && !(value >= 0 && value <= 100))
+    faults.add([], `expected a percentage from 0 to 100, got ${value}`);
+}
+
+export function checkRegex(faults: Faults, pattern: string): void {
+  if (pattern.length > MAX_REGEX_LENGTH) {
+    faults.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
+    return;
+  }
+  try {
+    RE2JS.compile(pattern);
+  } catch (cause) {
+    faults.add([], `expected a regular expression (RE2): ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+}
+
+export function checkStringMatch(faults: Faults, match: HeaderMatch | undefined): void {
+  if (match !== undefined && 'regex' in match) checkRegex(faults.at('regex'), match.regex);
+}
+
+/** Some matches are pointless when empty: an empty prefix matches everything, so the writer meant something else. */
+export function checkNonEmptyMatch(faults: Faults, match: HeaderMatch | undefined): void {
+  checkStringMatch(faults, match);
+  if (match !== undefined && 'prefix' in match && match.prefix === '')
+    faults.add(['prefix'], 'expected a prefix that is not empty');
+}
+
+export function checkHeaderName(faults: Faults, name: string): void {
+  if (!HEADER_NAME.test(name)) faults.add([], `expected a header name, got ${shown(name)}`);
+}
+
+export function checkLabels(faults: Faults, labels: Readonly<Record<string, string>> | undefined): void {
+  for (const [key, value] of Object.entries(labels ?? {})) {
+    if (!isLabelKey(key)) faults.add([key], 'expected a label key such as "app" or "example.com/app"');
+    if (value !== '' && (value.length > MAX_LABEL || !LABEL_NAME.test(value))) {
+      faults.add(
+        [key],
+        `expected a label value of at most ${MAX_LABEL} letters, digits, -, _ and ., got ${shown(value)}`,
+      );
+    }
+  }
+}
+
+function isLabelKey(key: string): boolean {
+  const slash = key.indexOf('/');
+  const name = key.slice(slash + 1);
+  if (name.length > MAX_LABEL || !LABEL_NAME.test(name)) return false;
+  return slash < 0 || (slash <= 253 && LABEL_PREFIX.test(key.slice(0, slash)));
+}
+
+export function isNamespace(name: string): boolean {
+  return name.length <= MAX_LABEL && RFC1123_LABEL.test(name);
+}
+
+/** `.` this namespace, `*` all, `~` none, or a namespace. `*` beside others, or anything twice, is a mistake. */
+export function checkExportTo(faults: Faults, exportTo: readonly string[] | undefined): void {
+  each(faults, exportTo, (entry, at) => {
+    if (!['.', '*', '~'].includes(entry) && !isNamespace(entry)) {
+      at.add([], `expected ".", "*", "~" or a namespace, got ${shown(entry)}`);
+    }
+  });
+  const entries = exportTo ?? [];
+  if (new Set(entries).size !== entries.length) faults.add([], 'expected each namespace once');
+  if (entries.length > 1 && (entries.includes('*') || entries.includes('~'))) {
+    faults.add([], `expected ${entries.includes('*') ? '"*"' : '"~"'} alone, or namespaces without it`);
+  }
+}
+
+/** `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0:8080`, `unix:///path`: where a listener hands its connections to. */
+export function checkDefaultEndpoint(faults: Faults, endpoint: string): void {
+  if (isUnixSocket(endpoint)) return;
+  const match = /^(127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\]):(\d{1,5})$/.exec(endpoint);
+  const port = Number(match?.[2] ?? 0);
+  if (port < 1 || port > MAX_PORT) {
+    faults.add(
+      [],
+      `expected 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT or unix:///PATH, got ${shown(endpoint)}`,
+    );
+  }
+}
+
+/** Protocols that a port of a mesh kind may name. */
+const PROTOCOLS: ReadonlySet<string> = new Set(
+  'HTTP HTTPS GRPC GRPC-WEB HTTP2 HTTP_PROXY MONGO MYSQL REDIS TCP TLS UDP'.split(' '),
+);
+
+/** Compared without regard to case, as the field's meshes do. */
+export function checkProtocol(faults: Faults, protocol: string | undefined): void {
+  if (protocol === undefined || !PROTOCOLS.has(protocol.toUpperCase())) {
+    faults.add([], `expected one of ${[...PROTOCOLS].join(', ')}, got ${shown(protocol)}`);
+  }
+}
