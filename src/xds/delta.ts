@@ -1,0 +1,112 @@
+/**
+ * Delta (incremental): requests add and drop names, responses hold what changed and name what is gone.
+ * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
+ * envoy/service/discovery/v3/discovery.proto (DeltaDiscoveryRequest)
+ *
+ * Responses are not split, however large: an Envoy takes its first response of a type as the whole of it (it ends its
+ * initialisation, lets clusters go that were not in it), its client has no receive limit, and the bytes are shared by all streams
+ * and written in slices anyway.
+ */
+import { CtlError } from '../core/errors.ts';
+import type { Bundle } from '../push/types.ts';
+import { type DeltaRequest, deltaField, type ResponseMessage } from './codec.ts';
+import { findIn, type Held } from './have.ts';
+import { changeNames, NO_NAMES, nameSetOf } from './name-set.ts';
+import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD } from './protocol.ts';
+import { chunked, type Interest } from './selection.ts';
+import type { Answer, Subscription } from './subscription.ts';
+import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
+
+function receive(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[], nowMs: number): Answer {
+  if (subscription.interest === undefined) {
+    start(subscription, request, parts);
+    return { kind: 'none', changed: [], quarantined: [] };
+  }
+  const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
+  // Changes of the subscription count whatever the nonce: they are not said again.
+  if (request.subscribe.length > 0 || request.unsubscribe.length > 0) change(subscription, subscription.interest, request);
+  return answer;
+}
+
+function change(subscription: Subscription, before: Interest, request: DeltaRequest): void {
+  const added = request.subscribe.filter((name) => name !== WILDCARD);
+  const dropped = request.unsubscribe.filter((name) => name !== WILDCARD);
+  const names = changeNames(before.names, added, dropped);
+  if (names.size > MAX_SUBSCRIBED_NAMES)
+    throw new CtlError('invalid_argument', `a stream may subscribe to at most ${MAX_SUBSCRIBED_NAMES} names of a type`);
+  const wildcard =
+    (before.wildcard || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
+  subscription.subscribe(names === before.names && wildcard === before.wildcard ? before : { wildcard, names });
+  for (const name of dropped) {
+    subscription.owed.delete(name);
+    // Still wanted as part of the wildcard: the proxy dropped its copy and is told what there is.
+    if (wildcard && before.names.has(name)) subscription.owed.add(name);
+  }
+  // Asked for again is answered again: the proxy has dropped it in between.
+  for (const name of added) subscription.owed.add(name);
+  if (request.subscribe.includes(WILDCARD)) subscription.mustAnswer = true;
+}
+
+/** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
+function start(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
+  const legacy = request.subscribe.length === 0 && isFullSetType(subscription.type);
+  subscription.legacyWildcard = legacy;
+  const wildcard = (legacy || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
+  const explicit = request.subscribe.filter((name) => name !== WILDCARD);
+  const names = explicit.length === 0 ? NO_NAMES : nameSetOf(explicit);
+  subscription.subscribe({ wildcard, names });
+  if (request.initialVersions.size === 0) {
+    // An empty answer also ends the wait of a proxy for which there is nothing.
+    subscription.mustAnswer = wildcard;
+    return;
+  }
+  subscription.have = { bases: parts, overlay: wildcard ? deviations(request.initialVersions, parts) : new Map() };
+  for (const name of names.names) {
+    const current = findIn(parts, name);
+    if (current === undefined || request.initialVersions.get(name) !== current.version) subscription.owed.add(name);
+  }
+}
+
+/** How what a wildcard proxy has differs from the parts. */
+function deviations(versions: ReadonlyMap<string, string>, parts: readonly Bundle[]): Map<string, Held | undefined> {
+  const overlay = new Map<string, Held | undefined>();
+  for (const bundle of parts)
+    for (const { name, version } of bundle.resources()) {
+      const known = versions.get(name);
+      if (known === undefined) overlay.set(name, undefined);
+      else if (known !== version) overlay.set(name, { version: known, resource: undefined });
+    }
+  for (const [name, version] of versions)
+    if (findIn(parts, name) === undefined) overlay.set(name, { version, resource: undefined });
+  return overlay;
+}
+
+function respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
+  const { interest } = subscription;
+  if (interest === undefined) return undefined;
+  const removals = context.removals || subscription.type === 'lds';
+  for (;;) {
+    const plan = subscription.plan(interest, parts, removals);
+    if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
+      const body =
+        plan.shared === undefined
+          ? chunked(plan.changed, deltaField)
+          : plan.shared.flatMap((selection) => selection.deltaBody());
+      subscription.sent(context.nonce, plan, context.snapshot);
+      return {
+        typeUrl: TYPE_URL_OF[subscription.type],
+        version: String(context.snapshot),
+        nonce: context.nonce,
+        removed: plan.removed,
+        body,
+      };
+    }
+    subscription.have = plan.next;
+    subscription.owed.clear();
+    if (!subscription.rejections.searching) return undefined;
+    // What was to be tried next is gone by now: on to the next group in doubt.
+    subscription.rejections.acknowledged();
+  }
+}
+
+export const DELTA: Protocol<DeltaRequest> = { mode: 'delta', receive, respond };

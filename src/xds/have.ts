@@ -1,0 +1,63 @@
+/**
+ * What a proxy has of one type, as references: "the content of these bundles, except …". In the usual case the exceptions are
+ * empty, so that a stream's state does not grow with the mesh.
+ */
+import type { Bundle, EncodedResource } from '../push/types.ts';
+import { contentHash, covers, hashResource, type Interest } from './selection.ts';
+import { hashToText, minus, plus, type SetHash, EMPTY_HASH } from './set-hash.ts';
+
+/** A resource that the proxy has; the bytes are unknown when only the proxy told us about it (`initial_resource_versions`). */
+export interface Held {
+  readonly version: string;
+  readonly resource: EncodedResource | undefined;
+}
+
+export interface Have {
+  readonly bases: readonly Bundle[];
+  /** Exceptions: what the proxy has instead of what the bases say; undefined: it has nothing of that name. */
+  readonly overlay: ReadonlyMap<string, Held | undefined>;
+}
+
+export const HAS_NOTHING: Have = { bases: [], overlay: new Map() };
+
+export function findIn(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
+  for (const bundle of bundles) {
+    const resource = bundle.get(name);
+    if (resource !== undefined) return resource;
+  }
+  return undefined;
+}
+
+export function heldOf(have: Have, name: string): Held | undefined {
+  if (have.overlay.has(name)) return have.overlay.get(name);
+  const resource = findIn(have.bases, name);
+  return resource === undefined ? undefined : { version: resource.version, resource };
+}
+
+export function sameBundles(a: readonly Bundle[], b: readonly Bundle[]): boolean {
+  return a.length === b.length && a.every((bundle, index) => bundle === b[index]);
+}
+
+/** True when each part continues the same view, so that differences between bundles are cheap. */
+export function sameViews(a: readonly Bundle[], b: readonly Bundle[]): boolean {
+  return a.length === b.length && a.every((bundle, index) => bundle.viewKey === b[index]?.viewKey);
+}
+
+/**
+ * Content hash of what the proxy has of its subscription: the SotW version. Equal content gives an equal version, also after a
+ * restart and on another replica. `previous` is what the proxy had before: hashing goes on from there.
+ */
+export function versionOf(have: Have, interest: Interest, previous: Have): string {
+  let hash: SetHash = EMPTY_HASH;
+  have.bases.forEach((bundle, index) => {
+    const before = previous.bases[index];
+    hash = plus(hash, contentHash(bundle, interest, before?.viewKey === bundle.viewKey ? before : undefined));
+  });
+  for (const [name, held] of have.overlay) {
+    if (!covers(interest, name)) continue;
+    const current = findIn(have.bases, name);
+    if (current !== undefined) hash = minus(hash, hashResource(name, current.version));
+    if (held !== undefined) hash = plus(hash, hashResource(name, held.version));
+  }
+  return hashToText(hash);
+}

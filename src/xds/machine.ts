@@ -1,0 +1,151 @@
+/**
+ * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
+ * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy has
+ * refers to it any more. Pure: time, nonces' snapshot and content come in.
+ */
+import type { XdsType } from '../generate/types.ts';
+import type { Bundle, TypeStatus } from '../push/types.ts';
+import type { ResponseMessage } from './codec.ts';
+import type { Protocol } from './protocol.ts';
+import { covers } from './selection.ts';
+import { type Answer, Subscription } from './subscription.ts';
+import { SEND_ORDER } from './type-urls.ts';
+
+/** Current parts of a type. */
+export type PartsOf = (type: XdsType) => readonly Bundle[];
+
+export interface Outgoing {
+  readonly type: XdsType;
+  readonly message: ResponseMessage;
+}
+
+export interface PushResult {
+  /** In sending order. */
+  readonly messages: readonly Outgoing[];
+  /** Something is left that waits for an answer of the proxy. */
+  readonly waiting: boolean;
+}
+
+/** Base of the counter in nonces. */
+const NONCE_RADIX = 36;
+
+export class AdsMachine<Request> {
+  readonly protocol: Protocol<Request>;
+  readonly #subscriptions: Readonly<Record<XdsType, Subscription>> = {
+    cds: new Subscription('cds'),
+    eds: new Subscription('eds'),
+    lds: new Subscription('lds'),
+    rds: new Subscription('rds'),
+  };
+  /** EDS names of clusters just accepted that the proxy has not asked for yet. */
+  readonly #awaited = new Set<string>();
+  #counter = 0;
+
+  constructor(protocol: Protocol<Request>) {
+    this.protocol = protocol;
+  }
+
+  /** True while listeners and routes wait for the proxy to ask for its new clusters' endpoints; end it with `stopAwaiting`. */
+  get awaitingEndpoints(): boolean {
+    return this.#awaited.size > 0;
+  }
+
+  /** The proxy had its time to ask: serve the rest. */
+  stopAwaiting(): void {
+    this.#awaited.clear();
+  }
+
+  receive(type: XdsType, request: Request, partsOf: PartsOf, nowMs: number): Answer {
+    const subscription = this.#subscriptions[type];
+    const answer = this.protocol.receive(subscription, request, partsOf(type), nowMs);
+    if (type === 'cds' && answer.kind === 'ack') this.#awaitEndpoints(answer);
+    if (type === 'eds') this.#checkAwaited();
+    return answer;
+  }
+
+  #awaitEndpoints(answer: Answer): void {
+    for (const { refs } of answer.changed) for (const name of refs) this.#awaited.add(name);
+    this.#checkAwaited();
+  }
+
+  #checkAwaited(): void {
+    const { interest } = this.#subscriptions.eds;
+    if (interest === undefined || this.#awaited.size === 0) return;
+    for (const name of this.#awaited) if (covers(interest, name)) this.#awaited.delete(name);
+  }
+
+  /** Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need nothing. */
+  due(partsOf: PartsOf): XdsType[] {
+    return SEND_ORDER.filter((type) => {
+      const subscription = this.#subscriptions[type];
+      return subscription.inflight === undefined && !subscription.complete(partsOf(type));
+    });
+  }
+
+  /** Everything that can be sent now; the responses count as outstanding from here on. */
+  push(partsOf: PartsOf, snapshot: number): PushResult {
+    const messages: Outgoing[] = [];
+    const removals = this.#removalsOpen(partsOf);
+    this.#pass(partsOf, snapshot, removals, messages);
+    // Where nothing but removals was due, their time has come already.
+    if (!removals && this.#removalsOpen(partsOf)) this.#pass(partsOf, snapshot, true, messages);
+    return { messages, waiting: !this.complete(partsOf) };
+  }
+
+  #pass(partsOf: PartsOf, snapshot: number, removals: boolean, messages: Outgoing[]): void {
+    for (const type of SEND_ORDER) {
+      const subscription = this.#subscriptions[type];
+      if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
+      if ((type === 'lds' || type === 'rds') && this.#targetsPending()) continue;
+      const nonce = `${snapshot}-${(this.#counter + 1).toString(NONCE_RADIX)}`;
+      const message = this.protocol.respond(subscription, partsOf(type), { nonce, snapshot, removals });
+      if (message === undefined) continue;
+      this.#counter++;
+      messages.push({ type, message });
+      if (type === 'cds') this.#oweEndpoints(subscription);
+    }
+  }
+
+  /** A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again. */
+  #oweEndpoints(clusters: Subscription): void {
+    const endpoints = this.#subscriptions.eds;
+    if (endpoints.interest === undefined) return;
+    for (const { refs } of clusters.inflight?.changed ?? [])
+      for (const name of refs) if (covers(endpoints.interest, name)) endpoints.owed.add(name);
+  }
+
+  /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
+  #targetsPending(): boolean {
+    const { cds, eds } = this.#subscriptions;
+    return cds.inflight !== undefined || this.#awaited.size > 0 || (eds.inflight !== undefined && eds.owed.size > 0);
+  }
+
+  /** Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on in an older version. */
+  #removalsOpen(partsOf: PartsOf): boolean {
+    const { cds, lds, rds } = this.#subscriptions;
+    return (
+      this.#awaited.size === 0 &&
+      [cds, lds, rds].every((subscription) => subscription.settled(partsOf(subscription.type))) &&
+      lds.rejections.empty &&
+      rds.rejections.empty
+    );
+  }
+
+  /** Everything that the proxy asked for is acknowledged (or kept back for good reason). */
+  complete(partsOf: PartsOf): boolean {
+    return SEND_ORDER.every((type) => this.#subscriptions[type].complete(partsOf(type)));
+  }
+
+  /** True when the proxy has asked for anything yet. */
+  get active(): boolean {
+    return SEND_ORDER.some((type) => this.#subscriptions[type].interest !== undefined);
+  }
+
+  countBytes(type: XdsType, bytes: number): void {
+    this.#subscriptions[type].countBytes(bytes);
+  }
+
+  status(): ReadonlyMap<XdsType, TypeStatus> {
+    return new Map(SEND_ORDER.map((type) => [type, this.#subscriptions[type].status()]));
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * State of the world: each request names all resources of a type that the proxy wants; responses about clusters and listeners
+ * hold all of them, the others only what changed.
+ * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
+ * version", "Resource updates", "How the client specifies what resources to return")
+ */
+import type { Bundle, EncodedResource } from '../push/types.ts';
+import { type ResponseMessage, type SotwRequest, sotwField } from './codec.ts';
+import { findIn, HAS_NOTHING, type Have, heldOf, versionOf } from './have.ts';
+import { type NameSet, nameSetOf } from './name-set.ts';
+import { type Protocol, type ResponseContext, WILDCARD } from './protocol.ts';
+import { chunked, covers, type Interest } from './selection.ts';
+import type { Answer, Plan, Subscription } from './subscription.ts';
+import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
+
+/** The interest that the names of a request mean; `names` interned, the same object while nothing changes. */
+function interestOf(subscription: Subscription, names: readonly string[]): Interest {
+  const before = subscription.interest;
+  const first = before === undefined;
+  const legacy = names.length === 0 && isFullSetType(subscription.type) && (first || subscription.legacyWildcard);
+  subscription.legacyWildcard = legacy;
+  const wildcard = legacy || names.includes(WILDCARD);
+  const set = namesOf(before?.names, names);
+  return before !== undefined && before.names === set && before.wildcard === wildcard ? before : { wildcard, names: set };
+}
+
+/** Every ACK repeats all names: recognised without building a set. */
+function namesOf(before: NameSet | undefined, names: readonly string[]): NameSet {
+  if (before?.size === names.length && names.every((name) => before.has(name))) return before;
+  return nameSetOf(names.includes(WILDCARD) ? names.filter((name) => name !== WILDCARD) : names);
+}
+
+function receive(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[], nowMs: number): Answer {
+  const before = subscription.interest;
+  if (before === undefined) {
+    start(subscription, request, parts);
+    return { kind: 'none', changed: [], quarantined: [] };
+  }
+  const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
+  // A stale request was written before the last response was read; the proxy says everything again after it.
+  if (answer.kind === 'stale') return answer;
+  const interest = interestOf(subscription, request.names);
+  if (interest === before) return answer;
+  subscription.subscribe(interest);
+  if (!before.wildcard)
+    for (const name of interest.names.names) if (!before.names.has(name)) subscription.owed.add(name);
+  return answer;
+}
+
+/**
+ * First request of a type. On a reconnect it carries the version that the proxy has; it is a hash of content, so that a proxy
+ * that is up to date is recognised also by another process, and is sent nothing.
+ */
+function start(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
+  const interest = interestOf(subscription, request.names);
+  subscription.subscribe(interest);
+  const current: Have = { bases: parts, overlay: new Map() };
+  if (request.versionInfo !== '' && request.versionInfo === versionOf(current, interest, HAS_NOTHING))
+    subscription.have = current;
+  else subscription.mustAnswer = interest.wildcard || interest.names.size > 0;
+}
+
+function respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
+  const { interest } = subscription;
+  if (interest === undefined) return undefined;
+  const full = isFullSetType(subscription.type);
+  // Only the full sets can take something away, and a listener may go at once: nothing refers to it.
+  const removals = context.removals || subscription.type !== 'cds';
+  for (;;) {
+    const plan = subscription.plan(interest, parts, removals);
+    // Names that never existed are nothing to take away.
+    const shrinks = full && plan.removed.some((name) => heldOf(subscription.have, name) !== undefined);
+    const needed = subscription.mustAnswer || plan.changed.length > 0 || shrinks;
+    if (needed) {
+      const version = versionOf(plan.next, interest, subscription.have);
+      const body = full ? fullBody(plan.next, interest) : partialBody(plan);
+      subscription.sent(context.nonce, plan, context.snapshot);
+      return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
+    }
+    subscription.have = plan.next;
+    subscription.owed.clear();
+    if (!subscription.rejections.searching) return undefined;
+    // What was to be tried next is gone by now: on to the next group in doubt.
+    subscription.rejections.acknowledged();
+  }
+}
+
+function partialBody(plan: Plan): readonly Uint8Array[] {
+  return plan.shared === undefined
+    ? chunked(plan.changed, sotwField)
+    : plan.shared.flatMap((selection) => selection.sotwBody());
+}
+
+/** All resources of the set that the proxy is to have: the bundles' shared bodies where they can be used as they are. */
+function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
+  const replaced = [...next.overlay.keys()].some((name) => findIn(next.bases, name) !== undefined);
+  const kept: EncodedResource[] = [];
+  if (interest.wildcard && !replaced) {
+    for (const held of next.overlay.values()) if (held?.resource !== undefined) kept.push(held.resource);
+    return [...next.bases.flatMap((bundle) => bundle.sotwBody()), ...chunked(kept, sotwField)];
+  }
+  const names = interest.wildcard
+    ? [...next.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name)), ...next.overlay.keys()]
+    : interest.names.names;
+  for (const name of new Set(names)) {
+    const held = covers(interest, name) ? heldOf(next, name) : undefined;
+    if (held?.resource !== undefined) kept.push(held.resource);
+  }
+  return chunked(kept, sotwField);
+}
+
+export const SOTW: Protocol<SotwRequest> = { mode: 'sotw', receive, respond };

@@ -1,0 +1,255 @@
+/**
+ * One type on one stream: what the proxy asked for, what it has, what it was sent and has not answered yet. Pure state, shared
+ * by both protocols; `sotw.ts` and `delta.ts` say how it is talked about.
+ *
+ * The parts of a type are expected to be disjoint: no two hold the same name.
+ */
+import type { XdsType } from '../generate/types.ts';
+import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
+import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
+import { Rejections } from './rejection.ts';
+import { covers, type Interest, type Selection, select } from './selection.ts';
+
+/** A response that has not been acknowledged. */
+export interface Inflight {
+  readonly nonce: string;
+  /** What the proxy has once it acknowledges. */
+  next: Have;
+  readonly changed: readonly EncodedResource[];
+  readonly owed: ReadonlySet<string>;
+  readonly mustAnswer: boolean;
+  readonly snapshot: number;
+}
+
+/** What came of the nonce and error of a request. */
+export interface Answer {
+  readonly kind: 'none' | 'ack' | 'nack' | 'stale';
+  /** Resources of the response that was answered. */
+  readonly changed: readonly EncodedResource[];
+  /** NACK: names that are kept back from now on. */
+  readonly quarantined: readonly string[];
+}
+
+const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
+
+/** What to send to bring the proxy up to date. */
+export interface Plan {
+  readonly changed: readonly EncodedResource[];
+  readonly removed: readonly string[];
+  readonly next: Have;
+  /** When set: `changed` is exactly what these hold, so that their joined bodies can be sent. */
+  readonly shared: readonly Selection[] | undefined;
+}
+
+export class Subscription {
+  readonly type: XdsType;
+  /** Undefined until the first request of the type. */
+  interest: Interest | undefined;
+  /** SotW and Delta: the first request named nothing, which means everything. */
+  legacyWildcard = false;
+  have: Have = HAS_NOTHING;
+  /** Names that have to be answered whatever the proxy has: newly asked for, asked for again, or waited for (EDS of a changed cluster). */
+  owed = new Set<string>();
+  /** The next response is due even if it is empty: the proxy waits for one. */
+  mustAnswer = false;
+  inflight: Inflight | undefined;
+  readonly rejections = new Rejections();
+
+  #sentNonce = '';
+  #ackedNonce = '';
+  #nackedNonce = '';
+  #sentSnapshot = 0;
+  #ackedSnapshot = 0;
+  #lastNack: TypeStatus['lastNack'];
+  #messages = 0;
+  #bytes = 0;
+
+  constructor(type: XdsType) {
+    this.type = type;
+  }
+
+  get lastNonce(): string {
+    return this.#sentNonce;
+  }
+
+  /** Nothing is outstanding and the proxy was brought to these parts, except for what is kept back. */
+  settled(parts: readonly Bundle[]): boolean {
+    if (this.interest === undefined) return true;
+    return (
+      this.inflight === undefined &&
+      this.owed.size === 0 &&
+      !this.mustAnswer &&
+      !this.rejections.searching &&
+      sameBundles(this.have.bases, parts)
+    );
+  }
+
+  /** Settled, and no removal waits for its turn. */
+  complete(parts: readonly Bundle[]): boolean {
+    if (!this.settled(parts)) return false;
+    for (const name of this.have.overlay.keys()) if (!this.rejections.quarantined.has(name)) return false;
+    return true;
+  }
+
+  /** Records a response as sent. */
+  sent(nonce: string, plan: Plan, snapshot: number): void {
+    this.inflight = {
+      nonce,
+      next: plan.next,
+      changed: plan.changed,
+      owed: this.owed,
+      mustAnswer: this.mustAnswer,
+      snapshot,
+    };
+    this.owed = new Set();
+    this.mustAnswer = false;
+    this.#sentNonce = nonce;
+    this.#sentSnapshot = snapshot;
+  }
+
+  /** Counts bytes on the wire, for the status. */
+  countBytes(bytes: number): void {
+    this.#messages++;
+    this.#bytes += bytes;
+  }
+
+  /** Takes the nonce and error of a request. */
+  answered(nonce: string, nack: string | undefined, nowMs: number): Answer {
+    if (nonce === '') return NO_ANSWER;
+    const inflight = this.inflight;
+    if (inflight === undefined) return nonce === this.#sentNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
+    if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
+    this.inflight = undefined;
+    if (nack === undefined) {
+      this.have = inflight.next;
+      this.rejections.acknowledged();
+      this.#ackedNonce = nonce;
+      this.#ackedSnapshot = inflight.snapshot;
+      return { kind: 'ack', changed: inflight.changed, quarantined: [] };
+    }
+    this.#nackedNonce = nonce;
+    const quarantined = this.rejections.rejected(nack, inflight.changed);
+    this.#lastNack = {
+      message: nack,
+      atMs: nowMs,
+      resources: quarantined.length > 0 ? quarantined : inflight.changed.map(({ name }) => name),
+    };
+    // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
+    if (inflight.changed.length === 0) this.have = inflight.next;
+    else {
+      for (const name of inflight.owed) this.owed.add(name);
+      this.mustAnswer ||= inflight.mustAnswer;
+    }
+    return { kind: 'nack', changed: inflight.changed, quarantined };
+  }
+
+  /**
+   * Widens or narrows the subscription. What it did not cover before, the proxy does not have, whatever the bundles say:
+   * names have to be given as `owed`; a new wildcard is taken care of here.
+   */
+  subscribe(interest: Interest): void {
+    const before = this.interest;
+    this.interest = interest;
+    if (before === undefined || before.wildcard || !interest.wildcard) return;
+    this.mustAnswer = true;
+    this.have = without(this.have, before);
+    if (this.inflight !== undefined) this.inflight.next = without(this.inflight.next, before);
+  }
+
+  /** What is to be sent. `removals`: also what is gone, otherwise the proxy keeps it for now. */
+  plan(interest: Interest, parts: readonly Bundle[], removals: boolean): Plan {
+    const { have } = this;
+    if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
+    const fresh = have === HAS_NOTHING;
+    if (this.owed.size === 0 && have.overlay.size === 0 && this.rejections.empty && (fresh || sameViews(have.bases, parts)))
+      return planShared(have, interest, parts, removals, fresh);
+    return this.#planByName(interest, parts, removals, fresh);
+  }
+
+  #planByName(interest: Interest, parts: readonly Bundle[], removals: boolean, fresh: boolean): Plan {
+    const changed: EncodedResource[] = [];
+    const removed: string[] = [];
+    const overlay = new Map<string, Held | undefined>();
+    for (const name of this.#touched(interest, parts, fresh)) {
+      if (!covers(interest, name)) continue;
+      const now = findIn(parts, name);
+      const held = heldOf(this.have, name);
+      const owed = this.owed.has(name);
+      if (now === undefined) {
+        if (owed || (fresh && interest.names.has(name)) || (held !== undefined && removals)) removed.push(name);
+        else if (held !== undefined) overlay.set(name, held);
+      } else if (owed || held?.version !== now.version) {
+        if (!this.rejections.holds(name, now.version)) changed.push(now);
+        else if (held?.version !== now.version) overlay.set(name, held);
+      }
+    }
+    return { changed, removed, next: { bases: parts, overlay }, shared: undefined };
+  }
+
+  /** Names whose state may differ between what the proxy has and the parts. */
+  #touched(interest: Interest, parts: readonly Bundle[], fresh: boolean): Set<string> {
+    const { have } = this;
+    const names = new Set<string>(this.owed);
+    for (const name of have.overlay.keys()) names.add(name);
+    if (fresh) for (const name of interest.names.names) names.add(name);
+    if (sameViews(have.bases, parts)) {
+      parts.forEach((bundle, index) => {
+        if (bundle === have.bases[index]) return;
+        const diff = bundle.diffFrom(have.bases[index]);
+        for (const resource of diff.changed) names.add(resource.name);
+        for (const name of diff.removed) names.add(name);
+      });
+      return names;
+    }
+    // The proxy moved to other views (its labels changed, it reconnects as something else): all of both sides.
+    for (const bundle of [...have.bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
+    return names;
+  }
+
+  status(): TypeStatus {
+    const { interest } = this;
+    return {
+      subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
+      nonceSent: this.#sentNonce,
+      nonceAcked: this.#ackedNonce,
+      nonceNacked: this.#nackedNonce,
+      versionSent: this.#sentSnapshot,
+      versionAcked: this.#ackedSnapshot,
+      lastNack: this.#lastNack,
+      quarantined: new Map(this.rejections.quarantined),
+      sentMessages: this.#messages,
+      sentBytes: this.#bytes,
+    };
+  }
+}
+
+/** What the proxy has when of the bases only what `interest` covered was ever sent. */
+function without(have: Have, interest: Interest): Have {
+  const overlay = new Map(have.overlay);
+  for (const bundle of have.bases)
+    for (const { name } of bundle.resources())
+      if (!covers(interest, name) && !overlay.has(name)) overlay.set(name, undefined);
+  return { bases: have.bases, overlay };
+}
+
+/** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
+function planShared(
+  have: Have,
+  interest: Interest,
+  parts: readonly Bundle[],
+  removals: boolean,
+  fresh: boolean,
+): Plan {
+  const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
+  const [only] = selections;
+  const changed = selections.length === 1 && only !== undefined ? only.changed : selections.flatMap((s) => s.changed);
+  // What one part dropped may have moved to another.
+  const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
+  const overlay = new Map<string, Held | undefined>();
+  const removed: string[] = [];
+  if (removals) removed.push(...gone);
+  else for (const name of gone) overlay.set(name, heldOf(have, name));
+  if (fresh && (interest.wildcard || changed.length < interest.names.size))
+    for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
+  return { changed, removed, next: { bases: parts, overlay }, shared: selections };
+}
