@@ -77,10 +77,11 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
   if (!isIpAddress(bind)) return reject(`cannot listen on ${bind}: expected an IP address`);
   const kind = serverKind(server);
   if (typeof kind !== 'string') return reject(kind.reason);
-  const common = server.bind === undefined || server.bind === '' ? '' : `.${bind}`;
+  // Listeners of one port but different addresses are apart, and so are their routes.
+  const suffix = server.bind === undefined || server.bind === '' ? '' : `.${bind}`;
   const routeName =
     kind === 'http'
-      ? `${gatewayHttpRouteName(port)}${common}`
+      ? `${gatewayHttpRouteName(port)}${suffix}`
       : kind === 'https'
         ? gatewayHttpsRouteName(port, portName, name, namespace)
         : '';

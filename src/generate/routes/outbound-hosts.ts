@@ -20,8 +20,8 @@ import { encodedVirtualHost } from './virtual-host-cache.ts';
 export interface OutboundHosts {
   /** HTTP services on the port, each host once. */
   readonly entries: readonly ServicePortEntry[];
-  /** Host names of all services on the port, HTTP or not. */
-  readonly isServiceOnPort: (host: string) => boolean;
+  /** Whether a host, or for a wildcard some host that it covers, is a service: on whatever port. */
+  readonly isService: (host: string) => boolean;
   /** In precedence order. */
   readonly virtualServices: readonly ResolvedVirtualService[];
   readonly dnsDomain: string;
@@ -85,7 +85,7 @@ function* claims(hosts: OutboundHosts, context: RouteContext): Generator<Claim> 
     }
     if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
     for (const host of found.otherHosts) {
-      if (hosts.isServiceOnPort(host)) continue;
+      if (hosts.isService(host)) continue;
       yield { host, domains: hostDomains(host, context.port), made: [virtualService], owner, routes };
     }
   }

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { serviceDomains } from './domains.ts';
+import { httpPort, serviceOf } from './testing.ts';
+
+const OWN = 'default.svc.cluster.local';
+const OTHER = 'shop.svc.cluster.local';
+
+describe('domains of a service', () => {
+  test('all short forms in its own namespace, each with and without port', () => {
+    const service = serviceOf('reviews', [httpPort(9080)], { addresses: ['10.0.0.1', 'fd00::1'] });
+    const hosts = [
+      'reviews.default.svc.cluster.local',
+      'reviews',
+      'reviews.default',
+      'reviews.default.svc',
+      '10.0.0.1',
+      '[fd00::1]',
+    ];
+    assert.deepEqual(
+      serviceDomains(service, 9080, OWN),
+      hosts.flatMap((host) => [host, `${host}:9080`]),
+    );
+  });
+  test('the bare name only there', () => {
+    const domains = serviceDomains(serviceOf('reviews', [httpPort(80)]), 80, OTHER);
+    assert.ok(!domains.includes('reviews'));
+    assert.ok(domains.includes('reviews.default'));
+  });
+  test('an external host has no short forms; address ranges are no domains', () => {
+    const service = serviceOf('x', [httpPort(80)], { hostname: 'api.example.com', addresses: ['10.1.0.0/16'] });
+    assert.deepEqual(serviceDomains(service, 80, OWN), ['api.example.com', 'api.example.com:80']);
+  });
+  test('a headless service has its pods’ names', () => {
+    const service = serviceOf('web', [httpPort(80)], { headless: true });
+    assert.ok(serviceDomains(service, 80, OWN).includes('*.web.default.svc.cluster.local'));
+  });
+});

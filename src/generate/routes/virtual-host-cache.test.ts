@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { RouteLookups } from './context.ts';
+import { defaultRoute } from './http-route.ts';
+import { contextOf, httpPort, NO_LOOKUPS, serviceOf } from './testing.ts';
+import { encodedVirtualHost, type VirtualHostInputs } from './virtual-host-cache.ts';
+
+const service = serviceOf('reviews', [httpPort(80)]);
+
+function counted() {
+  let built = 0;
+  const get = (inputs: VirtualHostInputs, lookups: RouteLookups) =>
+    encodedVirtualHost(inputs, lookups, (asked) => {
+      built++;
+      return { name: 'x', domains: ['x'], routes: [defaultRoute(service.hostname, 80, contextOf({ lookups: asked }))] };
+    });
+  return { get, built: () => built };
+}
+
+test('equal inputs and answers: the same bytes, built once', () => {
+  const { get, built } = counted();
+  const inputs: VirtualHostInputs = { made: [serviceOf('a', [])], key: 'k' };
+  assert.equal(get(inputs, NO_LOOKUPS), get(inputs, { ...NO_LOOKUPS }));
+  assert.equal(built(), 1);
+});
+
+test('another object, another key, or another answer to what was asked: built again', () => {
+  const { get, built } = counted();
+  const a = serviceOf('a', []);
+  get({ made: [a], key: 'k' }, NO_LOOKUPS);
+  get({ made: [{ ...a }], key: 'k' }, NO_LOOKUPS);
+  get({ made: [a], key: 'other' }, NO_LOOKUPS);
+  get({ made: [a, {}], key: 'k' }, NO_LOOKUPS);
+  const hashed = get({ made: [a], key: 'k' }, { ...NO_LOOKUPS, consistentHash: () => ({ useSourceIp: true }) });
+  assert.equal(built(), 5);
+  assert.notDeepEqual(hashed, get({ made: [a], key: 'k' }, NO_LOOKUPS));
+  assert.equal(built(), 5);
+});
+
+test('an answer that was not asked for does not matter', () => {
+  const { get, built } = counted();
+  const made = [serviceOf('a', [])] as const;
+  get({ made, key: 'k' }, NO_LOOKUPS);
+  get({ made, key: 'k' }, { ...NO_LOOKUPS, isFrom: () => true });
+  assert.equal(built(), 1);
+});
