@@ -4,16 +4,22 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { JsonObject, JsonValue } from '../../src/protobuf/index.ts';
-import { isObject, nameOf, type ProxyOutput } from './output.ts';
+import { envoyPath } from '../harness/envoy.ts';
+import { isObject, nameOf } from './json.ts';
+import type { ProxyOutput } from './output.ts';
 
 const run = promisify(execFile);
 
-/** The binary that set-up installs, unless ENVOY_PATH names another; undefined when there is none. */
+/** Certificates in golden files stand in `/certs/`: `tls.crt`, `tls.key` (a throw-away pair) and `ca.crt`. */
+const CERTIFICATES = '/certs/';
+const TEST_CERTIFICATES = fileURLToPath(new URL('certs/', import.meta.url));
+
+/** The binary that golden files are shown to; undefined when there is none. */
 export function envoyBinary(): string | undefined {
-  const installed = new URL('../../.cache/envoy-1.40.0/envoy/_bin/envoy', import.meta.url).pathname;
-  const path = process.env.ENVOY_PATH ?? installed;
+  const path = envoyPath();
   return existsSync(path) ? path : undefined;
 }
 
@@ -38,7 +44,7 @@ export async function validate(binary: string, bootstrap: JsonObject): Promise<v
   const folder = await mkdtemp(join(tmpdir(), 'golden-'));
   try {
     const file = join(folder, 'bootstrap.json');
-    await writeFile(file, JSON.stringify(bootstrap));
+    await writeFile(file, JSON.stringify(bootstrap).replaceAll(`"${CERTIFICATES}`, `"${TEST_CERTIFICATES}`));
     await run(binary, ['--mode', 'validate', '-c', file, '--log-level', 'error', '--concurrency', '1']);
   } catch (error) {
     throw new Error(`Envoy does not take it: ${complaintOf(error)}`);

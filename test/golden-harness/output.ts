@@ -4,9 +4,10 @@ import type { ProxyNode } from '../../src/core/proxy.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import type { GeneratedResource, GeneratedType, View } from '../../src/generate/types.ts';
 import type { Snapshot } from '../../src/model/types.ts';
-import { type JsonObject, type JsonValue, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
+import { type JsonObject, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
 import { viewsOf } from '../../src/push/views.ts';
 import type { Shown } from './input.ts';
+import { isObject, nameOf } from './json.ts';
 
 export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
   /** `metric: message` of what was found wrong. */
@@ -58,15 +59,6 @@ function decoded(typeUrl: string, bytes: Uint8Array): JsonObject {
   const json = toProtoJson(messageNameOf(typeUrl), bytes);
   if (!isObject(json)) throw new Error(`${typeUrl} is no JSON object`);
   return json;
-}
-
-export function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** Endpoints call their name `cluster_name`. */
-export function nameOf(resource: JsonObject): string {
-  return String(resource.name ?? resource.cluster_name);
 }
 
 function byName(resources: readonly JsonObject[]): JsonObject[] {

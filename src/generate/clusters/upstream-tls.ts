@@ -10,8 +10,6 @@ type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateVa
 type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.Input;
 
 const TRANSPORT_SOCKET = 'envoy.transport_sockets.tls';
-/** `caCertificates` of this value is the operating system's own set. */
-const SYSTEM_CA = 'system';
 
 /** `envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.SanType` */
 const SAN_DNS = 2;
@@ -63,7 +61,7 @@ function validation(tls: ClientTlsSettings, serviceNames: readonly string[]): Va
   const names =
     tls.subjectAltNames !== undefined && tls.subjectAltNames.length > 0 ? tls.subjectAltNames : serviceNames;
   return {
-    ...(caCertificates === SYSTEM_CA ? { systemRootCerts: {} } : { trustedCa: { filename: caCertificates } }),
+    trustedCa: { filename: caCertificates },
     ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
     ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(sanMatcher) }),
   };
