@@ -1,0 +1,35 @@
+/** Names of the Envoy extensions that listeners are made of, and whether a proxy has one. */
+import type { Encodable, envoy } from '../../protobuf/index.ts';
+import { packAny } from '../../protobuf/index.ts';
+import type { View } from '../types.ts';
+
+export const HTTP_CONNECTION_MANAGER = 'envoy.filters.network.http_connection_manager';
+export const TCP_PROXY = 'envoy.filters.network.tcp_proxy';
+export const ROUTER_FILTER = 'envoy.filters.http.router';
+export const CORS_FILTER = 'envoy.filters.http.cors';
+export const FAULT_FILTER = 'envoy.filters.http.fault';
+export const GRPC_STATS_FILTER = 'envoy.filters.http.grpc_stats';
+export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
+export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
+export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
+export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
+export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
+
+/** What is asked of a view about the Envoys that share it. */
+export type ProxyCapabilities = Pick<View, 'capabilities'>;
+
+/** Whether the view's proxies have an extension built in. A node that sent no list is taken to have them all. */
+export function hasExtension({ capabilities }: ProxyCapabilities, name: string): boolean {
+  return capabilities.extensions === undefined || capabilities.extensions.includes(name);
+}
+
+/** The shape that network filters, HTTP filters, listener filters and access loggers have in common. */
+export interface TypedConfig {
+  readonly name: string;
+  readonly typedConfig: envoy.config.listener.v3.Filter.Input['typedConfig'];
+}
+
+/** An extension and its configuration. */
+export function typedConfig<Input>(name: string, type: Encodable<Input>, config: NoInfer<Input>): TypedConfig {
+  return { name, typedConfig: packAny(type, config) };
+}

@@ -1,0 +1,20 @@
+/**
+ * The door of the listener generators: outbound and inbound listeners of sidecars, and the builders that gateways share
+ * (connection manager, TCP proxies, access logs). What outbound listeners ask for by RDS stands in the port plan.
+ */
+export { accessLogs } from './access-log.ts';
+export { hasExtension, TLS_INSPECTOR, type TypedConfig, typedConfig } from './extensions.ts';
+export {
+  type HttpConnectionManagerOptions,
+  httpConnectionManager,
+  type RouteSource,
+  SERVER_NAME,
+} from './http-connection-manager.ts';
+export {
+  type FilterChain,
+  type FilterChainMatch,
+  type TcpProxyOptions,
+  tcpProxy,
+  tcpProxyChain,
+  type WeightedTcpCluster,
+} from './tcp-proxy.ts';

@@ -1,0 +1,56 @@
+/** TCP proxying: a connection's bytes go to one cluster, or to one of several by weight. */
+import type { Snapshot } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../names.ts';
+import type { View } from '../types.ts';
+import { accessLogs } from './access-log.ts';
+import { TCP_PROXY, typedConfig } from './extensions.ts';
+
+export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
+export type FilterChainMatch = envoy.config.listener.v3.FilterChainMatch.Input;
+type NetworkFilter = envoy.config.listener.v3.Filter.Input;
+
+/** One destination of a TCP proxy; weights count relative to each other. */
+export interface WeightedTcpCluster {
+  readonly cluster: string;
+  readonly weight: number;
+}
+
+export interface TcpProxyOptions {
+  readonly statPrefix: string;
+  /** Those of weight 0 get nothing. With one, its weight does not matter. */
+  readonly clusters: readonly WeightedTcpCluster[];
+  /** Same client address, same endpoint: for clusters with a hashing load balancer. */
+  readonly hashSourceIp?: boolean;
+}
+
+/** The network filter that passes bytes on. Without any destination connections are refused. */
+export function tcpProxy(snapshot: Snapshot, view: View, options: TcpProxyOptions): NetworkFilter {
+  const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
+  // Envoy refuses weights below 1 (TcpProxy.WeightedCluster.ClusterWeight.weight).
+  const used = options.clusters.length > 1 ? options.clusters.filter(({ weight }) => weight > 0) : options.clusters;
+  return typedConfig(TCP_PROXY, TcpProxy, {
+    statPrefix: options.statPrefix,
+    ...(used.length > 1
+      ? { weightedClusters: { clusters: used.map(({ cluster, weight }) => ({ name: cluster, weight })) } }
+      : { cluster: used[0]?.cluster ?? BLACKHOLE_CLUSTER }),
+    ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
+    accessLog: accessLogs(snapshot.mesh, view),
+  });
+}
+
+/** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
+export function tcpProxyChain(
+  snapshot: Snapshot,
+  view: View,
+  cluster: string,
+  chain: Omit<FilterChain, 'filters'> = {},
+): FilterChain {
+  const filters = [tcpProxy(snapshot, view, { statPrefix: cluster, clusters: [{ cluster, weight: 1 }] })];
+  return { ...chain, filters };
+}
+
+/** Where connections go that no service is known for. */
+export function unknownTrafficCluster(policy: 'ALLOW_ANY' | 'REGISTRY_ONLY'): string {
+  return policy === 'ALLOW_ANY' ? PASSTHROUGH_CLUSTER : BLACKHOLE_CLUSTER;
+}
