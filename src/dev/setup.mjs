@@ -36,7 +36,7 @@ const ENVOY_FOLDER = join(CACHE, `envoy-${ENVOY_VERSION}`);
 const ENVOY_BINARY = join(ENVOY_FOLDER, 'envoy/_bin/envoy');
 
 /** Programs that end-to-end tests in network namespaces call, and the Debian packages that bring them. */
-const SYSTEM_PROGRAMS = { ip: 'iproute2', iptables: 'iptables' };
+const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables' };
 
 /** What each job runs, and which steps it needs first. */
 const JOBS = {

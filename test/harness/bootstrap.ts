@@ -1,0 +1,75 @@
+/** The start configuration of a test's Envoy: an admin port, static resources if any, and ADS if a server is named. */
+import { fromProtoJson, type JsonObject, type JsonValue, toProtoJson } from '../../src/protobuf/index.ts';
+
+const BOOTSTRAP = 'envoy.config.bootstrap.v3.Bootstrap';
+
+/** Short, so that tests of a restarted server need not wait; production proxies use longer ones. */
+const RECONNECT_BASE = '0.100s';
+const RECONNECT_MAX = '0.500s';
+
+export interface BootstrapOptions {
+  /** Node id, such as `sidecar~127.0.1.1~a.default~default.svc.cluster.local`. */
+  readonly id: string;
+  readonly metadata?: JsonObject;
+  readonly locality?: { readonly region?: string; readonly zone?: string; readonly sub_zone?: string };
+  readonly adminAddress: string;
+  readonly adminPort: number;
+  /** Where ADS is served; none means static resources only. */
+  readonly ads?: { readonly address: string; readonly port: number; readonly mode: 'sotw' | 'delta' };
+  /** `envoy.config.bootstrap.v3.Bootstrap.StaticResources` in JSON form. */
+  readonly staticResources?: { readonly clusters?: readonly JsonValue[]; readonly listeners?: readonly JsonValue[] };
+}
+
+function adsCluster(address: string, port: number): JsonObject {
+  return {
+    name: 'xds-grpc',
+    type: 'STATIC',
+    connect_timeout: '1s',
+    load_assignment: {
+      cluster_name: 'xds-grpc',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { socket_address: { address, port_value: port } } } }] }],
+    },
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+  };
+}
+
+function dynamicResources(mode: 'sotw' | 'delta'): JsonObject {
+  const fromAds = { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' };
+  return {
+    ads_config: {
+      api_type: mode === 'delta' ? 'DELTA_GRPC' : 'GRPC',
+      transport_api_version: 'V3',
+      set_node_on_first_message_only: true,
+      grpc_services: [
+        {
+          envoy_grpc: {
+            cluster_name: 'xds-grpc',
+            retry_policy: { retry_back_off: { base_interval: RECONNECT_BASE, max_interval: RECONNECT_MAX } },
+          },
+        },
+      ],
+    },
+    cds_config: fromAds,
+    lds_config: fromAds,
+  };
+}
+
+/** The bootstrap in JSON form. It has been through the binary form, so that a field Envoy does not know is an error here. */
+export function bootstrapJson(options: BootstrapOptions): JsonValue {
+  const { id, metadata = {}, locality, adminAddress, adminPort, ads, staticResources } = options;
+  const bootstrap: JsonObject = {
+    node: { id, cluster: id.split('~')[2] ?? id, metadata, ...(locality === undefined ? {} : { locality }) },
+    admin: { address: { socket_address: { address: adminAddress, port_value: adminPort } } },
+    static_resources: {
+      listeners: staticResources?.listeners ?? [],
+      clusters: [...(staticResources?.clusters ?? []), ...(ads ? [adsCluster(ads.address, ads.port)] : [])],
+    },
+    ...(ads ? { dynamic_resources: dynamicResources(ads.mode) } : {}),
+  };
+  return toProtoJson(BOOTSTRAP, fromProtoJson(BOOTSTRAP, bootstrap));
+}

@@ -1,0 +1,100 @@
+/** Child processes with bounded output that never outlive their owner. Each is ended by its own process id. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { setTimeout as delay } from 'node:timers/promises';
+import { GiveUp } from './eventually.ts';
+import type { Owner } from './owner.ts';
+
+/** Enough for what led to a failure, little enough that a chatty process cannot fill the memory. */
+const OUTPUT_LIMIT = 256 * 1024;
+
+/** How long a process may take to end after SIGTERM before it is killed, in milliseconds. */
+const STOP_TIMEOUT_MS = 10_000;
+
+export interface ChildOptions {
+  /** For messages, such as `envoy sidecar-a`. */
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cwd?: string;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+export interface Child {
+  readonly name: string;
+  readonly pid: number;
+  /** The last part of what it wrote to stdout and stderr. */
+  output(): string;
+  /** Throws `GiveUp` with its output when it has ended; for use while waiting for it to become ready. */
+  assertRunning(): void;
+  readonly exited: Promise<Exit>;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGTERM, then SIGKILL when it takes too long; settles when the process has ended. */
+  stop(): Promise<Exit>;
+  /** SIGKILL; settles when the process has ended. */
+  kill(): Promise<Exit>;
+}
+
+function watchOutput(process: ChildProcess): () => string {
+  let text = '';
+  const append = (chunk: string) => {
+    text += chunk;
+    if (text.length > 2 * OUTPUT_LIMIT) text = text.slice(-OUTPUT_LIMIT);
+  };
+  process.stdout?.setEncoding('utf8').on('data', append);
+  process.stderr?.setEncoding('utf8').on('data', append);
+  return () => text.slice(-OUTPUT_LIMIT);
+}
+
+/** Starts a process; it is stopped with its owner, and when the owner has failed its output is printed. */
+export async function startChild(owner: Owner, options: ChildOptions): Promise<Child> {
+  const { name, command, args, env, cwd } = options;
+  const process_ = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = watchOutput(process_);
+  let exit: Exit | undefined;
+  const exited = new Promise<Exit>((resolve) => {
+    process_.once('exit', (code, signal) => {
+      exit = { code, signal };
+      resolve(exit);
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    process_.once('spawn', resolve);
+    process_.once('error', (cause) => reject(new Error(`${name}: cannot start ${command}`, { cause })));
+  });
+  const pid = process_.pid;
+  if (pid === undefined) throw new Error(`${name}: started without a process id`);
+
+  const end = (signal: NodeJS.Signals): Promise<Exit> => {
+    if (exit === undefined) process_.kill(signal);
+    return exited;
+  };
+  const stop = async (): Promise<Exit> => {
+    const timer = new AbortController();
+    const late = delay(STOP_TIMEOUT_MS, 'late' as const, { signal: timer.signal }).catch(() => 'cancelled' as const);
+    const first = await Promise.race([end('SIGTERM'), late]);
+    timer.abort();
+    return typeof first === 'string' ? end('SIGKILL') : first;
+  };
+  owner.after(async () => {
+    await stop();
+    if (owner.error) process.stderr.write(`--- ${name} (pid ${pid}) ---\n${output()}\n`);
+  });
+  return {
+    name,
+    pid,
+    output,
+    exited,
+    assertRunning() {
+      if (exit === undefined) return;
+      throw new GiveUp(`${name} ended with ${exit.signal ?? `code ${exit.code}`}\n${output()}`);
+    },
+    signal: (signal) => void process_.kill(signal),
+    stop,
+    kill: () => end('SIGKILL'),
+  };
+}

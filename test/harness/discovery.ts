@@ -1,0 +1,97 @@
+/** `ctl-discovery discovery` in a process of its own, from its sources, on free loopback ports. */
+import { join } from 'node:path';
+import { type Child, type Exit, startChild } from './child.ts';
+import { eventually } from './eventually.ts';
+import { freePorts } from './files.ts';
+import { type Response, request } from './http.ts';
+import type { Owner } from './owner.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+
+export interface DiscoveryPorts {
+  readonly grpc: number;
+  readonly http: number;
+  readonly monitoring: number;
+  readonly introspection: number;
+}
+
+export interface DiscoveryOptions {
+  readonly configDir: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Added behind the harness' own flags, so that they win: `['--log_output_level', 'ads:debug']`. */
+  readonly flags?: readonly string[];
+  /** Those of an earlier process, for a restart that proxies find again. Default: free ones. */
+  readonly ports?: DiscoveryPorts;
+  /** `false` returns as soon as the process runs. Default true. */
+  readonly waitReady?: boolean;
+}
+
+export interface Discovery {
+  readonly ports: DiscoveryPorts;
+  readonly pid: number;
+  /** GET on the HTTP port (`/ready`, `/debug/…`). */
+  http(path: string): Promise<Response>;
+  /** The text of `/metrics` on the monitoring port. */
+  metrics(): Promise<string>;
+  /** The value of one sample, named as the text form writes it (`name` or `name{label="x"}`); undefined when absent. */
+  metric(sample: string): Promise<number | undefined>;
+  waitReady(timeoutMs?: number): Promise<void>;
+  output(): string;
+  readonly exited: Promise<Exit>;
+  stop(): Promise<Exit>;
+  kill(): Promise<Exit>;
+}
+
+/** Ports for a discovery process that are free now. */
+export async function discoveryPorts(): Promise<DiscoveryPorts> {
+  const [grpc, http, monitoring, introspection] = await freePorts(4);
+  return { grpc: grpc ?? 0, http: http ?? 0, monitoring: monitoring ?? 0, introspection: introspection ?? 0 };
+}
+
+/** Starts a discovery process; it ends with its owner. */
+export async function startDiscovery(owner: Owner, options: DiscoveryOptions): Promise<Discovery> {
+  const ports = options.ports ?? (await discoveryPorts());
+  const flags = [
+    ['--configDir', options.configDir],
+    ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
+    ['--httpAddr', `127.0.0.1:${ports.http}`],
+    ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
+    ['--introspect_port', String(ports.introspection)],
+  ].flat();
+  const child = await startChild(owner, {
+    name: 'ctl-discovery',
+    command: process.execPath,
+    args: [PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
+    ...(options.env === undefined ? {} : { env: options.env }),
+  });
+  const discovery = controlled(child, ports);
+  if (options.waitReady !== false) await discovery.waitReady();
+  return discovery;
+}
+
+function controlled(child: Child, ports: DiscoveryPorts): Discovery {
+  const http = (path: string) => request({ port: ports.http, path });
+  const metrics = async () => (await request({ port: ports.monitoring, path: '/metrics' })).body;
+  return {
+    ports,
+    pid: child.pid,
+    http,
+    metrics,
+    async metric(sample) {
+      const line = (await metrics()).split('\n').find((text) => text.startsWith(`${sample} `));
+      return line === undefined ? undefined : Number(line.slice(sample.length + 1));
+    },
+    async waitReady(timeoutMs = 20_000) {
+      const ready = async () => {
+        child.assertRunning();
+        const { status } = await http('/ready');
+        if (status !== 200) throw new Error(`/ready answered ${status}`);
+      };
+      await eventually(ready, { timeoutMs, what: 'ctl-discovery is ready' });
+    },
+    output: child.output,
+    exited: child.exited,
+    stop: child.stop,
+    kill: child.kill,
+  };
+}

@@ -1,0 +1,10 @@
+/**
+ * An echo backend in a process of its own, so that it can live in a network namespace:
+ * `node echo-main.ts http|tcp NAME ADDRESS PORT`. Prints `ready` when it listens.
+ */
+import { httpEcho, tcpEcho } from './echo-server.ts';
+
+const [protocol, name = 'echo', address, port] = process.argv.slice(2);
+const server = protocol === 'tcp' ? tcpEcho(name) : httpEcho(name);
+server.listen(Number(port), address, () => process.stdout.write('ready\n'));
+process.once('SIGTERM', () => process.exit(0));

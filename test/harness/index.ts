@@ -1,0 +1,20 @@
+/**
+ * The test harness: real Envoys, echo backends, discovery processes and network namespaces, each of which ends with the
+ * test (or program) that started it.
+ */
+export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
+export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';
+export {
+  type Discovery,
+  type DiscoveryOptions,
+  type DiscoveryPorts,
+  discoveryPorts,
+  startDiscovery,
+} from './discovery.ts';
+export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEcho } from './echo.ts';
+export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
+export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';
+export { freePort, freePorts, tempDir } from './files.ts';
+export { type RequestOptions, type Response, request } from './http.ts';
+export { createNetwork, type Namespace, type Network, netnsUnavailable, redirectTraffic } from './netns.ts';
+export { createScope, type Owner, type Scope } from './owner.ts';

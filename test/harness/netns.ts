@@ -1,0 +1,114 @@
+/**
+ * Network namespaces for tests of traffic redirection: each has an own loopback, a veth pair to a bridge that joins the
+ * namespaces of one network, and iptables rules of its own. Addresses come from 198.18.0.0/15, which RFC 2544 reserves
+ * for tests, and exist only inside the namespaces: the bridge too stands in one, so that nothing of the host changes.
+ */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import { type Child, startChild } from './child.ts';
+import type { Owner } from './owner.ts';
+
+const execute = promisify(execFile);
+
+/** Why namespaces cannot be made here, or undefined when they can: for the `skip` of a test. */
+export async function netnsUnavailable(): Promise<string | undefined> {
+  if (process.getuid?.() !== 0) return 'needs root';
+  const probe = `meshd-probe-${randomBytes(3).toString('hex')}`;
+  try {
+    await execute('ip', ['netns', 'add', probe]);
+    await execute('ip', ['netns', 'exec', probe, 'iptables', '-t', 'nat', '-S']);
+    return undefined;
+  } catch (error) {
+    return `cannot make network namespaces: ${error instanceof Error ? error.message.split('\n').at(-1) : String(error)}`;
+  } finally {
+    await execute('ip', ['netns', 'delete', probe]).catch(() => undefined);
+  }
+}
+
+export interface Namespace {
+  readonly name: string;
+  /** Its address on the network. */
+  readonly address: string;
+  /** The command line that runs `argv` inside. */
+  command(argv: readonly string[]): string[];
+  /** Runs a program inside to its end and gives its stdout; throws when it fails. */
+  run(...argv: readonly string[]): Promise<string>;
+  /** Starts a program inside; it ends with the namespace's owner. */
+  start(name: string, argv: readonly string[]): Promise<Child>;
+}
+
+export interface Network {
+  /** A new namespace with the next free address of the network. */
+  addNamespace(label: string): Promise<Namespace>;
+}
+
+function namespace(owner: Owner, name: string, address: string): Namespace {
+  const command = (argv: readonly string[]) => ['ip', 'netns', 'exec', name, ...argv];
+  return {
+    name,
+    address,
+    command,
+    async run(...argv) {
+      const { stdout } = await execute('ip', command(argv).slice(1), { timeout: 30_000 });
+      return stdout;
+    },
+    start: (label, argv) => startChild(owner, { name: label, command: 'ip', args: command(argv).slice(1) }),
+  };
+}
+
+async function createNamespace(owner: Owner, name: string, address: string): Promise<Namespace> {
+  await execute('ip', ['netns', 'add', name]);
+  // Deleting a namespace takes its veth ends, rules and bridge with it.
+  owner.after(() => execute('ip', ['netns', 'delete', name]).then(() => undefined));
+  const created = namespace(owner, name, address);
+  await created.run('ip', 'link', 'set', 'lo', 'up');
+  return created;
+}
+
+/** An empty network; everything in it goes away with its owner, also when a later step failed. */
+export async function createNetwork(owner: Owner): Promise<Network> {
+  const id = randomBytes(3).toString('hex');
+  const hub = await createNamespace(owner, `meshd-${id}-hub`, '198.18.0.1');
+  await hub.run('ip', 'link', 'add', 'bridge', 'type', 'bridge');
+  await hub.run('ip', 'addr', 'add', `${hub.address}/24`, 'dev', 'bridge');
+  await hub.run('ip', 'link', 'set', 'bridge', 'up');
+  let next = 2;
+  return {
+    async addNamespace(label) {
+      const number = next++;
+      const added = await createNamespace(owner, `meshd-${id}-${label}`, `198.18.0.${number}`);
+      const port = `port${number}`;
+      await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);
+      await hub.run('ip', 'link', 'set', port, 'master', 'bridge', 'up');
+      await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
+      await added.run('ip', 'link', 'set', 'eth0', 'up');
+      // A default route, so that connections to addresses that nobody has still leave through the redirection rules.
+      await added.run('ip', 'route', 'add', 'default', 'via', hub.address);
+      return added;
+    },
+  };
+}
+
+export interface RedirectOptions {
+  /** The proxy's user: what it sends itself is not redirected back to it. */
+  readonly proxyUid: number;
+  /** Ports that are not redirected inbound, such as the proxy's own admin port. */
+  readonly excludeInboundPorts?: readonly number[];
+}
+
+const OUTBOUND_PORT = '15001';
+const INBOUND_PORT = '15006';
+
+/** Redirects what leaves a namespace to port 15001 and what enters it to port 15006, as a sidecar's node would. */
+export async function redirectTraffic(target: Namespace, options: RedirectOptions): Promise<void> {
+  const nat = (...rule: readonly string[]) => target.run('iptables', '-w', '-t', 'nat', ...rule);
+  const excluded = [15001, 15006, ...(options.excludeInboundPorts ?? [])];
+  for (const port of excluded) {
+    await nat('-A', 'PREROUTING', '-p', 'tcp', '--dport', String(port), '-j', 'RETURN');
+  }
+  await nat('-A', 'PREROUTING', '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', INBOUND_PORT);
+  await nat('-A', 'OUTPUT', '-p', 'tcp', '-m', 'owner', '--uid-owner', String(options.proxyUid), '-j', 'RETURN');
+  await nat('-A', 'OUTPUT', '-p', 'tcp', '-d', '127.0.0.1/32', '-j', 'RETURN');
+  await nat('-A', 'OUTPUT', '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', OUTBOUND_PORT);
+}

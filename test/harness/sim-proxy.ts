@@ -1,0 +1,236 @@
+/**
+ * A simulated proxy (not an Envoy): speaks ADS v3 like one, for tests with hundreds of proxies. It subscribes to CDS and LDS,
+ * asks for the endpoints and routes that they name, acknowledges everything, and keeps names and content hashes only.
+ */
+import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
+import { envoy, type google } from '../../src/protobuf/index.ts';
+import { factsOf, type SimType } from './sim-refs.ts';
+
+const { DiscoveryRequest, DiscoveryResponse, DeltaDiscoveryRequest, DeltaDiscoveryResponse } =
+  envoy.service.discovery.v3;
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const TYPE_URL: Readonly<Record<SimType, string>> = {
+  cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
+  eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+  lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
+  rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
+};
+const TYPES = ['cds', 'eds', 'lds', 'rds'] as const;
+
+export interface SimProxyOptions {
+  readonly port: number;
+  readonly mode: 'sotw' | 'delta';
+  /** `sidecar~10.0.0.1~pod-1.default~default.svc.cluster.local` */
+  readonly id: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Called for each response with what was in it. */
+  readonly onResponse?: (type: SimType, names: readonly string[], removed: readonly string[]) => void;
+}
+
+interface TypeState {
+  /** Name → content hash. */
+  readonly has: Map<string, string>;
+  readonly refs: Map<string, readonly string[]>;
+  asked: ReadonlySet<string>;
+  version: string;
+  nonce: string;
+}
+
+interface Answer {
+  readonly type: SimType;
+  readonly nonce: string;
+  readonly version: string;
+  readonly resources: readonly { readonly bytes: Uint8Array; readonly version: string }[];
+  readonly removed: readonly string[];
+}
+
+function typeOf(url: string): SimType {
+  const type = TYPES.find((candidate) => TYPE_URL[candidate] === url);
+  if (type === undefined) throw new Error(`unexpected type ${url}`);
+  return type;
+}
+
+function readSotw(message: Buffer): Answer {
+  const { typeUrl, nonce, versionInfo, resources } = DiscoveryResponse.decode(message);
+  const bodies = resources.map(({ value }) => ({ bytes: value, version: '' }));
+  return { type: typeOf(typeUrl), nonce, version: versionInfo, resources: bodies, removed: [] };
+}
+
+function readDelta(message: Buffer): Answer {
+  const { typeUrl, nonce, resources, removedResources } = DeltaDiscoveryResponse.decode(message);
+  const bodies = resources.map(({ resource, version }) => ({ bytes: resource?.value ?? new Uint8Array(), version }));
+  return { type: typeOf(typeUrl), nonce, version: '', resources: bodies, removed: removedResources };
+}
+
+export class SimProxy {
+  readonly options: SimProxyOptions;
+  readonly #states = new Map<SimType, TypeState>();
+  /** Delta versions of what it has, for initial_resource_versions. */
+  readonly #versions = new Map<SimType, Map<string, string>>();
+  readonly #client: Client;
+  #stream: ClientDuplexStream<Buffer, Buffer> | undefined;
+  /** Messages and bytes received since the start. */
+  messages = 0;
+  bytes = 0;
+  /** Why the stream ended, when it did. */
+  ended: string | undefined;
+
+  constructor(options: SimProxyOptions) {
+    this.options = options;
+    for (const type of TYPES) {
+      this.#states.set(type, { has: new Map(), refs: new Map(), asked: new Set(), version: '', nonce: '' });
+      this.#versions.set(type, new Map());
+    }
+    this.#client = new Client(`127.0.0.1:${options.port}`, credentials.createInsecure(), {
+      'grpc.use_local_subchannel_pool': 1,
+      'grpc.max_receive_message_length': -1,
+    });
+  }
+
+  /** Opens a stream; after a break it asks as an Envoy that kept its configuration does. */
+  connect(): this {
+    const method = this.options.mode === 'sotw' ? 'StreamAggregatedResources' : 'DeltaAggregatedResources';
+    const raw = (message: Buffer): Buffer => message;
+    const stream = this.#client.makeBidiStreamRequest(`${SERVICE}/${method}`, raw, raw);
+    this.#stream = stream;
+    this.ended = undefined;
+    stream.on('data', (message: Buffer) => this.#receive(message));
+    stream.on('error', (error: Error) => {
+      if (this.#stream === stream) this.ended = error.message;
+    });
+    stream.on('end', () => {
+      if (this.#stream === stream) this.ended ??= 'ended';
+    });
+    for (const type of TYPES) {
+      const state = this.#state(type);
+      state.nonce = '';
+      const wildcard = type === 'cds' || type === 'lds';
+      if (wildcard || state.asked.size > 0) this.#subscribe(type, [...state.asked], []);
+    }
+    return this;
+  }
+
+  /** Drops the connection without a word; what it has stays. */
+  disconnect(): void {
+    this.#stream?.cancel();
+    this.#stream = undefined;
+  }
+
+  close(): void {
+    this.disconnect();
+    this.#client.close();
+  }
+
+  /** Name → content hash of a type. */
+  content(type: SimType): ReadonlyMap<string, string> {
+    return this.#state(type).has;
+  }
+
+  /** True when it has every endpoint and route set that its clusters and listeners name. */
+  complete(): boolean {
+    const covered = (by: SimType, of: SimType): boolean =>
+      [...this.#state(of).refs.values()].flat().every((name) => this.#state(by).has.has(name));
+    return (
+      this.content('cds').size > 0 && this.content('lds').size > 0 && covered('eds', 'cds') && covered('rds', 'lds')
+    );
+  }
+
+  #state(type: SimType): TypeState {
+    const state = this.#states.get(type);
+    if (state === undefined) throw new Error(type);
+    return state;
+  }
+
+  #receive(message: Buffer): void {
+    this.messages++;
+    this.bytes += message.length;
+    const answer = this.options.mode === 'sotw' ? readSotw(message) : readDelta(message);
+    const state = this.#state(answer.type);
+    const names: string[] = [];
+    for (const { bytes, version } of answer.resources) {
+      const { name, refs, hash } = factsOf(answer.type, bytes);
+      names.push(name);
+      state.has.set(name, hash);
+      state.refs.set(name, refs);
+      this.#versions.get(answer.type)?.set(name, version);
+    }
+    const wildcardSet = this.options.mode === 'sotw' && (answer.type === 'cds' || answer.type === 'lds');
+    const gone = wildcardSet ? [...state.has.keys()].filter((name) => !names.includes(name)) : answer.removed;
+    for (const name of gone) this.#forget(answer.type, name);
+    state.version = answer.version;
+    state.nonce = answer.nonce;
+    this.#acknowledge(answer.type);
+    this.options.onResponse?.(answer.type, names, gone);
+    if (answer.type === 'cds') this.#follow('cds', 'eds');
+    if (answer.type === 'lds') this.#follow('lds', 'rds');
+  }
+
+  #forget(type: SimType, name: string): void {
+    const state = this.#state(type);
+    state.has.delete(name);
+    state.refs.delete(name);
+    this.#versions.get(type)?.delete(name);
+  }
+
+  /** Asks for exactly what the resources of `of` name. */
+  #follow(of: SimType, type: SimType): void {
+    const state = this.#state(type);
+    const wanted = new Set([...this.#state(of).refs.values()].flat());
+    const added = [...wanted].filter((name) => !state.asked.has(name));
+    const dropped = [...state.asked].filter((name) => !wanted.has(name));
+    if (added.length === 0 && dropped.length === 0) return;
+    state.asked = wanted;
+    for (const name of dropped) this.#forget(type, name);
+    this.#subscribe(type, added, dropped);
+  }
+
+  #acknowledge(type: SimType): void {
+    const { nonce, version, asked } = this.#state(type);
+    this.#send(
+      this.options.mode === 'sotw'
+        ? DiscoveryRequest.encode({
+            typeUrl: TYPE_URL[type],
+            responseNonce: nonce,
+            versionInfo: version,
+            resourceNames: [...asked],
+          }).finish()
+        : DeltaDiscoveryRequest.encode({ typeUrl: TYPE_URL[type], responseNonce: nonce }).finish(),
+    );
+  }
+
+  #subscribe(type: SimType, added: readonly string[], dropped: readonly string[]): void {
+    const { nonce, version, asked } = this.#state(type);
+    const node = this.#node();
+    if (this.options.mode === 'sotw') {
+      const request = {
+        typeUrl: TYPE_URL[type],
+        node,
+        resourceNames: [...asked],
+        versionInfo: version,
+        responseNonce: nonce,
+      };
+      this.#send(DiscoveryRequest.encode(request).finish());
+      return;
+    }
+    const initial = nonce === '' ? Object.fromEntries(this.#versions.get(type) ?? []) : {};
+    this.#send(
+      DeltaDiscoveryRequest.encode({
+        typeUrl: TYPE_URL[type],
+        node,
+        resourceNamesSubscribe: [...added],
+        resourceNamesUnsubscribe: [...dropped],
+        initialResourceVersions: initial,
+      }).finish(),
+    );
+  }
+
+  #node(): envoy.config.core.v3.Node.Input {
+    const fields: Record<string, google.protobuf.Value.Input> = {};
+    for (const [key, value] of Object.entries(this.options.metadata ?? {})) fields[key] = { stringValue: value };
+    return { id: this.options.id, metadata: { fields } };
+  }
+
+  #send(message: Uint8Array): void {
+    this.#stream?.write(Buffer.from(message.buffer, message.byteOffset, message.byteLength));
+  }
+}
