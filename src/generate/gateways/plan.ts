@@ -30,14 +30,14 @@ export interface GatewayPlan {
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 
-const plans = new WeakMap<GatewayView, { readonly snapshot: Snapshot; readonly plan: GatewayPlan }>();
+const plans = new WeakMap<Snapshot, WeakMap<GatewayView, GatewayPlan>>();
 
 /** The plan of a view; made once per snapshot, as every unit of the view reads it. */
 export function gatewayPlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
-  const known = plans.get(view);
-  if (known?.snapshot === snapshot) return known.plan;
-  const plan = makePlan(snapshot, view);
-  plans.set(view, { snapshot, plan });
+  const ofSnapshot = plans.get(snapshot) ?? new WeakMap<GatewayView, GatewayPlan>();
+  plans.set(snapshot, ofSnapshot);
+  const plan = ofSnapshot.get(view) ?? makePlan(snapshot, view);
+  ofSnapshot.set(view, plan);
   return plan;
 }
 

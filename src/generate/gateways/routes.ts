@@ -1,12 +1,13 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
-import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
+import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import { type RouteContext, routeFeatures, scopeLookups } from '../routes/context.ts';
+import type { RouteContext } from '../routes/context.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
 import { encodeRouteConfiguration } from '../routes/route-configuration.ts';
 import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import { gatewayContext } from './context.ts';
 import { commonHosts } from './hosts.ts';
 import { gatewayPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
@@ -35,7 +36,7 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
   const servers = gatewayPlan(snapshot, view).routes.get(unit);
   const [first] = servers ?? [];
   if (servers === undefined || first === undefined) return { resources: [], findings: [] };
-  const context = gatewayContext(snapshot, view, first.port);
+  const context = gatewayContext(snapshot, view, first.port, first.gateway);
   const hosts = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   const virtualHosts =
     hosts.length === 0
@@ -47,17 +48,6 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
     ignorePortInHostMatching: true,
   });
   return { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
-}
-
-function gatewayContext(snapshot: Snapshot, view: GatewayView, port: number): RouteContext {
-  const scope: Scope = snapshot.gatewayScope(view.namespace);
-  return {
-    gateway: '',
-    port,
-    defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
-    features: routeFeatures(view.capabilities),
-    lookups: scopeLookups(scope, (host) => scope.services.get(host), { namespace: view.namespace, labels: {} }),
-  };
 }
 
 /** Hosts of the servers' virtual services, each with what it leads to; virtual services of one host in precedence order. */

@@ -27,6 +27,8 @@ export interface ServerPlan {
   readonly bind: string;
   readonly hosts: readonly ServerHost[];
   readonly httpsRedirect: boolean;
+  /** Whether gRPC-Web is translated to gRPC. */
+  readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */
   readonly tls: ServerTlsSettings | undefined;
   /** Route configuration of kinds `http` and `https`, else ''. */
@@ -93,6 +95,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
     bind,
     hosts: server.hosts.map((entry) => serverHost(entry, namespace)),
     httpsRedirect: server.tls?.httpsRedirect === true,
+    grpcWeb: server.port.protocol?.toUpperCase() === 'GRPC-WEB',
     tls: kind === 'https' || kind === 'tls' ? server.tls : undefined,
     routeName,
   };

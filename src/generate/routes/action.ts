@@ -10,13 +10,15 @@ import { mirrorPolicies } from './mirror.ts';
 import { retryPolicy } from './retry.ts';
 import { rewriteFields } from './rewrite.ts';
 
+type Targets = readonly { readonly destination: HttpRouteDestination; readonly weight: number }[];
+
 /** Envoy's limit for the sum of a route's weights. */
 const MAX_TOTAL_WEIGHT = 0xffffffff;
 
 /** The destinations that get traffic, with weights that Envoy takes. */
-export function weighted(
-  destinations: readonly HttpRouteDestination[],
-): readonly { readonly destination: HttpRouteDestination; readonly weight: number }[] {
+export function weighted<D extends { readonly weight?: number | undefined }>(
+  destinations: readonly D[],
+): readonly { readonly destination: D; readonly weight: number }[] {
   const weights = destinations.map(({ weight }) => Math.max(weight ?? 0, 0));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   // Envoy refuses a sum of 0, which is what a list without any weights says: they share alike.
@@ -36,11 +38,7 @@ export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout'
 }
 
 /** The action for a route with destinations. */
-export function forwardAction(
-  route: HttpRoute,
-  targets: ReturnType<typeof weighted>,
-  context: RouteContext,
-): RouteAction {
+export function forwardAction(route: HttpRoute, targets: Targets, context: RouteContext): RouteAction {
   const retries = retryPolicy(route.retries, context.features);
   const mirrors = mirrorPolicies(route, context);
   const hashes = hashPolicies(
@@ -59,15 +57,12 @@ export function forwardAction(
   };
 }
 
-function onlyHostOverride(targets: ReturnType<typeof weighted>): string | undefined {
+function onlyHostOverride(targets: Targets): string | undefined {
   const [only, ...others] = targets;
   return only === undefined || others.length > 0 ? undefined : hostOverride(only.destination.headers);
 }
 
-function clusterFields(
-  targets: ReturnType<typeof weighted>,
-  context: RouteContext,
-): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
+function clusterFields(targets: Targets, context: RouteContext): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
   const [only, ...others] = targets;
   if (only !== undefined && others.length === 0) {
     return { cluster: destinationCluster(only.destination.destination, context) };

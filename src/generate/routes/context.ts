@@ -7,8 +7,8 @@
  */
 import type { Scope, Service } from '../../model/types.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
+import { CORS_FILTER, FAULT_FILTER, hasExtension, type ProxyCapabilities } from '../listeners/extensions.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
-import type { Capabilities } from '../types.ts';
 
 /** Questions about the world around a virtual host. */
 export interface RouteLookups {
@@ -46,14 +46,12 @@ export interface RouteContext {
 /** `gateway` of routes that sidecars use. */
 export const MESH_GATEWAY = 'mesh';
 
-export const CORS_FILTER = 'envoy.filters.http.cors';
-export const FAULT_FILTER = 'envoy.filters.http.fault';
 export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
 export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
 
 /** A node that sent no list of its extensions is taken to have them all. */
-export function routeFeatures({ extensions }: Capabilities): RouteFeatures {
-  const has = (name: string) => extensions === undefined || extensions.includes(name);
+export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
+  const has = (name: string) => hasExtension(view, name);
   return {
     cors: has(CORS_FILTER),
     fault: has(FAULT_FILTER),

@@ -1,0 +1,16 @@
+/** The surroundings of a gateway's routes. */
+import type { Snapshot } from '../../model/types.ts';
+import { type RouteContext, routeFeatures, scopeLookups } from '../routes/context.ts';
+import type { GatewayView } from '../types.ts';
+
+/** `port` is the servers' port, which clients address; `gateway` is `namespace/name`. */
+export function gatewayContext(snapshot: Snapshot, view: GatewayView, port: number, gateway: string): RouteContext {
+  const scope = snapshot.gatewayScope(view.namespace);
+  return {
+    gateway,
+    port,
+    defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
+    features: routeFeatures(view),
+    lookups: scopeLookups(scope, (host) => scope.services.get(host), { namespace: view.namespace, labels: {} }),
+  };
+}

@@ -1,0 +1,79 @@
+/** Where a gateway sends connections whose bytes it does not read: TCP and TLS routes of virtual services. */
+import type { Snapshot } from '../../model/types.ts';
+import type { envoy } from '../../protobuf/index.ts';
+import type { RouteDestination } from '../../resources/schemas.ts';
+import { tcpProxy } from '../listeners/tcp-proxy.ts';
+import { weighted } from '../routes/action.ts';
+import type { RouteContext } from '../routes/context.ts';
+import { destinationCluster, destinationPort } from '../routes/destination.ts';
+import { appliesHere } from '../routes/match.ts';
+import type { GatewayView } from '../types.ts';
+import { commonHosts } from './hosts.ts';
+import type { ServerPlan } from './servers.ts';
+
+type NetworkFilter = envoy.config.listener.v3.Filter.Input;
+
+/** Server names, and where their connections go. */
+export interface TlsDestination {
+  readonly sniHosts: readonly string[];
+  readonly filter: NetworkFilter;
+}
+
+/** The TLS routes of a server that passes TLS on: each match in the order of the virtual services. */
+export function tlsDestinations(
+  snapshot: Snapshot,
+  view: GatewayView,
+  server: ServerPlan,
+  context: RouteContext,
+): TlsDestination[] {
+  const found: TlsDestination[] = [];
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway)) {
+    const { namespace, content } = virtualService;
+    if (commonHosts(server.hosts, virtualService).length === 0) continue;
+    for (const { match, route } of content.tls ?? []) {
+      for (const one of match ?? []) {
+        if (!appliesHere(one, namespace, context)) continue;
+        const hosts = one.sniHosts.map((host) => host.toLowerCase());
+        const sniHosts = commonHosts(server.hosts, { namespace, hosts });
+        if (sniHosts.length > 0) found.push({ sniHosts, filter: proxyFilter(snapshot, view, route ?? [], context) });
+      }
+    }
+  }
+  return found;
+}
+
+/** The first TCP route that applies to a server; undefined when there is none. */
+export function tcpDestination(
+  snapshot: Snapshot,
+  view: GatewayView,
+  server: ServerPlan,
+  context: RouteContext,
+): NetworkFilter | undefined {
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway)) {
+    const { namespace, content } = virtualService;
+    if (commonHosts(server.hosts, virtualService).length === 0) continue;
+    const tcp = (content.tcp ?? []).find(
+      ({ match }) => !match?.length || match.some((one) => appliesHere(one, namespace, context)),
+    );
+    if (tcp !== undefined) return proxyFilter(snapshot, view, tcp.route ?? [], context);
+  }
+  return undefined;
+}
+
+function proxyFilter(
+  snapshot: Snapshot,
+  view: GatewayView,
+  destinations: readonly RouteDestination[],
+  context: RouteContext,
+): NetworkFilter {
+  const targets = weighted(destinations);
+  const clusters = targets.map(({ destination, weight }) => ({
+    cluster: destinationCluster(destination.destination, context),
+    weight,
+  }));
+  const hashSourceIp = targets.some(({ destination: { destination } }) => {
+    const port = destinationPort(destination, context);
+    return context.lookups.consistentHash(destination.host, destination.subset ?? '', port)?.useSourceIp === true;
+  });
+  return tcpProxy(snapshot, view, { statPrefix: clusters[0]?.cluster ?? 'none', clusters, hashSourceIp });
+}

@@ -1,0 +1,183 @@
+/** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
+import type { Snapshot } from '../../model/types.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
+import { TLS_INSPECTOR, typedConfig } from '../listeners/extensions.ts';
+import { httpConnectionManager, SERVER_NAME } from '../listeners/http-connection-manager.ts';
+import type { FilterChain } from '../listeners/tcp-proxy.ts';
+import { listenerName } from '../names.ts';
+import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import { addressOf } from '../values.ts';
+import { gatewayContext } from './context.ts';
+import { tcpDestination, tlsDestinations } from './destinations.ts';
+import { gatewayPlan, type ListenerPlan } from './plan.ts';
+import type { ServerPlan } from './servers.ts';
+import { downstreamTlsContext } from './tls-context.ts';
+
+const { Listener } = envoy.config.listener.v3;
+const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
+const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
+const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+const { SANITIZE_SET } =
+  envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;
+
+const TLS_SOCKET = 'envoy.transport_sockets.tls';
+const HTTP_ALPN = ['h2', 'http/1.1'];
+
+/** Server names of a filter chain; `*` stands for connections with any name or none. */
+interface SniChain {
+  readonly names: readonly string[];
+  readonly label: string;
+  readonly chain: FilterChain;
+  readonly routeName: string;
+}
+
+interface Built {
+  readonly chains: readonly FilterChain[];
+  /** Route configurations that the chains ask for. */
+  readonly refs: readonly string[];
+  readonly complaints: readonly string[];
+}
+
+const NOTHING: Built = { chains: [], refs: [], complaints: [] };
+
+/** The ports of all servers, also of those that cannot be opened: so that what is wrong with them is told. */
+export function gatewayListenerUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+  const { listeners, findings } = gatewayPlan(snapshot, view);
+  return [...new Set([...listeners.keys(), ...findings.keys()])].sort((a, b) => a - b).map(String);
+}
+
+export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+  const port = Number(unit);
+  const plan = gatewayPlan(snapshot, view);
+  const resources: GeneratedResource[] = [];
+  const findings: GenerationFinding[] = [...(plan.findings.get(port) ?? [])];
+  for (const listener of plan.listeners.get(port) ?? []) {
+    const { chains, refs, complaints } = chainsOf(snapshot, view, listener);
+    for (const message of complaints) {
+      findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
+    }
+    if (chains.length > 0) resources.push(listenerResource(listener, chains, refs));
+  }
+  return { resources, findings };
+}
+
+function listenerResource(
+  plan: ListenerPlan,
+  filterChains: readonly FilterChain[],
+  refs: readonly string[],
+): GeneratedResource {
+  const name = listenerName(plan.bind, plan.bindPort);
+  const bytes = encode(Listener, {
+    name,
+    address: addressOf(plan.bind, plan.bindPort),
+    filterChains,
+    trafficDirection: OUTBOUND,
+    ...(plan.family === 'tls' ? { listenerFilters: [typedConfig(TLS_INSPECTOR, TlsInspector, {})] } : {}),
+  });
+  return { name, bytes, refs };
+}
+
+function chainsOf(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {
+  switch (plan.family) {
+    case 'http': {
+      const [first] = plan.servers;
+      if (first === undefined) return NOTHING;
+      const grpcWeb = plan.servers.some((server) => server.grpcWeb);
+      const chain = httpChain(snapshot, view, plan, first.routeName, grpcWeb);
+      return { chains: [chain], refs: [first.routeName], complaints: [] };
+    }
+    case 'tcp':
+      return tcpChains(snapshot, view, plan);
+    case 'tls':
+      return withDistinctNames(plan.servers.flatMap((server) => sniChains(snapshot, view, plan, server)));
+  }
+}
+
+function httpChain(
+  snapshot: Snapshot,
+  view: GatewayView,
+  plan: ListenerPlan,
+  routeName: string,
+  grpcWeb: boolean,
+): FilterChain {
+  const filter = httpConnectionManager(snapshot, view, {
+    statPrefix: `outbound_${listenerName(plan.bind, plan.bindPort)}`,
+    routes: { rds: routeName },
+    useRemoteAddress: true,
+    serverName: SERVER_NAME,
+    grpcWeb,
+    // What clients say of certificates is removed; what Envoy itself verified is said to the services.
+    extra: {
+      forwardClientCertDetails: SANITIZE_SET,
+      setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
+    },
+  });
+  return { filters: [filter] };
+}
+
+/** Plain bytes carry no name to choose by: the first server that has a route takes the port. */
+function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {
+  const routed = plan.servers.flatMap((server) => {
+    const filter = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
+    return filter === undefined ? [] : [{ server, filter }];
+  });
+  const [first, ...others] = routed;
+  if (first === undefined) return NOTHING;
+  const complaints = others.map(({ server }) => `${server.label}: port ${plan.port} is taken by ${first.server.label}`);
+  return { chains: [{ filters: [first.filter] }], refs: [], complaints };
+}
+
+function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
+  const { label, routeName, tls } = server;
+  const context = gatewayContext(snapshot, view, plan.port, server.gateway);
+  if (tls === undefined) {
+    return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, filter }) => ({
+      names: sniHosts,
+      label,
+      chain: { filters: [filter] },
+      routeName,
+    }));
+  }
+  const names = [...new Set(server.hosts.map(({ host }) => host))];
+  const transportSocket = typedConfig(
+    TLS_SOCKET,
+    DownstreamTlsContext,
+    downstreamTlsContext(tls, server.kind === 'https' ? HTTP_ALPN : []),
+  );
+  if (server.kind === 'https') {
+    const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
+    return [{ names, label, chain: { ...chain, transportSocket }, routeName }];
+  }
+  const filter = tcpDestination(snapshot, view, server, context);
+  return filter === undefined ? [] : [{ names, label, chain: { filters: [filter], transportSocket }, routeName }];
+}
+
+/**
+ * Each server name leads to the first chain that claims it: Envoy refuses a listener in which two chains match the same. It also
+ * knows wildcards only for whole labels (`*.example.com`).
+ */
+function withDistinctNames(all: readonly SniChain[]): Built {
+  const owners = new Map<string, string>();
+  const complaints: string[] = [];
+  const chains: FilterChain[] = [];
+  const refs = new Set<string>();
+  for (const { names, label, chain, routeName } of all) {
+    const own: string[] = [];
+    // A chain for every name needs no others beside it.
+    for (const name of names.includes('*') ? ['*'] : names) {
+      const owner = owners.get(name);
+      if (name.startsWith('*') && name !== '*' && !name.startsWith('*.')) {
+        complaints.push(`${label}: TLS server name ${name} is no whole-label wildcard`);
+      } else if (owner !== undefined) {
+        complaints.push(`${label}: TLS server name ${name} is taken by ${owner}`);
+      } else {
+        owners.set(name, label);
+        own.push(name);
+      }
+    }
+    if (own.length === 0) continue;
+    chains.push(own[0] === '*' ? chain : { ...chain, filterChainMatch: { serverNames: own } });
+    if (routeName !== '') refs.add(routeName);
+  }
+  return { chains, refs: [...refs], complaints };
+}
