@@ -1,0 +1,185 @@
+/**
+ * Destination rules by namespace and host, those of one namespace for one host merged. Which one applies to a host is looked up
+ * from the most specific pattern to the least, in the own namespace, then the service's, then the root namespace.
+ */
+import { PMap } from '../core/pmap.ts';
+import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { DefinitionContext } from './definitions.ts';
+import { deepEqual, keepIfEqual } from './equal.ts';
+import { fullHostname, matchingPatterns } from './hosts.ts';
+import { isEmptySelector } from './labels.ts';
+import { compareCreated, compareText } from './order.ts';
+import type { MergedDestinationRule, Service } from './types.ts';
+import { isVisible, normaliseExportTo } from './visibility.ts';
+
+type DestinationRule = Resource<'DestinationRule'>;
+
+interface Rule {
+  readonly key: ResourceKey;
+  readonly created: number | undefined;
+  readonly content: DestinationRule['content'];
+  readonly exportTo: readonly string[];
+}
+
+/** The rules of one namespace for one host, oldest first. */
+export interface RuleGroup {
+  readonly namespace: string;
+  readonly host: string;
+  readonly rules: readonly Rule[];
+  readonly all: MergedDestinationRule;
+  readonly duplicateSubsets: number;
+  /** Merges of the rules that not everybody sees, by the rules' positions: made when first asked for. */
+  readonly partial: Map<string, MergedDestinationRule>;
+}
+
+/** Namespace → host → rules. */
+export type RuleTable = PMap<PMap<RuleGroup>>;
+
+function makeGroup(namespace: string, host: string, rules: readonly Rule[]): RuleGroup {
+  const { merged, duplicateSubsets } = mergeRules(namespace, host, rules);
+  return { namespace, host, rules, all: merged, duplicateSubsets, partial: new Map() };
+}
+
+/** Subsets are joined, the first of a name stands; the first traffic policy stands. */
+function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
+  const subsets = new Map<string, MergedDestinationRule['subsets'][number]>();
+  let duplicateSubsets = 0;
+  for (const { content } of rules) {
+    for (const subset of content.subsets ?? []) {
+      if (subsets.has(subset.name)) duplicateSubsets++;
+      else subsets.set(subset.name, subset);
+    }
+  }
+  const merged: MergedDestinationRule = {
+    host,
+    namespace,
+    trafficPolicy: rules.find(({ content }) => content.trafficPolicy !== undefined)?.content.trafficPolicy,
+    subsets: [...subsets.values()],
+    sources: rules.map(({ key }) => key),
+  };
+  return { merged, duplicateSubsets };
+}
+
+/** What of a group a namespace sees. */
+function seenFrom(group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
+  if (group.namespace === namespace) return group.all;
+  const visible = group.rules.filter(({ exportTo }) => isVisible(exportTo, group.namespace, namespace));
+  if (visible.length === group.rules.length) return group.all;
+  if (visible.length === 0) return undefined;
+  const id = visible.map((rule) => group.rules.indexOf(rule)).join();
+  const known = group.partial.get(id);
+  if (known !== undefined) return known;
+  const { merged } = mergeRules(group.namespace, group.host, visible);
+  group.partial.set(id, merged);
+  return merged;
+}
+
+function findIn(
+  table: RuleTable,
+  owner: string,
+  patterns: readonly string[],
+  namespace: string,
+): MergedDestinationRule | undefined {
+  const rules = table.get(owner);
+  if (rules === undefined) return undefined;
+  for (const pattern of patterns) {
+    const group = rules.get(pattern);
+    const merged = group === undefined ? undefined : seenFrom(group, namespace);
+    if (merged !== undefined) return merged;
+  }
+  return undefined;
+}
+
+/** The rule for `hostname` as seen from `namespace`; `service` is what that host name means there. */
+export function findDestinationRule(
+  table: RuleTable,
+  rootNamespace: string,
+  namespace: string,
+  hostname: string,
+  service: Service | undefined,
+): MergedDestinationRule | undefined {
+  if (table.size === 0) return undefined;
+  const patterns = matchingPatterns(hostname);
+  const own = findIn(table, namespace, patterns, namespace);
+  if (own !== undefined) return own;
+  const owner = service?.namespace;
+  const owners = owner !== undefined && owner !== namespace ? findIn(table, owner, patterns, namespace) : undefined;
+  return owners ?? findIn(table, rootNamespace, patterns, namespace);
+}
+
+/** A group that differs: whose rules, for which host pattern. */
+export interface RuleGroupChange {
+  readonly namespace: string;
+  readonly host: string;
+}
+
+/** Brings the table up to date; says which groups differ, and by how much the number of duplicate subsets changed. */
+export function updateRules(
+  table: RuleTable,
+  changed: ReadonlyMap<
+    ResourceKey,
+    { readonly before: DestinationRule | undefined; readonly after: DestinationRule | undefined }
+  >,
+  context: DefinitionContext,
+): { table: RuleTable; changes: readonly RuleGroupChange[]; duplicateSubsets: number } {
+  const drafts = new Map<string, { namespace: string; host: string; rules: Map<ResourceKey, Rule> }>();
+  const draftOf = (resource: DestinationRule) => {
+    const { namespace } = resource.meta;
+    const host = fullHostname(resource.content.host, namespace, context.settings.domain);
+    const id = `${namespace}/${host}`;
+    const known = drafts.get(id);
+    if (known !== undefined) return known;
+    const rules = new Map((table.get(namespace)?.get(host)?.rules ?? []).map((rule) => [rule.key, rule]));
+    const draft = { namespace, host, rules };
+    drafts.set(id, draft);
+    return draft;
+  };
+  for (const [key, { before, after }] of changed) {
+    if (before !== undefined) draftOf(before).rules.delete(key);
+    // Rules for some workloads of a namespace are not rules of a scope, which all its proxies share.
+    if (after === undefined || !isEmptySelector(after.content.workloadSelector?.labels)) continue;
+    draftOf(after).rules.set(key, ruleOf(key, after, context));
+  }
+  const changes: RuleGroupChange[] = [];
+  const byNamespace = new Map<string, [string, RuleGroup | undefined][]>();
+  let duplicateSubsets = 0;
+  for (const { namespace, host, rules } of drafts.values()) {
+    const before = table.get(namespace)?.get(host);
+    const after = nextGroup(before, namespace, host, [...rules.values()].sort(compareRules));
+    if (after === before) continue;
+    changes.push({ namespace, host });
+    duplicateSubsets += (after?.duplicateSubsets ?? 0) - (before?.duplicateSubsets ?? 0);
+    const list = byNamespace.get(namespace);
+    if (list === undefined) byNamespace.set(namespace, [[host, after]]);
+    else list.push([host, after]);
+  }
+  const next = table.with(
+    [...byNamespace].map(([namespace, groups]) => {
+      const map = (table.get(namespace) ?? PMap.empty<RuleGroup>()).with(groups);
+      return [namespace, map.size === 0 ? undefined : map] as const;
+    }),
+  );
+  return { table: next, changes, duplicateSubsets };
+}
+
+function ruleOf(key: ResourceKey, { meta, content }: DestinationRule, context: DefinitionContext): Rule {
+  const exportTo = normaliseExportTo(content.exportTo, context.mesh.defaultDestinationRuleExportTo, meta.namespace);
+  return { key, created: meta.created, content, exportTo };
+}
+
+/** All rules of a group are of one namespace, so the key decides as the name would. */
+function compareRules(a: Rule, b: Rule): number {
+  return compareCreated(a.created, b.created) || compareText(a.key, b.key);
+}
+
+function nextGroup(
+  before: RuleGroup | undefined,
+  namespace: string,
+  host: string,
+  rules: readonly Rule[],
+): RuleGroup | undefined {
+  if (rules.length === 0) return undefined;
+  if (before !== undefined && deepEqual(before.rules, rules)) return before;
+  const made = makeGroup(namespace, host, rules);
+  return { ...made, all: keepIfEqual(before?.all, made.all) };
+}

@@ -1,0 +1,345 @@
+/**
+ * The endpoints of one service, computed afresh from what is known now: the orchestrator's Endpoints or slices joined with pods,
+ * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
+ */
+import { type AnyResource, type Resource, resourceKey } from '../resources/types.ts';
+import { type DefinitionContext, definitionOf, entryPorts, mergeDefinitions } from './definitions.ts';
+import { type Groups, membersOf } from './groups.ts';
+import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import { compareText } from './order.ts';
+import type { Endpoint, Health, Service } from './types.ts';
+import {
+  bareWorkload,
+  endpointAddress,
+  entryLabels,
+  entryWorkload,
+  isFinished,
+  isSocketPath,
+  joinLocality,
+  localityOfNode,
+  podAddresses,
+  podAt,
+  podHealth,
+  podNamed,
+  podWorkload,
+  type Workload,
+  type WorkloadIndexes,
+} from './workloads.ts';
+
+export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext {
+  readonly podsByNamespace: Groups;
+  readonly entriesByNamespace: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its slices. */
+  readonly slicesByService: Groups;
+}
+
+/** Numbers for the metrics, and what the computation read. */
+export interface EndpointFacts {
+  /** Sorted. A change of any of these computes the endpoints again. */
+  readonly reads: readonly string[];
+  readonly notReady: number;
+  readonly pendingPod: number;
+  readonly withoutPod: number;
+}
+
+export interface ServiceEndpoints {
+  readonly endpoints: readonly Endpoint[];
+  readonly facts: EndpointFacts;
+}
+
+/** Where endpoints and notes are gathered. */
+class Gathering {
+  readonly byIdentity = new Map<string, Endpoint>();
+  readonly reads = new Set<string>();
+  notReady = 0;
+  pendingPod = 0;
+  withoutPod = 0;
+
+  /** The first word about an address and port stands. */
+  add(workload: Workload, port: number, servicePort: string): void {
+    const effective = isSocketPath(workload.address) ? 0 : port;
+    const identity = `${servicePort}\n${workload.address}\n${effective}`;
+    if (this.byIdentity.has(identity)) return;
+    if (workload.health === 'unhealthy') this.notReady++;
+    this.byIdentity.set(identity, { ...workload, port: effective, servicePort });
+  }
+
+  result(): ServiceEndpoints {
+    const { reads, notReady, pendingPod, withoutPod } = this;
+    return {
+      endpoints: [...this.byIdentity.values()].sort(compareEndpoints),
+      facts: { reads: [...reads].sort(compareText), notReady, pendingPod, withoutPod },
+    };
+  }
+}
+
+function compareEndpoints(a: Endpoint, b: Endpoint): number {
+  return compareText(a.servicePort, b.servicePort) || compareText(a.address, b.address) || a.port - b.port;
+}
+
+type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
+/** Port number of the definition → name of the port in the service. */
+type PortNames = ReadonlyMap<number, string>;
+
+/** Merges what `definers` say of the service `key`, and finds its endpoints. */
+export function serviceAndEndpoints(key: string, definers: readonly Definer[], indexes: EndpointIndexes) {
+  const definitions = definers.map((definer) => definitionOf(definer, key, indexes));
+  const merged = mergeDefinitions(definitions);
+  if (merged === undefined) return undefined;
+  const gathering = new Gathering();
+  for (const { source, portNames } of merged.parts) {
+    const definer = definers[definitions.findIndex((definition) => definition.source === source)];
+    if (definer?.kind === 'Service')
+      orchestratorEndpoints(definer as Resource<'Service'>, portNames, indexes, gathering);
+    else if (definer !== undefined) {
+      entryEndpoints(definer as Resource<'ServiceEntry'>, merged.service, portNames, indexes, gathering);
+    }
+  }
+  return { service: merged.service, duplicates: merged.duplicates, ...gathering.result() };
+}
+
+function orchestratorEndpoints(
+  resource: Resource<'Service'>,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  const { spec } = resource.content;
+  if (spec.type === 'ExternalName') {
+    if (spec.externalName === undefined) return;
+    const target = bareWorkload(spec.externalName, 'healthy', undefined, '', indexes);
+    for (const [port, name] of portNames) gathering.add(target, port, name);
+    return;
+  }
+  // Endpoints name the ports as the Service does; the service may call them otherwise only after a merge.
+  const names = new Map<string, string>();
+  for (const port of spec.ports ?? []) {
+    const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+    if (name !== undefined) names.set(port.name ?? '', name);
+  }
+  const { namespace, name } = resource.meta;
+  const endpoints = indexes.resources('Endpoints').get(resourceKey('Endpoints', namespace, name));
+  const sliceKeys = membersOf(indexes.slicesByService, `${namespace}/${name}`);
+  if (indexes.settings.useEndpointSlice || endpoints === undefined) {
+    for (const key of sliceKeys) {
+      const slice = indexes.resources('EndpointSlice').get(key);
+      if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
+    }
+  } else {
+    objectEndpoints(endpoints, names, indexes, gathering);
+  }
+  if (
+    indexes.settings.serviceSelectsWorkloadEntries &&
+    spec.selector !== undefined &&
+    !isEmptySelector(spec.selector)
+  ) {
+    selectEntries(namespace, spec.selector, indexes, (entry, workload) => {
+      for (const port of spec.ports ?? []) {
+        const servicePort = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+        if (servicePort === undefined) continue;
+        const ports = entry.content.ports ?? {};
+        const named = typeof port.targetPort === 'string' ? portOf(ports, port.targetPort) : undefined;
+        const number = typeof port.targetPort === 'number' && port.targetPort > 0 ? port.targetPort : port.port;
+        gathering.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
+      }
+    });
+  }
+}
+
+function objectEndpoints(
+  endpoints: Resource<'Endpoints'>,
+  names: ReadonlyMap<string, string>,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  for (const subset of endpoints.content.subsets ?? []) {
+    const ports = (subset.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
+    const lists = [
+      ['healthy', subset.addresses ?? []],
+      ['unhealthy', subset.notReadyAddresses ?? []],
+    ] as const;
+    for (const [health, addresses] of lists) {
+      for (const written of addresses) {
+        const reference = { ...written, address: written.ip, namespace: endpoints.meta.namespace };
+        const workload = resolveAddress(reference, health, indexes, gathering);
+        if (workload === undefined) continue;
+        for (const port of ports) addByName(workload, port.port, port.name, names, gathering);
+      }
+    }
+  }
+}
+
+function sliceEndpoints(
+  slice: Resource<'EndpointSlice'>,
+  names: ReadonlyMap<string, string>,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  // Host names cannot be endpoints of a service that is balanced over addresses.
+  if (slice.content.addressType === 'FQDN') return;
+  const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
+  for (const written of slice.content.endpoints ?? []) {
+    const health = sliceHealth(written.conditions);
+    const topology = written.topology ?? {};
+    const zone = written.zone ?? topology['topology.kubernetes.io/zone'] ?? '';
+    for (const address of written.addresses) {
+      const reference = { ...written, address, zone, namespace: slice.meta.namespace };
+      const workload = resolveAddress(reference, health, indexes, gathering);
+      if (workload === undefined) continue;
+      for (const port of ports) {
+        if (port.port !== undefined) addByName(workload, port.port, port.name, names, gathering);
+      }
+    }
+  }
+}
+
+type SliceConditions =
+  | {
+      readonly ready?: boolean | undefined;
+      readonly serving?: boolean | undefined;
+      readonly terminating?: boolean | undefined;
+    }
+  | undefined;
+
+/** Unknown readiness counts as ready, as the orchestrator's API says; terminating but still serving is draining. */
+function sliceHealth(conditions: SliceConditions): Health {
+  if (conditions?.ready !== false) return 'healthy';
+  return conditions.serving === true && conditions.terminating === true ? 'draining' : 'unhealthy';
+}
+
+function addByName(
+  workload: Workload,
+  port: number,
+  name: string | undefined,
+  names: ReadonlyMap<string, string>,
+  gathering: Gathering,
+): void {
+  const servicePort = names.get(name ?? '');
+  if (servicePort !== undefined) gathering.add(workload, port, servicePort);
+}
+
+interface AddressReference {
+  readonly address: string;
+  readonly namespace: string;
+  readonly hostname?: string | undefined;
+  readonly nodeName?: string | undefined;
+  readonly zone?: string;
+  readonly targetRef?:
+    | {
+        readonly kind?: string | undefined;
+        readonly namespace?: string | undefined;
+        readonly name?: string | undefined;
+      }
+    | undefined;
+}
+
+/**
+ * The workload behind an address of Endpoints or a slice. While the pod that it names is unknown it is held back: without the
+ * pod's labels it would be served outside its subsets and without mutual TLS.
+ */
+function resolveAddress(
+  reference: AddressReference,
+  health: Health,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): Workload | undefined {
+  const { address, targetRef, hostname } = reference;
+  const { reads } = gathering;
+  const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
+  const pod =
+    podName === undefined
+      ? podAt(address, indexes, reads)
+      : podNamed(targetRef?.namespace ?? reference.namespace, podName, indexes, reads);
+  if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);
+  if (podName !== undefined) {
+    gathering.pendingPod++;
+    return undefined;
+  }
+  gathering.withoutPod++;
+  const locality = localityOfNode(reference.nodeName, indexes, reads) || joinLocality('', reference.zone ?? '', '');
+  return bareWorkload(address, health, hostname, locality, indexes);
+}
+
+function entryEndpoints(
+  resource: Resource<'ServiceEntry'>,
+  service: Service,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  const { content, meta } = resource;
+  const ports = entryPorts(resource).flatMap((port) => {
+    const servicePort = port.protocol === 'UDP' ? undefined : portNames.get(port.port);
+    return servicePort === undefined ? [] : [{ ...port, servicePort }];
+  });
+  const addEntry = (workload: Workload, own: Readonly<Record<string, number>>) => {
+    for (const port of ports) gathering.add(workload, portOf(own, port.name) ?? port.targetPort, port.servicePort);
+  };
+  const selector = content.workloadSelector?.labels;
+  if (selector !== undefined && !isEmptySelector(selector)) {
+    selectEntries(meta.namespace, selector, indexes, (entry, workload) =>
+      addEntry(workload, entry.content.ports ?? {}),
+    );
+    if (indexes.settings.serviceEntrySelectsPods) {
+      selectPods(meta.namespace, selector, indexes, gathering, (workload) => addEntry(workload, {}));
+    }
+    return;
+  }
+  const written = content.endpoints ?? [];
+  for (const spec of written) {
+    const workload = entryWorkload(spec, {}, undefined, indexes);
+    if (workload !== undefined) addEntry(workload, spec.ports ?? {});
+  }
+  if (written.length === 0 && service.resolution === 'dns' && !service.hostname.startsWith('*')) {
+    addEntry(bareWorkload(endpointAddress(service.hostname), 'healthy', undefined, '', indexes), {});
+  }
+}
+
+/** A port's number in a map that people write: names such as `constructor` must not find what every object has. */
+function portOf(ports: Readonly<Record<string, number>>, name: string): number | undefined {
+  return Object.hasOwn(ports, name) ? ports[name] : undefined;
+}
+
+function selectEntries(
+  namespace: string,
+  selector: Labels,
+  indexes: EndpointIndexes,
+  use: (entry: Resource<'WorkloadEntry'>, workload: Workload) => void,
+): void {
+  for (const key of membersOf(indexes.entriesByNamespace, namespace)) {
+    const entry = indexes.resources('WorkloadEntry').get(key);
+    if (entry === undefined || !labelsMatch(selector, entryLabels(entry.content, entry.meta.labels))) continue;
+    const identity = { namespace, name: entry.meta.name };
+    const workload = entryWorkload(entry.content, entry.meta.labels, identity, indexes);
+    if (workload === undefined) continue;
+    use(entry, workload);
+  }
+}
+
+function selectPods(
+  namespace: string,
+  selector: Labels,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+  use: (workload: Workload) => void,
+): void {
+  for (const key of membersOf(indexes.podsByNamespace, namespace)) {
+    const pod = indexes.resources('Pod').get(key);
+    if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
+    gathering.reads.add(`pod:${namespace}/${pod.meta.name}`);
+    // The primary address alone: a dual-stack pod is one endpoint.
+    const [address] = podAddresses(pod);
+    if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));
+  }
+}
+
+/** The selector by which a service finds workloads of its namespace by itself, when it has one that is in force. */
+export function workloadSelectorOf(resource: AnyResource | undefined, indexes: DefinitionContext): Labels | undefined {
+  const selector =
+    resource?.kind === 'ServiceEntry'
+      ? resource.content.workloadSelector?.labels
+      : resource?.kind === 'Service' && indexes.settings.serviceSelectsWorkloadEntries
+        ? resource.content.spec.selector
+        : undefined;
+  return isEmptySelector(selector) ? undefined : selector;
+}

@@ -1,0 +1,13 @@
+/** Label selection, the same for every selector of the mesh. */
+
+export type Labels = Readonly<Record<string, string>>;
+
+/** Whether all of `selector` stands in `labels`; an empty selector selects everything. */
+export function labelsMatch(selector: Labels, labels: Labels): boolean {
+  for (const [key, value] of Object.entries(selector)) if (labels[key] !== value) return false;
+  return true;
+}
+
+export function isEmptySelector(selector: Labels | undefined): boolean {
+  return selector === undefined || Object.keys(selector).length === 0;
+}

@@ -1,0 +1,83 @@
+/** The network of an endpoint that does not say it itself: found in the mesh networks by its address or by its registry. */
+import type { MeshNetworks } from '../resources/mesh-config.ts';
+import { compareText } from './order.ts';
+
+/** Bytes of an IPv4 or IPv6 address (dotted tail allowed); undefined for anything else. */
+export function addressBytes(address: string): readonly number[] | undefined {
+  if (!address.includes(':')) return ipv4Bytes(address);
+  const [head = '', tail, ...more] = address.split('::');
+  if (more.length > 0) return undefined;
+  const left = groupBytes(head);
+  const right = tail === undefined ? [] : groupBytes(tail);
+  if (left === undefined || right === undefined) return undefined;
+  const missing = 16 - left.length - right.length;
+  if (tail === undefined ? missing !== 0 : missing < 2) return undefined;
+  return [...left, ...new Array<number>(missing).fill(0), ...right];
+}
+
+function ipv4Bytes(address: string): number[] | undefined {
+  const parts = address.split('.');
+  if (parts.length !== 4 || !parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)) return undefined;
+  return parts.map(Number);
+}
+
+function groupBytes(text: string): number[] | undefined {
+  if (text === '') return [];
+  const bytes: number[] = [];
+  for (const group of text.split(':')) {
+    const dotted = group.includes('.') ? ipv4Bytes(group) : undefined;
+    if (dotted !== undefined) bytes.push(...dotted);
+    else if (/^[0-9a-f]{1,4}$/i.test(group))
+      bytes.push(Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 255);
+    else return undefined;
+  }
+  return bytes;
+}
+
+export function isIpAddress(address: string): boolean {
+  return addressBytes(address) !== undefined;
+}
+
+interface Range {
+  readonly network: string;
+  readonly bytes: readonly number[];
+  readonly bits: number;
+}
+
+function parseRange(network: string, cidr: string): Range | undefined {
+  const [address = '', length] = cidr.split('/');
+  const bytes = addressBytes(address);
+  const bits = Number(length);
+  if (bytes === undefined || !Number.isInteger(bits) || bits < 0 || bits > bytes.length * 8) return undefined;
+  return { network, bytes, bits };
+}
+
+function contains(range: Range, bytes: readonly number[]): boolean {
+  if (range.bytes.length !== bytes.length) return false;
+  for (let i = 0; i * 8 < range.bits; i++) {
+    const mask = (0xff00 >> Math.min(8, range.bits - i * 8)) & 0xff;
+    if (((range.bytes[i] ?? 0) & mask) !== ((bytes[i] ?? 0) & mask)) return false;
+  }
+  return true;
+}
+
+/** Finds the network of an address: by CIDR, the longest prefix first, else that of this registry; '' when none says so. */
+export function networkFinder(networks: MeshNetworks, clusterId: string): (address: string) => string {
+  const ranges: Range[] = [];
+  let registry = '';
+  const named = Object.entries(networks.networks).sort(([a], [b]) => compareText(a, b));
+  for (const [name, network] of named) {
+    for (const { fromCidr, fromRegistry } of network.endpoints) {
+      const range = fromCidr === undefined ? undefined : parseRange(name, fromCidr);
+      if (range !== undefined) ranges.push(range);
+      if (fromRegistry === clusterId && registry === '') registry = name;
+    }
+  }
+  ranges.sort((a, b) => b.bits - a.bits || compareText(a.network, b.network));
+  if (ranges.length === 0) return () => registry;
+  return (address) => {
+    const bytes = addressBytes(address);
+    if (bytes === undefined) return registry;
+    return ranges.find((range) => contains(range, bytes))?.network ?? registry;
+  };
+}

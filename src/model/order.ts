@@ -1,0 +1,18 @@
+/** The orders that make snapshots independent of arrival: code-unit order of names, and "oldest first" of resources. */
+import type { ResourceMeta } from '../resources/types.ts';
+
+export function compareText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Oldest first; a resource that does not say its age comes before all that do. */
+export function compareCreated(a: number | undefined, b: number | undefined): number {
+  if (a === b) return 0;
+  if (a === undefined) return -1;
+  return b === undefined ? 1 : a - b;
+}
+
+/** Precedence among resources of one kind: oldest first, then by namespace, then by name. */
+export function compareMeta(a: ResourceMeta, b: ResourceMeta): number {
+  return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
+}

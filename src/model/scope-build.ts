@@ -1,0 +1,190 @@
+/**
+ * Scopes from scratch, and the questions that building and updating share: which service a host name means to a listener, and
+ * which services a scope needs because a virtual service leads there.
+ */
+import { PMap } from '../core/pmap.ts';
+import { findDestinationRule, type RuleTable } from './destination-rules.ts';
+import { membersOf } from './groups.ts';
+import { hostsOverlap } from './hosts.ts';
+import { importsHost, type ListenerPlan, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
+import type { State } from './state.ts';
+import type { EgressListener, ResolvedVirtualService, Scope, Service } from './types.ts';
+import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
+import { isVisible } from './visibility.ts';
+
+/** A scope with what is needed to carry it over. */
+export interface BuiltScope {
+  readonly scope: Scope;
+  readonly plan: ScopePlan;
+  /** Hosts that its virtual services lead to and its listeners may lack, sorted. */
+  readonly routed: readonly string[];
+  /** Keys under which it wants to hear of hosts, sorted. */
+  readonly watches: readonly string[];
+}
+
+/** The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes. */
+function choose(
+  state: State,
+  namespace: string,
+  hostname: string,
+  accept: (service: Service) => boolean,
+): Service | undefined {
+  let first: Service | undefined;
+  for (const service of state.servicesByHost.get(hostname) ?? []) {
+    if (!isVisible(service.exportTo, service.namespace, namespace) || !accept(service)) continue;
+    if (service.namespace === namespace) return service;
+    first ??= service;
+  }
+  return first;
+}
+
+/** What `hostname` means to an egress listener. A listener of one port has the services of that port. */
+export function listenerService(
+  state: State,
+  namespace: string,
+  plan: ListenerPlan,
+  hostname: string,
+): Service | undefined {
+  const number = plan.port?.number ?? 0;
+  return choose(
+    state,
+    namespace,
+    hostname,
+    (service) =>
+      (number === 0 || service.ports.some(({ port }) => port === number)) &&
+      importsHost(plan, service.namespace, hostname),
+  );
+}
+
+/**
+ * All that a namespace sees: the map of public services, which is shared, with what differs for this namespace. A map without
+ * differences is the shared map itself.
+ */
+export function visibleServices(state: State, namespace: string): PMap<Service> {
+  const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
+  return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
+}
+
+/** Host names that a listener could import; more than it does is fine. */
+function* candidateHosts(state: State, plan: ListenerPlan): Generator<string> {
+  yield* membersOf(state.wildcardHosts, '');
+  for (const [owner, { exact, wildcards }] of plan.imports) {
+    yield* exact;
+    if (wildcards.length === 0) continue;
+    const hosts = owner === '*' ? state.servicesByHost.keys() : membersOf(state.hostsByNamespace, owner);
+    for (const host of hosts) if (wildcards.some((pattern) => hostsOverlap(pattern, host))) yield host;
+  }
+}
+
+export function listenerServices(state: State, namespace: string, plan: ListenerPlan): PMap<Service> {
+  if (plan.everything) return visibleServices(state, namespace);
+  const services = new Map<string, Service>();
+  for (const host of candidateHosts(state, plan)) {
+    const service = services.has(host) ? undefined : listenerService(state, namespace, plan, host);
+    if (service !== undefined) services.set(host, service);
+  }
+  return PMap.from(services);
+}
+
+/** Whether a listener imports one of a virtual service's hosts. */
+export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: ResolvedVirtualService): boolean {
+  return plan.everything || hosts.some((host) => importsHost(plan, namespace, host));
+}
+
+/** Where the virtual services of the listeners lead; nothing when a listener has all services anyway. */
+export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
+  if (plan.listeners.some(({ everything }) => everything)) return [];
+  const hosts = new Set<string>();
+  for (const { virtualServices } of egress) {
+    for (const virtualService of virtualServices) for (const host of destinationHosts(virtualService)) hosts.add(host);
+  }
+  return [...hosts].sort();
+}
+
+/** What `hostname` means to the scope as a whole: the first listener that has it, else a service that is routed to. */
+export function scopeService(
+  state: State,
+  namespace: string,
+  egress: readonly EgressListener[],
+  routed: ReadonlySet<string>,
+  hostname: string,
+): Service | undefined {
+  for (const { services } of egress) {
+    const service = services.get(hostname);
+    if (service !== undefined) return service;
+  }
+  return routed.has(hostname) ? choose(state, namespace, hostname, () => true) : undefined;
+}
+
+function unionServices(
+  state: State,
+  namespace: string,
+  egress: readonly EgressListener[],
+  routed: readonly string[],
+): PMap<Service> {
+  const [first, ...others] = egress;
+  if (first === undefined) return PMap.empty();
+  const hosts = new Set(routed);
+  for (const { services } of others) for (const host of services.keys()) hosts.add(host);
+  const routedSet = new Set(routed);
+  return first.services.with(
+    [...hosts].map((host) => [host, scopeService(state, namespace, egress, routedSet, host)] as const),
+  );
+}
+
+export function buildScope(state: State, plan: ScopePlan): BuiltScope {
+  const { namespace } = plan;
+  const visible = meshVirtualServices(state.virtualServices, namespace);
+  const egress = plan.listeners.map((listener): EgressListener => {
+    const { port, bind, captureMode, everything } = listener;
+    return {
+      port,
+      bind,
+      captureMode,
+      services: listenerServices(state, namespace, listener),
+      virtualServices: everything ? visible : visible.filter((each) => importsVirtualService(listener, each)),
+    };
+  });
+  const routed = routedHosts(plan, egress);
+  const services = unionServices(state, namespace, egress, routed);
+  return assembleScope(state, plan, { egress, services, routed, watches: watchesOf(plan, routed) });
+}
+
+export function watchesOf(plan: ScopePlan, routed: readonly string[]): readonly string[] {
+  const watches = planWatches(plan);
+  for (const host of routed) watches.add(`*/${host}`);
+  return [...watches].sort();
+}
+
+/** The changing parts of a built scope. */
+export interface ScopeParts {
+  readonly egress: readonly EgressListener[];
+  readonly services: PMap<Service>;
+  readonly routed: readonly string[];
+  readonly watches: readonly string[];
+}
+
+/** Puts a scope together. It keeps the rules of its time, not the state, so that it does not hold on to old snapshots. */
+export function assembleScope(state: State, plan: ScopePlan, parts: ScopeParts): BuiltScope {
+  const { egress, services, routed, watches } = parts;
+  const scope: Scope = {
+    id: plan.id,
+    namespace: plan.namespace,
+    sidecar: sidecarKey(plan),
+    egress,
+    services,
+    ingress: plan.ingress,
+    outboundTrafficPolicy: plan.outboundTrafficPolicy ?? state.mesh.outboundTrafficPolicy.mode,
+    destinationRule: ruleFinder(state.rules, state.settings.rootNamespace, plan.namespace, services),
+  };
+  return { scope, plan, routed, watches };
+}
+
+function ruleFinder(
+  rules: RuleTable,
+  rootNamespace: string,
+  namespace: string,
+  services: PMap<Service>,
+): Scope['destinationRule'] {
+  return (hostname) => findDestinationRule(rules, rootNamespace, namespace, hostname, services.get(hostname));
+}

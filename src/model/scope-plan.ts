@@ -1,0 +1,132 @@
+/**
+ * What a Sidecar says about a scope, parsed once: which host names of which namespaces each of its egress listeners imports.
+ * Without a Sidecar there is one listener that imports all.
+ */
+import { keyOf, type Resource } from '../resources/types.ts';
+import { addTo } from './groups.ts';
+import { hostMatches, hostsOverlap, isWildcardHost } from './hosts.ts';
+import { parseProtocol } from './protocol.ts';
+import type { EgressListener, Scope } from './types.ts';
+
+type Sidecar = Resource<'Sidecar'>;
+
+/** Host patterns imported from one namespace, or from all (`*`). */
+interface Imports {
+  readonly exact: ReadonlySet<string>;
+  readonly wildcards: readonly string[];
+}
+
+export interface ListenerPlan {
+  readonly port: EgressListener['port'];
+  readonly bind: string;
+  readonly captureMode: EgressListener['captureMode'];
+  /** Takes all that the namespace sees, of every port. */
+  readonly everything: boolean;
+  /** Namespace or `*` → what of it. */
+  readonly imports: ReadonlyMap<string, Imports>;
+}
+
+export interface ScopePlan {
+  readonly id: string;
+  readonly namespace: string;
+  readonly sidecar: Sidecar | undefined;
+  readonly listeners: readonly ListenerPlan[];
+  readonly ingress: Scope['ingress'];
+  /** Undefined: the mesh's. */
+  readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'] | undefined;
+}
+
+const ALL: readonly string[] = ['*/*'];
+
+/** Of a namespace's proxies that no Sidecar is for, and of gateways. */
+export function defaultScopeId(namespace: string): string {
+  return `${namespace}/`;
+}
+
+/** A root namespace's Sidecar makes one scope for each namespace that it applies to, with its own namespace in the middle. */
+export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
+  const { namespace: owner, name } = sidecar.meta;
+  return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
+}
+
+export function planScope(namespace: string, sidecar: Sidecar | undefined): ScopePlan {
+  const content = sidecar?.content;
+  const egress = content?.egress === undefined || content.egress.length === 0 ? undefined : content.egress;
+  const policy = content?.outboundTrafficPolicy;
+  return {
+    id: sidecar === undefined ? defaultScopeId(namespace) : sidecarScopeId(namespace, sidecar),
+    namespace,
+    sidecar,
+    listeners: (egress ?? [{ hosts: ALL }]).map((listener) => planListener(listener, namespace)),
+    ingress: content?.ingress === undefined || content.ingress.length === 0 ? undefined : content.ingress,
+    // REGISTRY_ONLY is the first value of the enumeration, so `outboundTrafficPolicy: {}` means it.
+    outboundTrafficPolicy: policy === undefined ? undefined : (policy.mode ?? 'REGISTRY_ONLY'),
+  };
+}
+
+interface WrittenListener {
+  readonly port?: NonNullable<Sidecar['content']['egress']>[number]['port'];
+  readonly bind?: string | undefined;
+  readonly captureMode?: EgressListener['captureMode'] | undefined;
+  readonly hosts: readonly string[];
+}
+
+function planListener({ port, bind, captureMode, hosts }: WrittenListener, namespace: string): ListenerPlan {
+  const patterns = new Map<string, Set<string>>();
+  for (const written of hosts) {
+    const slash = written.indexOf('/');
+    const owner = slash < 0 ? '*' : written.slice(0, slash);
+    if (owner === '~') continue;
+    addTo(patterns, owner === '.' ? namespace : owner, written.slice(slash + 1).toLowerCase());
+  }
+  const imports = new Map<string, Imports>();
+  for (const [owner, all] of patterns) {
+    const wildcards = [...all].filter(isWildcardHost);
+    imports.set(owner, { exact: new Set([...all].filter((host) => !isWildcardHost(host))), wildcards });
+  }
+  const number = port?.number;
+  return {
+    port:
+      port === undefined
+        ? undefined
+        : { number: number ?? 0, protocol: parseProtocol(port.protocol), name: port.name ?? '' },
+    bind: bind ?? '',
+    captureMode: captureMode ?? 'DEFAULT',
+    everything: (number ?? 0) === 0 && (patterns.get('*')?.has('*') ?? false),
+    imports,
+  };
+}
+
+/** Whether a listener imports `hostname` (possibly a wildcard) defined in `owner`. */
+export function importsHost(plan: ListenerPlan, owner: string, hostname: string): boolean {
+  if (plan.everything) return true;
+  for (const from of [owner, '*']) {
+    const imports = plan.imports.get(from);
+    if (imports === undefined) continue;
+    if (imports.exact.has(hostname)) return true;
+    if (imports.wildcards.some((pattern) => hostsOverlap(pattern, hostname))) return true;
+    if (isWildcardHost(hostname)) for (const host of imports.exact) if (hostMatches(hostname, host)) return true;
+  }
+  return false;
+}
+
+/** Under which keys a scope is found when a host of a namespace changes: see {@link watchKeysOf}. */
+export function planWatches(plan: ScopePlan): Set<string> {
+  const watches = new Set<string>();
+  for (const { imports } of plan.listeners) {
+    for (const [owner, { exact, wildcards }] of imports) {
+      for (const host of exact) watches.add(`${owner}/${host}`);
+      if (wildcards.length > 0) watches.add(`${owner}/*`);
+    }
+  }
+  return watches;
+}
+
+/** The keys under which stand all scopes that could import `hostname` (not a wildcard) of `owner`. */
+export function watchKeysOf(owner: string, hostname: string): readonly string[] {
+  return [`${owner}/${hostname}`, `${owner}/*`, `*/${hostname}`, '*/*'];
+}
+
+export function sidecarKey(plan: ScopePlan): Scope['sidecar'] {
+  return plan.sidecar === undefined ? undefined : keyOf(plan.sidecar);
+}

@@ -1,0 +1,271 @@
+/**
+ * The last stage of a change: which built scopes it touches, how each looks now, and what exactly of it differs. The cost follows
+ * the number of scopes that look at what changed.
+ */
+import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { RuleGroupChange } from './destination-rules.ts';
+import { deepEqual } from './equal.ts';
+import { membersOf } from './groups.ts';
+import { hostMatches, isWildcardHost } from './hosts.ts';
+import { editBook, type ScopeBook, scopesWatching } from './scope-book.ts';
+import {
+  assembleScope,
+  type BuiltScope,
+  buildScope,
+  importsVirtualService,
+  listenerService,
+  routedHosts,
+  scopeService,
+  visibleServices,
+  watchesOf,
+} from './scope-build.ts';
+import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
+import type { ServiceChange } from './services.ts';
+import type { State } from './state.ts';
+import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
+import { isForMesh, meshVirtualServices, replaceResolved, type VirtualServiceChange } from './virtual-services.ts';
+import { isVisible } from './visibility.ts';
+
+/** All that changed of what scopes are made of. */
+export interface ScopeInputs {
+  readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
+  readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
+  readonly rules: readonly RuleGroupChange[];
+  /** Sidecars whose content or age changed: after, or undefined when gone. */
+  readonly sidecars: ReadonlyMap<ResourceKey, Resource<'Sidecar'> | undefined>;
+}
+
+/** What of the inputs may concern one scope. */
+interface Touched {
+  readonly hosts: Set<string>;
+  readonly virtualServices: Set<ResourceKey>;
+  readonly rules: Set<RuleGroupChange>;
+}
+
+type Changes<V> = Map<ResourceKey, { readonly before: V | undefined; readonly after: V | undefined }>;
+
+export interface ScopeResults {
+  readonly book: ScopeBook;
+  readonly changes: ReadonlyMap<string, ScopeChange>;
+}
+
+const EVERYTHING: ScopeChange = {
+  everything: true,
+  hosts: new Set(),
+  destinationRules: new Set(),
+  virtualServices: new Map(),
+};
+
+/** All built scopes are let go, to be built afresh when asked for. */
+export function forgetScopes(book: ScopeBook): ReadonlyMap<string, ScopeChange> {
+  return new Map([...book.built.keys()].sort().map((id) => [id, EVERYTHING]));
+}
+
+export function updateScopes(book: ScopeBook, state: State, inputs: ScopeInputs): ScopeResults {
+  const edits = new Map<string, BuiltScope | undefined>();
+  const changes = new Map<string, ScopeChange>();
+  for (const [key, sidecar] of inputs.sidecars) {
+    for (const id of membersOf(book.bySidecar, key)) {
+      const before = book.built.get(id);
+      if (before === undefined) continue;
+      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar);
+      if (plan !== undefined && samePlan(before.plan, plan)) continue;
+      edits.set(id, plan === undefined ? undefined : buildScope(state, plan));
+      changes.set(id, EVERYTHING);
+    }
+  }
+  for (const [id, touched] of touchedScopes(book, state, inputs)) {
+    const before = book.built.get(id);
+    if (before === undefined || edits.has(id)) continue;
+    const { after, change } = updateScope(before, state, touched, inputs);
+    if (after === before) continue;
+    edits.set(id, after);
+    if (change !== undefined) changes.set(id, change);
+  }
+  return { book: editBook(book, edits), changes };
+}
+
+function samePlan(a: ScopePlan, b: ScopePlan): boolean {
+  const content = ({ sidecar }: ScopePlan) => ({ ...sidecar?.content, workloadSelector: undefined });
+  return deepEqual(content(a), content(b));
+}
+
+function touchedScopes(book: ScopeBook, state: State, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
+  const touched = new Map<string, Touched>();
+  const at = (id: string): Touched => {
+    let known = touched.get(id);
+    if (known === undefined) {
+      known = { hosts: new Set(), virtualServices: new Set(), rules: new Set() };
+      touched.set(id, known);
+    }
+    return known;
+  };
+  for (const { before, after } of inputs.services.values()) {
+    for (const service of [before, after]) {
+      if (service === undefined) continue;
+      const { namespace, hostname, exportTo } = service;
+      for (const id of scopesWatching(book, namespace, hostname)) {
+        if (isVisible(exportTo, namespace, namespaceOf(book, id))) at(id).hosts.add(hostname);
+      }
+    }
+  }
+  for (const [key, { before, after }] of inputs.virtualServices) {
+    for (const entry of [before, after]) {
+      if (entry === undefined || !isForMesh(entry)) continue;
+      const { namespace, hosts } = entry.resolved;
+      const ids = new Set(hosts.flatMap((host) => [...scopesWatching(book, namespace, host)]));
+      for (const id of ids) {
+        if (isVisible(entry.exportTo, namespace, namespaceOf(book, id))) at(id).virtualServices.add(key);
+      }
+    }
+  }
+  for (const change of inputs.rules) {
+    const { namespace, host } = change;
+    if (namespace === state.settings.rootNamespace) {
+      for (const id of book.built.keys()) at(id).rules.add(change);
+      continue;
+    }
+    for (const id of membersOf(book.byNamespace, namespace)) at(id).rules.add(change);
+    for (const id of scopesWatching(book, namespace, host)) at(id).rules.add(change);
+  }
+  return touched;
+}
+
+function namespaceOf(book: ScopeBook, id: string): string {
+  return book.built.get(id)?.plan.namespace ?? '';
+}
+
+function updateScope(
+  built: BuiltScope,
+  state: State,
+  touched: Touched,
+  inputs: ScopeInputs,
+): { after: BuiltScope; change: ScopeChange | undefined } {
+  const { scope, plan } = built;
+  const hosts = new Set<string>();
+  const virtualServices: Changes<ResolvedVirtualService> = new Map();
+  const egress = scope.egress.map((listener, index) => {
+    const own = plan.listeners[index];
+    if (own === undefined) return listener;
+    const services = nextServices(listener, own, plan.namespace, state, touched.hosts, hosts);
+    const list = nextVirtualServices(listener, own, plan.namespace, state, touched, inputs, virtualServices);
+    const same = services === listener.services && list === listener.virtualServices;
+    return same ? listener : { ...listener, services, virtualServices: list };
+  });
+  const routed = virtualServices.size === 0 ? built.routed : routedHosts(plan, egress);
+  const services = nextUnion(built, egress, routed, state, new Set([...touched.hosts, ...hosts]), hosts);
+  const watches = routed === built.routed ? built.watches : watchesOf(plan, routed);
+  const after = assembleScope(state, plan, { egress, services, routed, watches });
+  const destinationRules = changedRules(scope, after.scope, touched.rules, hosts);
+  if (hosts.size === 0 && virtualServices.size === 0 && destinationRules.size === 0) {
+    return { after: built, change: undefined };
+  }
+  return { after, change: { everything: false, hosts, destinationRules, virtualServices } };
+}
+
+/** A listener's services now; adds the hosts that differ to `changed`. */
+function nextServices(
+  listener: EgressListener,
+  plan: ListenerPlan,
+  namespace: string,
+  state: State,
+  touched: ReadonlySet<string>,
+  changed: Set<string>,
+): EgressListener['services'] {
+  if (touched.size === 0) return listener.services;
+  const edits: [string, Service | undefined][] = [];
+  for (const host of touched) {
+    const service = listenerService(state, namespace, plan, host);
+    if (service === listener.services.get(host)) continue;
+    edits.push([host, service]);
+    changed.add(host);
+  }
+  if (edits.length === 0) return listener.services;
+  // Made from the shared map again, so that namespaces without differences keep sharing it.
+  return plan.everything ? visibleServices(state, namespace) : listener.services.with(edits);
+}
+
+/** A listener's virtual services now; adds those that differ to `changed`. */
+function nextVirtualServices(
+  listener: EgressListener,
+  plan: ListenerPlan,
+  namespace: string,
+  state: State,
+  touched: Touched,
+  inputs: ScopeInputs,
+  changed: Changes<ResolvedVirtualService>,
+): EgressListener['virtualServices'] {
+  let list = listener.virtualServices;
+  for (const key of touched.virtualServices) {
+    const change = inputs.virtualServices.get(key);
+    const before = seenThrough(change?.before, plan, namespace);
+    const after = seenThrough(change?.after, plan, namespace);
+    if (before === after) continue;
+    list = replaceResolved(list, before, after);
+    const known = changed.get(key);
+    changed.set(key, { before: known?.before ?? before, after: known?.after ?? after });
+  }
+  if (list === listener.virtualServices || !plan.everything) return list;
+  return membersOf(state.virtualServices.privateMesh, namespace).length === 0
+    ? meshVirtualServices(state.virtualServices, namespace)
+    : list;
+}
+
+function seenThrough(
+  entry: VirtualServiceChange['after'],
+  plan: ListenerPlan,
+  namespace: string,
+): ResolvedVirtualService | undefined {
+  if (entry === undefined || !isForMesh(entry)) return undefined;
+  if (!isVisible(entry.exportTo, entry.resolved.namespace, namespace)) return undefined;
+  return importsVirtualService(plan, entry.resolved) ? entry.resolved : undefined;
+}
+
+/** The union of the listeners and of what is routed to; adds the hosts that differ to `changed`. */
+function nextUnion(
+  built: BuiltScope,
+  egress: readonly EgressListener[],
+  routed: readonly string[],
+  state: State,
+  touched: ReadonlySet<string>,
+  changed: Set<string>,
+): Scope['services'] {
+  const { scope, plan } = built;
+  const routedSet = new Set(routed);
+  const candidates = new Set(touched);
+  if (routed !== built.routed) for (const host of [...built.routed, ...routed]) candidates.add(host);
+  const edits: [string, Service | undefined][] = [];
+  for (const host of candidates) {
+    const service = scopeService(state, plan.namespace, egress, routedSet, host);
+    if (service === scope.services.get(host)) continue;
+    edits.push([host, service]);
+    changed.add(host);
+  }
+  const [only, ...others] = egress;
+  if (only !== undefined && others.length === 0 && routed.length === 0) return only.services;
+  return scope.services.with(edits);
+}
+
+/** Hosts of the scope, before or after, whose merged rule differs. */
+function changedRules(
+  before: Scope,
+  after: Scope,
+  groups: ReadonlySet<RuleGroupChange>,
+  changedHosts: ReadonlySet<string>,
+): ReadonlySet<string> {
+  const candidates = new Set(changedHosts);
+  const patterns: string[] = [];
+  for (const { host } of groups) {
+    candidates.add(host);
+    if (isWildcardHost(host)) patterns.push(host);
+  }
+  if (patterns.length > 0) {
+    for (const host of after.services.keys())
+      if (patterns.some((each) => hostMatches(each, host))) candidates.add(host);
+  }
+  const changed = new Set<string>();
+  for (const host of candidates) {
+    if (!deepEqual(before.destinationRule(host), after.destinationRule(host))) changed.add(host);
+  }
+  return changed;
+}

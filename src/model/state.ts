@@ -1,0 +1,145 @@
+/**
+ * All that a snapshot is made of: persistent maps, so that the next state shares everything that a change leaves alone.
+ * Internal to this room; others see it through `Snapshot`.
+ */
+import { PMap } from '../core/pmap.ts';
+import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
+import {
+  type AnyResource,
+  CORE_KINDS,
+  type Kind,
+  MESH_KINDS,
+  type Resource,
+  type ResourceKey,
+} from '../resources/types.ts';
+import type { RuleTable } from './destination-rules.ts';
+import type { EndpointFacts } from './endpoints.ts';
+import type { Groups } from './groups.ts';
+import { networkFinder } from './networks.ts';
+import type { BoundInstance, Endpoint, ModelSettings, Service } from './types.ts';
+import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
+
+export type ResourceTables = Readonly<Record<Kind, PMap<AnyResource>>>;
+
+/** What one service contributes to the findings, and what its endpoints read. */
+export interface ServiceFacts extends EndpointFacts {
+  readonly duplicates: number;
+  readonly withoutInstances: number;
+}
+
+/** Sums over services and rules, kept up to date by differences. */
+export interface Totals {
+  readonly duplicateClusters: number;
+  readonly notReady: number;
+  readonly pendingPod: number;
+  readonly withoutPod: number;
+  readonly withoutInstances: number;
+  readonly duplicateSubsets: number;
+}
+
+export interface State {
+  readonly version: number;
+  readonly settings: ModelSettings;
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  readonly networkOf: (address: string) => string;
+  readonly resources: ResourceTables;
+
+  /** IP address → keys of the pods that own it. */
+  readonly podsByIp: Groups;
+  readonly podsByNamespace: Groups;
+  readonly entriesByNamespace: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its slices. */
+  readonly slicesByService: Groups;
+  /** Namespace → keys of resources that select workloads by label. */
+  readonly selecting: Groups;
+
+  /** Service key → keys of the resources that define it. */
+  readonly definers: Groups;
+  readonly services: PMap<Service>;
+  /** Host name → its services, oldest first, then by namespace. */
+  readonly servicesByHost: PMap<readonly Service[]>;
+  /** Host name → the first of its services that all namespaces see. */
+  readonly publicServices: PMap<Service>;
+  /** Namespace → host names that it defines. */
+  readonly hostsByNamespace: Groups;
+  /** Namespace → host names that others export to it by name. */
+  readonly hostsExportedTo: Groups;
+  /** Wildcard host names of services, all under the key `''`. */
+  readonly wildcardHosts: Groups;
+
+  readonly endpoints: PMap<readonly Endpoint[]>;
+  readonly facts: PMap<ServiceFacts>;
+  /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`) → service keys. */
+  readonly readers: Groups;
+  readonly instances: PMap<readonly BoundInstance[]>;
+  /** Keys of running pods at whose addresses no service is served. */
+  readonly unservedPods: PMap<true>;
+  readonly totals: Totals;
+
+  readonly virtualServices: VirtualServiceTables;
+  readonly rules: RuleTable;
+  /** Namespace → its Sidecars, oldest first. */
+  readonly sidecars: PMap<readonly Resource<'Sidecar'>[]>;
+  /** In precedence order. */
+  readonly gateways: readonly Resource<'Gateway'>[];
+}
+
+export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks): State {
+  const groups: Groups = PMap.empty();
+  const tables = [...MESH_KINDS, ...CORE_KINDS].map((kind) => [kind, PMap.empty<AnyResource>()] as const);
+  return {
+    version: 1,
+    settings,
+    mesh,
+    networks,
+    networkOf: networkFinder(networks, settings.clusterId),
+    resources: Object.fromEntries(tables) as Record<Kind, PMap<AnyResource>>,
+    podsByIp: groups,
+    podsByNamespace: groups,
+    entriesByNamespace: groups,
+    slicesByService: groups,
+    selecting: groups,
+    definers: groups,
+    services: PMap.empty(),
+    servicesByHost: PMap.empty(),
+    publicServices: PMap.empty(),
+    hostsByNamespace: groups,
+    hostsExportedTo: groups,
+    wildcardHosts: groups,
+    endpoints: PMap.empty(),
+    facts: PMap.empty(),
+    readers: groups,
+    instances: PMap.empty(),
+    unservedPods: PMap.empty(),
+    totals: {
+      duplicateClusters: 0,
+      notReady: 0,
+      pendingPod: 0,
+      withoutPod: 0,
+      withoutInstances: 0,
+      duplicateSubsets: 0,
+    },
+    virtualServices: NO_VIRTUAL_SERVICES,
+    rules: PMap.empty(),
+    sidecars: PMap.empty(),
+    gateways: [],
+  };
+}
+
+/** The table of a kind: the one place where a kind's name and its content's type are joined again. */
+export function tableOf<K extends Kind>(tables: ResourceTables, kind: K): PMap<Resource<K>> {
+  return tables[kind] as unknown as PMap<Resource<K>>;
+}
+
+/** A resource that really changed: fingerprints differ. */
+export interface Changed {
+  readonly key: ResourceKey;
+  readonly before: AnyResource | undefined;
+  readonly after: AnyResource | undefined;
+}
+
+/** Narrows a side of a change to a kind. */
+export function ofKind<K extends Kind>(resource: AnyResource | undefined, kind: K): Resource<K> | undefined {
+  return resource?.kind === kind ? (resource as unknown as Resource<K>) : undefined;
+}

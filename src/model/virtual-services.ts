@@ -1,0 +1,249 @@
+/**
+ * Virtual services with every name resolved, in precedence order, found by who sees them (for the mesh) and by gateway.
+ */
+import { PMap } from '../core/pmap.ts';
+import { keyOf, type ResourceKey } from '../resources/types.ts';
+import type { DefinitionContext } from './definitions.ts';
+import { keepIfEqual } from './equal.ts';
+import { GroupEdits, type Groups, membersOf } from './groups.ts';
+import { fullHostname } from './hosts.ts';
+import { compareCreated, compareText } from './order.ts';
+import type { ResolvedVirtualService, VirtualService } from './types.ts';
+import { isPublic, isVisible, normaliseExportTo } from './visibility.ts';
+
+export interface VirtualServiceEntry {
+  readonly resolved: ResolvedVirtualService;
+  readonly exportTo: readonly string[];
+}
+
+type ResolvedList = readonly ResolvedVirtualService[];
+
+export interface VirtualServiceTables {
+  readonly entries: PMap<VirtualServiceEntry>;
+  /** Those for the mesh that every namespace sees, in precedence order. One list for all scopes that see no others. */
+  readonly publicMesh: ResolvedList;
+  /** Namespace → keys of those for the mesh that only it and some others see. */
+  readonly privateMesh: Groups;
+  /** `namespace/name` of a gateway → keys. */
+  readonly byGateway: Groups;
+}
+
+export const NO_VIRTUAL_SERVICES: VirtualServiceTables = {
+  entries: PMap.empty(),
+  publicMesh: [],
+  privateMesh: PMap.empty(),
+  byGateway: PMap.empty(),
+};
+
+export const MESH_GATEWAY = 'mesh';
+const MESH_ONLY: readonly string[] = [MESH_GATEWAY];
+
+/** `mesh`, `name`, `./name`, `namespace/name` or the older `name.namespace…` → `mesh` or `namespace/name`. */
+export function gatewayName(written: string, namespace: string): string {
+  if (written === MESH_GATEWAY) return written;
+  if (written.startsWith('./')) return `${namespace}/${written.slice(2)}`;
+  if (written.includes('/')) return written;
+  const [name = '', owner] = written.split('.');
+  return `${owner ?? namespace}/${name}`;
+}
+
+/** Undefined for what generation must not see: parts of others (no hosts), and those that delegate, which is not supported. */
+export function resolveVirtualService(
+  resource: VirtualService,
+  context: DefinitionContext,
+): VirtualServiceEntry | undefined {
+  const { meta } = resource;
+  const { exportTo, ...content } = resource.content;
+  const written = content.hosts ?? [];
+  if (written.length === 0 || content.http?.some(({ delegate }) => delegate !== undefined)) return undefined;
+  const host = (name: string) => fullHostname(name, meta.namespace, context.settings.domain);
+  const hosts = written.map(host);
+  const gateways =
+    content.gateways === undefined || content.gateways.length === 0
+      ? MESH_ONLY
+      : content.gateways.map((name) => gatewayName(name, meta.namespace));
+  const resolved: ResolvedVirtualService = {
+    key: keyOf(resource),
+    namespace: meta.namespace,
+    name: meta.name,
+    hosts,
+    gateways,
+    content: resolveContent({ ...content, hosts, gateways: [...gateways] }, meta.namespace, host),
+    created: meta.created,
+  };
+  const visible = normaliseExportTo(exportTo, context.mesh.defaultVirtualServiceExportTo, meta.namespace);
+  return { resolved, exportTo: visible };
+}
+
+type Content = VirtualService['content'];
+
+function resolveContent(content: Content, namespace: string, host: (name: string) => string): Content {
+  const destination = <T extends { host: string }>(to: T): T => ({ ...to, host: host(to.host) });
+  const routed = <T extends { destination: { host: string } }>(to: T): T => ({
+    ...to,
+    destination: destination(to.destination),
+  });
+  const matched = <T extends { gateways?: string[] | undefined }>(match: T): T =>
+    match.gateways === undefined
+      ? match
+      : { ...match, gateways: match.gateways.map((name) => gatewayName(name, namespace)) };
+  return {
+    ...content,
+    ...(content.http && {
+      http: content.http.map((rule) => ({
+        ...rule,
+        ...(rule.match && { match: rule.match.map(matched) }),
+        ...(rule.route && { route: rule.route.map(routed) }),
+        ...(rule.mirror && { mirror: destination(rule.mirror) }),
+        ...(rule.mirrors && { mirrors: rule.mirrors.map(routed) }),
+      })),
+    }),
+    ...(content.tls && {
+      tls: content.tls.map((rule) => ({
+        ...rule,
+        ...(rule.match && { match: rule.match.map(matched) }),
+        ...(rule.route && { route: rule.route.map(routed) }),
+      })),
+    }),
+    ...(content.tcp && {
+      tcp: content.tcp.map((rule) => ({
+        ...rule,
+        ...(rule.match && { match: rule.match.map(matched) }),
+        ...(rule.route && { route: rule.route.map(routed) }),
+      })),
+    }),
+  };
+}
+
+/** Host names that a virtual service sends traffic to, each once. */
+export function destinationHosts({ content }: ResolvedVirtualService): ReadonlySet<string> {
+  const hosts = new Set<string>();
+  for (const rule of content.http ?? []) {
+    for (const { destination } of rule.route ?? []) hosts.add(destination.host);
+    if (rule.mirror !== undefined) hosts.add(rule.mirror.host);
+    for (const { destination } of rule.mirrors ?? []) hosts.add(destination.host);
+  }
+  for (const rule of [...(content.tls ?? []), ...(content.tcp ?? [])]) {
+    for (const { destination } of rule.route ?? []) hosts.add(destination.host);
+  }
+  return hosts;
+}
+
+/** Label keys that matches for the mesh look at. */
+export function sourceLabelsOf({ content }: ResolvedVirtualService): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const rule of [...(content.http ?? []), ...(content.tls ?? []), ...(content.tcp ?? [])]) {
+    for (const { sourceLabels, gateways } of rule.match ?? []) {
+      if (gateways !== undefined && !gateways.includes(MESH_GATEWAY)) continue;
+      for (const key of Object.keys(sourceLabels ?? {})) keys.add(key);
+    }
+  }
+  return keys;
+}
+
+export function compareResolved(a: ResolvedVirtualService, b: ResolvedVirtualService): number {
+  return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
+}
+
+/** A sorted list with one member replaced, taken out or put in; the same list when nothing differs. */
+export function replaceResolved(
+  list: ResolvedList,
+  before: ResolvedVirtualService | undefined,
+  after: ResolvedVirtualService | undefined,
+): ResolvedList {
+  if (before === after) return list;
+  const next = list.slice();
+  if (before !== undefined) {
+    const at = positionOf(next, before);
+    if (next[at]?.key === before.key) next.splice(at, 1);
+  }
+  if (after !== undefined) next.splice(positionOf(next, after), 0, after);
+  return next.length === list.length && next.every((item, index) => item === list[index]) ? list : next;
+}
+
+/** First position at which `item` could stand. */
+function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const other = list[middle];
+    if (other !== undefined && compareResolved(other, item) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees no private ones. */
+export function meshVirtualServices(tables: VirtualServiceTables, namespace: string): ResolvedList {
+  const own = membersOf(tables.privateMesh, namespace);
+  if (own.length === 0) return tables.publicMesh;
+  const resolved = own.flatMap((key) => tables.entries.get(key)?.resolved ?? []);
+  return [...tables.publicMesh, ...resolved].sort(compareResolved);
+}
+
+/** Virtual services of a gateway `namespace/name` that the gateway's namespace may see, in precedence order. */
+export function gatewayVirtualServices(tables: VirtualServiceTables, gateway: string): ResolvedList {
+  const namespace = gateway.slice(0, gateway.indexOf('/'));
+  return membersOf(tables.byGateway, gateway)
+    .flatMap((key) => tables.entries.get(key) ?? [])
+    .filter(({ resolved, exportTo }) => isVisible(exportTo, resolved.namespace, namespace))
+    .map(({ resolved }) => resolved)
+    .sort(compareResolved);
+}
+
+export function isForMesh(entry: VirtualServiceEntry): boolean {
+  return entry.resolved.gateways.includes(MESH_GATEWAY);
+}
+
+export interface VirtualServiceChange {
+  readonly before: VirtualServiceEntry | undefined;
+  readonly after: VirtualServiceEntry | undefined;
+}
+
+/** Brings the tables up to date; says which entries differ. */
+export function updateVirtualServices(
+  tables: VirtualServiceTables,
+  changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,
+  context: DefinitionContext,
+): { tables: VirtualServiceTables; changes: ReadonlyMap<ResourceKey, VirtualServiceChange> } {
+  const changes = new Map<ResourceKey, VirtualServiceChange>();
+  const privateMesh = new GroupEdits();
+  const byGateway = new GroupEdits();
+  let publicMesh = tables.publicMesh;
+  for (const [key, resource] of changed) {
+    const before = tables.entries.get(key);
+    const made = resource === undefined ? undefined : resolveVirtualService(resource, context);
+    const after = made === undefined ? undefined : keepEntry(before, made);
+    if (before === after) continue;
+    changes.set(key, { before, after });
+    privateMesh.move(key, privateNamespaces(before), privateNamespaces(after));
+    byGateway.move(key, before?.resolved.gateways ?? [], after?.resolved.gateways ?? []);
+    publicMesh = replaceResolved(publicMesh, publicPart(before), publicPart(after));
+  }
+  if (changes.size === 0) return { tables, changes };
+  const entries = tables.entries.with([...changes].map(([key, { after }]) => [key, after]));
+  return {
+    tables: {
+      entries,
+      publicMesh,
+      privateMesh: privateMesh.apply(tables.privateMesh),
+      byGateway: byGateway.apply(tables.byGateway),
+    },
+    changes,
+  };
+}
+
+function keepEntry(before: VirtualServiceEntry | undefined, made: VirtualServiceEntry): VirtualServiceEntry {
+  if (before === undefined) return made;
+  return keepIfEqual(before, { ...made, resolved: keepIfEqual(before.resolved, made.resolved) });
+}
+
+function publicPart(entry: VirtualServiceEntry | undefined): ResolvedVirtualService | undefined {
+  return entry !== undefined && isForMesh(entry) && isPublic(entry.exportTo) ? entry.resolved : undefined;
+}
+
+function privateNamespaces(entry: VirtualServiceEntry | undefined): readonly string[] {
+  if (entry === undefined || !isForMesh(entry) || isPublic(entry.exportTo)) return [];
+  return entry.exportTo.filter((name) => name !== '~').map((name) => (name === '.' ? entry.resolved.namespace : name));
+}

@@ -1,0 +1,191 @@
+/**
+ * What stands behind an address: a pod, a workload entry, or an address alone. Whatever is looked up on the way is noted, so that
+ * a later change of it (or its arrival) leads back here.
+ */
+import type { PMap } from '../core/pmap.ts';
+import type { WorkloadEntrySpec } from '../resources/schemas.ts';
+import { type Kind, type Resource, resourceKey } from '../resources/types.ts';
+import { type Groups, membersOf } from './groups.ts';
+import type { Labels } from './labels.ts';
+import type { Endpoint, Health } from './types.ts';
+
+/** An endpoint without its ports. */
+export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
+
+/** The indexes that workloads are found in. */
+export interface WorkloadIndexes {
+  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  readonly podsByIp: Groups;
+  readonly networkOf: (address: string) => string;
+}
+
+/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`. */
+export type Reads = Set<string>;
+
+const LOCALITY_LABEL = 'mesh-locality';
+const NETWORK_LABEL = 'topology.mesh.io/network';
+const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
+const NO_LABELS: Labels = {};
+
+/** `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none. */
+export function nodeLocality(labels: Labels): string {
+  const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'] ?? '';
+  const zone = labels['topology.kubernetes.io/zone'] ?? labels['failure-domain.beta.kubernetes.io/zone'] ?? '';
+  return joinLocality(region, zone, labels['topology.mesh.io/subzone'] ?? '');
+}
+
+export function joinLocality(region: string, zone: string, subzone: string): string {
+  return region === '' && zone === '' && subzone === '' ? '' : `${region}/${zone}/${subzone}`;
+}
+
+/** `region`, `region/zone` or `region/zone/subzone` → always three parts; '' stays. */
+export function fullLocality(locality: string): string {
+  const [region = '', zone = '', subzone = ''] = locality.split('/');
+  return joinLocality(region, zone, subzone);
+}
+
+/** A label cannot hold `/`, so localities are written with dots there unless a slash is used after all. */
+function labelLocality(labels: Labels): string | undefined {
+  const written = labels[LOCALITY_LABEL];
+  if (written === undefined || written === '') return undefined;
+  return fullLocality(written.includes('/') ? written : written.replaceAll('.', '/'));
+}
+
+export function localityOfNode(name: string | undefined, indexes: WorkloadIndexes, reads: Reads): string {
+  if (name === undefined || name === '') return '';
+  reads.add(`node:${name}`);
+  const node = indexes.resources('Node').get(resourceKey('Node', '', name));
+  return node === undefined ? '' : nodeLocality(node.meta.labels);
+}
+
+function isTlsReady(labels: Labels): boolean {
+  const mode = labels[TLS_MODE_LABEL];
+  return mode === 'mesh' || mode === 'istio';
+}
+
+export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
+  const { status } = pod.content;
+  const addresses = new Set<string>();
+  if (status?.podIP) addresses.add(status.podIP);
+  for (const { ip } of status?.podIPs ?? []) if (ip !== '') addresses.add(ip);
+  return [...addresses];
+}
+
+/** Addresses by which a pod can be found: a finished pod's may belong to another one by now, a host-network pod's is its node's. */
+export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
+  return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
+}
+
+export function isFinished(pod: Resource<'Pod'>): boolean {
+  const phase = pod.content.status?.phase;
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
+/** Health by the pod's own word, for those who select pods without the orchestrator's endpoints. */
+export function podHealth(pod: Resource<'Pod'>): Health {
+  const ready = pod.content.status?.conditions?.find(({ type }) => type === 'Ready');
+  if (ready !== undefined && ready.status !== 'True') return 'unhealthy';
+  return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
+}
+
+export function podAt(address: string, indexes: WorkloadIndexes, reads: Reads): Resource<'Pod'> | undefined {
+  reads.add(`ip:${address}`);
+  const key = membersOf(indexes.podsByIp, address)[0];
+  return key === undefined ? undefined : indexes.resources('Pod').get(key);
+}
+
+export function podNamed(
+  namespace: string,
+  name: string,
+  indexes: WorkloadIndexes,
+  reads: Reads,
+): Resource<'Pod'> | undefined {
+  reads.add(`pod:${namespace}/${name}`);
+  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name));
+}
+
+export function podWorkload(
+  pod: Resource<'Pod'>,
+  address: string,
+  health: Health,
+  hostname: string | undefined,
+  indexes: WorkloadIndexes,
+  reads: Reads,
+): Workload {
+  const { meta, content } = pod;
+  return {
+    address,
+    labels: meta.labels,
+    locality: labelLocality(meta.labels) ?? localityOfNode(content.spec.nodeName, indexes, reads),
+    network: meta.labels[NETWORK_LABEL] ?? indexes.networkOf(address),
+    weight: undefined,
+    serviceAccount: content.spec.serviceAccountName ?? 'default',
+    health,
+    workload: { namespace: meta.namespace, name: meta.name },
+    hostname: hostname ?? (content.spec.subdomain === undefined ? '' : (content.spec.hostname ?? '')),
+    tlsReady: isTlsReady(meta.labels),
+  };
+}
+
+/** An address that no pod is known for. */
+export function bareWorkload(
+  address: string,
+  health: Health,
+  hostname: string | undefined,
+  locality: string,
+  indexes: WorkloadIndexes,
+): Workload {
+  return {
+    address,
+    labels: NO_LABELS,
+    locality,
+    network: indexes.networkOf(address),
+    weight: undefined,
+    serviceAccount: '',
+    health,
+    workload: undefined,
+    hostname: hostname ?? '',
+    tlsReady: false,
+  };
+}
+
+/** Unix domain sockets are written `unix:///path` or `unix:@name`; everything else is an address or a host name. */
+export function endpointAddress(written: string): string {
+  if (written.startsWith('unix://')) return written.slice('unix://'.length);
+  return written.startsWith('unix:') ? written.slice('unix:'.length) : written;
+}
+
+export function isSocketPath(address: string): boolean {
+  return address.startsWith('/') || address.startsWith('@');
+}
+
+/** A workload entry, or an endpoint written in a service entry; undefined when it has no address. */
+export function entryWorkload(
+  spec: WorkloadEntrySpec,
+  metaLabels: Labels,
+  workload: Workload['workload'],
+  indexes: WorkloadIndexes,
+): Workload | undefined {
+  if (spec.address === undefined || spec.address === '') return undefined;
+  const address = endpointAddress(spec.address);
+  const labels = entryLabels(spec, metaLabels);
+  const locality = spec.locality === undefined || spec.locality === '' ? undefined : fullLocality(spec.locality);
+  const network = spec.network === undefined || spec.network === '' ? undefined : spec.network;
+  return {
+    address,
+    labels,
+    locality: locality ?? labelLocality(labels) ?? '',
+    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address),
+    weight: spec.weight,
+    serviceAccount: spec.serviceAccount ?? '',
+    health: 'healthy',
+    workload,
+    hostname: '',
+    tlsReady: isTlsReady(labels),
+  };
+}
+
+/** Labels of a workload entry: those of its spec, and those of its metadata that the spec does not set. */
+export function entryLabels(spec: WorkloadEntrySpec, metaLabels: Labels): Labels {
+  return Object.keys(metaLabels).length === 0 ? (spec.labels ?? NO_LABELS) : { ...metaLabels, ...spec.labels };
+}
