@@ -1,7 +1,17 @@
 /** Fixtures that the tests of routes and gateways share. */
-import type { ResolvedVirtualService, Service, ServicePort } from '../../model/types.ts';
+import { PMap } from '../../core/pmap.ts';
+import type {
+  MergedDestinationRule,
+  ModelSettings,
+  ResolvedVirtualService,
+  Scope,
+  Service,
+  ServicePort,
+  Snapshot,
+} from '../../model/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { type ContentOf, SCHEMAS } from '../../resources/schemas.ts';
-import { resourceKey } from '../../resources/types.ts';
+import { type Kind, keyOf, type Resource, resourceKey } from '../../resources/types.ts';
 import type { RouteContext, RouteLookups } from './context.ts';
 import { virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
@@ -82,4 +92,90 @@ export function serviceOf(name: string, ports: readonly ServicePort[], changes: 
 
 export function httpPort(port: number): ServicePort {
   return { name: `http-${port}`, port, protocol: 'HTTP' };
+}
+
+/** A gateway as users write its spec. */
+export function gatewayOf(
+  spec: unknown,
+  { name = 'gw', namespace = 'edge' }: { readonly name?: string; readonly namespace?: string } = {},
+): Resource<'Gateway'> {
+  return {
+    kind: 'Gateway',
+    meta: { name, namespace, labels: {}, annotations: {} },
+    content: SCHEMAS.Gateway.parse(spec),
+    origin: { source: 'test' },
+    fingerprint: '',
+  };
+}
+
+const SETTINGS: ModelSettings = {
+  domain: 'cluster.local',
+  clusterId: 'Orchestrator',
+  trustDomain: 'cluster.local',
+  rootNamespace: 'mesh-system',
+  useEndpointSlice: false,
+  serviceEntrySelectsPods: true,
+  serviceSelectsWorkloadEntries: true,
+  sniffOutbound: true,
+  sniffInbound: true,
+  inboundDetectionTimeoutMs: 1000,
+  initialFetchTimeoutMs: 0,
+  http10: false,
+  defaultRequestTimeoutMs: 0,
+  edsForHeadless: false,
+  headlessPodListeners: true,
+  scopeGatewayToNamespace: false,
+  sidecarUseRemoteAddress: false,
+  plugins: [],
+};
+
+export interface TestWorld {
+  readonly services?: readonly Service[];
+  /** For sidecars those of gateway `mesh`, for gateways those that name them. */
+  readonly virtualServices?: readonly ResolvedVirtualService[];
+  readonly gateways?: readonly Resource<'Gateway'>[];
+  readonly destinationRules?: readonly MergedDestinationRule[];
+  readonly outboundTrafficPolicy?: Scope['outboundTrafficPolicy'];
+}
+
+/** One scope `default/` that sees everything, and a snapshot around it: as far as routes and gateways read them. */
+export function snapshotOf(world: TestWorld): Snapshot {
+  const services = PMap.from((world.services ?? []).map((service) => [service.hostname, service] as const));
+  const virtualServices = world.virtualServices ?? [];
+  const bound = (gateway: string) => virtualServices.filter(({ gateways }) => gateways.includes(gateway));
+  const rules = new Map((world.destinationRules ?? []).map((rule) => [rule.host, rule]));
+  const scope: Scope = {
+    id: 'default/',
+    namespace: 'default',
+    sidecar: undefined,
+    egress: [{ port: undefined, bind: '', captureMode: 'DEFAULT', services, virtualServices: bound('mesh') }],
+    services,
+    ingress: undefined,
+    outboundTrafficPolicy: world.outboundTrafficPolicy ?? 'ALLOW_ANY',
+    destinationRule: (host) => rules.get(host),
+  };
+  const gateways = PMap.from((world.gateways ?? []).map((gateway) => [keyOf(gateway), gateway] as const));
+  const unread = (): never => {
+    throw new Error('routes and gateways do not read this');
+  };
+  return {
+    version: 1,
+    settings: SETTINGS,
+    mesh: defaultMeshConfig(),
+    networks: defaultMeshNetworks(),
+    services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),
+    endpoints: PMap.empty(),
+    servicesByHost: (host) => (world.services ?? []).filter(({ hostname }) => hostname === host),
+    instancesAt: unread,
+    scopeOf: () => scope,
+    scopeById: (id) => (id === scope.id ? scope : undefined),
+    gatewaysFor: unread,
+    virtualServicesOfGateway: bound,
+    gatewayScope: () => scope,
+    sourceLabelKeys: unread,
+    resources: <K extends Kind>(kind: K) =>
+      kind === 'Gateway' ? (gateways as PMap<never>) : PMap.empty<Resource<K>>(),
+    namespaceLabels: unread,
+    findings: unread,
+  };
 }

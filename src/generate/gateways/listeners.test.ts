@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { envoy } from '../../protobuf/index.ts';
+import { REVIEWS, TO_REVIEWS, virtualServiceOf } from '../routes/testing.ts';
+import { gatewayOutput, viewOf } from './testing.ts';
+
+const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
+const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
+const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+
+const HTTP = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] };
+const FILES = { mode: 'SIMPLE', serverCertificate: '/c.pem', privateKey: '/k.pem' };
+
+function https(name: string, hosts: readonly string[], tls: object = FILES) {
+  return { port: { number: 443, name, protocol: 'HTTPS' }, hosts, tls };
+}
+
+type Decoded = envoy.config.listener.v3.Listener;
+
+function serverNames(listener: Decoded | undefined) {
+  return listener?.filterChains.map(({ filterChainMatch }) => filterChainMatch?.serverNames ?? []);
+}
+
+function tlsOf(listener: Decoded | undefined, chain = 0) {
+  const bytes = listener?.filterChains[chain]?.transportSocket?.typedConfig?.value;
+  return bytes === undefined ? undefined : DownstreamTlsContext.decode(bytes);
+}
+
+function tcpOf(listener: Decoded | undefined, chain = 0) {
+  const bytes = listener?.filterChains[chain]?.filters[0]?.typedConfig?.value;
+  return bytes === undefined ? undefined : TcpProxy.decode(bytes);
+}
+
+describe('HTTP', () => {
+  test('one listener at the port that the service maps to; clients are not believed who they are', () => {
+    const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ portMap: { 80: 8080 } })).listeners;
+    assert.equal(only?.listener.name, '0.0.0.0_8080');
+    assert.equal(only?.listener.address?.socketAddress?.portValue, 8080);
+    assert.deepEqual(only?.refs, ['http.80']);
+    const bytes = only?.listener.filterChains[0]?.filters[0]?.typedConfig?.value ?? new Uint8Array(0);
+    const manager = HttpConnectionManager.decode(bytes);
+    assert.equal(manager.useRemoteAddress?.value, true);
+    assert.equal(manager.rds?.routeConfigName, 'http.80');
+  });
+  test('bound to an address, apart from the others', () => {
+    const output = gatewayOutput({ servers: [HTTP, { ...HTTP, bind: '127.0.0.1' }] });
+    assert.deepEqual(
+      output.listeners.map(({ listener, refs }) => [listener.name, refs]),
+      [
+        ['0.0.0.0_80', ['http.80']],
+        ['127.0.0.1_80', ['http.80.127.0.0.1']],
+      ],
+    );
+  });
+  test('IPv6 only', () => {
+    const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ ipv6Only: true })).listeners;
+    assert.equal(only?.listener.address?.socketAddress?.address, '::');
+  });
+});
+
+describe('TLS that ends here', () => {
+  test('a filter chain for each server, chosen by server name', () => {
+    const [only] = gatewayOutput({
+      servers: [https('a', ['a.example', 'shop/b.example']), https('rest', ['*'])],
+    }).listeners;
+    assert.deepEqual(serverNames(only?.listener), [['a.example', 'b.example'], []]);
+    assert.equal(only?.listener.listenerFilters[0]?.name, 'envoy.filters.listener.tls_inspector');
+    const tls = tlsOf(only?.listener);
+    assert.equal(tls?.commonTlsContext?.tlsCertificates[0]?.certificateChain?.filename, '/c.pem');
+    assert.equal(tls?.commonTlsContext?.tlsCertificates[0]?.privateKey?.filename, '/k.pem');
+    assert.deepEqual(tls?.commonTlsContext?.alpnProtocols, ['h2', 'http/1.1']);
+    assert.equal(tls?.requireClientCertificate?.value, false);
+  });
+  test('client certificates, versions, ciphers', () => {
+    const tls = tlsOf(
+      gatewayOutput({
+        servers: [
+          https('a', ['*'], {
+            ...FILES,
+            mode: 'MUTUAL',
+            caCertificates: '/ca.pem',
+            subjectAltNames: ['spiffe://x/y', 'client.example'],
+            minProtocolVersion: 'TLSV1_2',
+            maxProtocolVersion: 'TLSV1_3',
+            cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256'],
+          }),
+        ],
+      }).listeners[0]?.listener,
+    );
+    const common = tls?.commonTlsContext;
+    const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
+    const { SanType } = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher;
+    assert.equal(tls?.requireClientCertificate?.value, true);
+    assert.equal(common?.validationContext?.trustedCa?.filename, '/ca.pem');
+    assert.deepEqual(
+      common?.validationContext?.matchTypedSubjectAltNames.map(({ sanType, matcher }) => [sanType, matcher?.exact]),
+      [
+        [SanType.URI, 'spiffe://x/y'],
+        [SanType.DNS, 'client.example'],
+      ],
+    );
+    assert.equal(common?.tlsParams?.tlsMinimumProtocolVersion, TlsProtocol.TLSv1_2);
+    assert.equal(common?.tlsParams?.tlsMaximumProtocolVersion, TlsProtocol.TLSv1_3);
+    assert.deepEqual(common?.tlsParams?.cipherSuites, ['ECDHE-RSA-AES128-GCM-SHA256']);
+  });
+  test('a server name leads to the first server that claims it', () => {
+    const { listeners, findings } = gatewayOutput({
+      servers: [https('a', ['a.example']), https('b', ['a.example', 'b.example']), https('c', ['a.example'])],
+    });
+    assert.deepEqual(serverNames(listeners[0]?.listener), [['a.example'], ['b.example']]);
+    assert.deepEqual(listeners[0]?.refs, ['https.443.a.gw.edge', 'https.443.b.gw.edge']);
+    assert.equal(findings.length, 2);
+    assert.match(findings[0]?.message ?? '', /server b: TLS server name a\.example is taken by .*server a/);
+  });
+
+  const refused: readonly [behaviour: string, server: object, reason: RegExp][] = [
+    ['a certificate by credential name', https('x', ['*'], { mode: 'SIMPLE', credentialName: 'c' }), /credential name/],
+    ['mesh certificates', https('x', ['*'], { mode: 'ISTIO_MUTUAL' }), /MESH_MUTUAL is not served/],
+    ['AUTO_PASSTHROUGH', https('x', ['*'], { mode: 'AUTO_PASSTHROUGH' }), /AUTO_PASSTHROUGH is not served/],
+    ['no files', https('x', ['*'], { mode: 'SIMPLE' }), /needs serverCertificate/],
+    ['MUTUAL without authorities', https('x', ['*'], { ...FILES, mode: 'MUTUAL' }), /needs caCertificates/],
+    ['HTTPS without TLS settings', { ...https('x', ['*']), tls: undefined }, /without TLS settings/],
+    ['TLS on an HTTP port', { ...HTTP, tls: FILES }, /expected protocol HTTPS/],
+    [
+      'TLS on a TCP port',
+      { ...HTTP, port: { number: 80, name: 'x', protocol: 'TCP' }, tls: FILES },
+      /expected protocol TLS/,
+    ],
+  ];
+  for (const [behaviour, server, reason] of refused) {
+    test(`${behaviour}: no listener at all, and a finding`, () => {
+      const { listeners, findings, routes } = gatewayOutput({ servers: [server] });
+      assert.equal(listeners.length, 0);
+      assert.equal(routes.size, 0);
+      assert.equal(findings[0]?.metric, 'ctl_invalid_out_listeners');
+      assert.match(findings[0]?.message ?? '', reason);
+    });
+  }
+});
+
+describe('bytes passed on', () => {
+  const passthrough = {
+    port: { number: 443, name: 'tls', protocol: 'TLS' },
+    hosts: ['*.example'],
+    tls: { mode: 'PASSTHROUGH' },
+  };
+  const tcp = { port: { number: 9000, name: 'tcp', protocol: 'TCP' }, hosts: ['*'] };
+  const vs = (spec: object, name = 'v') => virtualServiceOf({ gateways: ['edge/gw'], ...spec }, { name });
+
+  test('TLS by server name, within the hosts of the server', () => {
+    const virtualServices = [
+      vs({
+        hosts: ['*'],
+        tls: [
+          { match: [{ sniHosts: ['a.example', 'a.other'] }], route: TO_REVIEWS },
+          { match: [{ port: 444, sniHosts: ['b.example'] }], route: TO_REVIEWS },
+          { match: [{ sniHosts: ['c.example'] }], route: [{ destination: { host: REVIEWS, port: { number: 1 } } }] },
+        ],
+      }),
+    ];
+    const [only] = gatewayOutput({ servers: [passthrough], virtualServices }).listeners;
+    assert.deepEqual(serverNames(only?.listener), [['a.example'], ['c.example']]);
+    assert.equal(tcpOf(only?.listener)?.cluster, `outbound|443||${REVIEWS}`);
+    assert.equal(tcpOf(only?.listener, 1)?.cluster, `outbound|1||${REVIEWS}`);
+    assert.equal(tlsOf(only?.listener), undefined);
+  });
+  test('TCP by weight, from the first route that applies', () => {
+    const route = [
+      { destination: { host: REVIEWS, subset: 'v1' }, weight: 80 },
+      { destination: { host: REVIEWS, subset: 'v2' }, weight: 20 },
+    ];
+    const tcpRoutes = [
+      { match: [{ gateways: ['mesh'] }], route: TO_REVIEWS },
+      { match: [{ port: 9000 }], route },
+    ];
+    const [only] = gatewayOutput({
+      servers: [tcp],
+      virtualServices: [vs({ hosts: ['x.example'], tcp: tcpRoutes })],
+    }).listeners;
+    assert.deepEqual(
+      tcpOf(only?.listener)?.weightedClusters?.clusters.map(({ name, weight }) => [name, weight]),
+      [
+        [`outbound|9000|v1|${REVIEWS}`, 80],
+        [`outbound|9000|v2|${REVIEWS}`, 20],
+      ],
+    );
+  });
+  test('without a route there is no listener', () => {
+    assert.deepEqual(gatewayOutput({ servers: [tcp, passthrough] }).listeners, []);
+  });
+  test('TLS ended, bytes inside', () => {
+    const server = { ...passthrough, tls: FILES };
+    const [only] = gatewayOutput({
+      servers: [server],
+      virtualServices: [vs({ hosts: ['a.example'], tcp: [{ route: TO_REVIEWS }] })],
+    }).listeners;
+    assert.deepEqual(serverNames(only?.listener), [['*.example']]);
+    assert.deepEqual(tlsOf(only?.listener)?.commonTlsContext?.alpnProtocols, []);
+    assert.equal(tcpOf(only?.listener)?.cluster, `outbound|443||${REVIEWS}`);
+  });
+});
+
+describe('servers that cannot share a port', () => {
+  const tcp = { port: { number: 80, name: 'tcp', protocol: 'TCP' }, hosts: ['*'] };
+  test('the first wins', () => {
+    const { listeners, findings } = gatewayOutput({ servers: [HTTP, tcp] });
+    assert.deepEqual(
+      listeners.map(({ refs }) => refs),
+      [['http.80']],
+    );
+    assert.equal(findings[0]?.metric, 'ctl_conflict_outbound_listener_tcp_over_current_http');
+  });
+  test('also when the first is TCP', () => {
+    const { findings, routes } = gatewayOutput({ servers: [tcp, HTTP] });
+    assert.equal(findings[0]?.metric, 'ctl_conflict_outbound_listener_http_over_current_tcp');
+    assert.equal(routes.size, 0);
+  });
+  test('two ports that the service maps to one', () => {
+    const other = { ...HTTP, port: { number: 81, name: 'http-81', protocol: 'HTTP' } };
+    const { listeners, findings } = gatewayOutput(
+      { servers: [HTTP, other] },
+      viewOf({ portMap: { 80: 8080, 81: 8080 } }),
+    );
+    assert.equal(listeners.length, 1);
+    assert.equal(findings[0]?.unit, '81');
+  });
+});

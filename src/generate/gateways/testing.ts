@@ -1,0 +1,37 @@
+/** Fixtures of the gateway tests: what a gateway's units decode to. */
+import { envoy } from '../../protobuf/index.ts';
+import { gatewayOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
+import type { GatewayView } from '../types.ts';
+import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './index.ts';
+
+export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
+  return {
+    part: 'gateway',
+    namespace: 'edge',
+    gateways: ['edge/gw'],
+    portMap: {},
+    ipv6Only: false,
+    dnsDomain: 'edge.svc.cluster.local',
+    network: '',
+    locality: '',
+    capabilities: { extensions: undefined },
+    ...changes,
+  };
+}
+
+/** All that a gateway gets; `servers` is a shorthand for one Gateway `edge/gw`. */
+export function gatewayOutput(
+  { servers, ...world }: TestWorld & { readonly servers?: readonly unknown[] },
+  view: GatewayView = viewOf(),
+) {
+  const snapshot = snapshotOf(servers === undefined ? world : { ...world, gateways: [gatewayOf({ servers })] });
+  const listeners = gatewayListenerUnits(snapshot, view).map((unit) => gatewayListeners(snapshot, view, unit));
+  const routes = gatewayRouteUnits(snapshot, view).flatMap((unit) => gatewayRoutes(snapshot, view, unit).resources);
+  return {
+    listeners: listeners
+      .flatMap(({ resources }) => resources)
+      .map(({ refs, bytes }) => ({ refs, listener: envoy.config.listener.v3.Listener.decode(bytes) })),
+    findings: listeners.flatMap(({ findings }) => findings),
+    routes: new Map(routes.map(({ name, bytes }) => [name, envoy.config.route.v3.RouteConfiguration.decode(bytes)])),
+  };
+}
