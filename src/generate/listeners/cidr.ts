@@ -1,0 +1,57 @@
+/** Address ranges as Envoy matches them. */
+import { addressBytes } from '../../model/networks.ts';
+import type { envoy } from '../../protobuf/index.ts';
+
+/** A range in one form: the bits behind the prefix are zero, so that equal ranges are equal. */
+interface Range {
+  readonly bytes: readonly number[];
+  readonly bits: number;
+}
+
+function parse(text: string): Range | undefined {
+  const [address = '', length, ...more] = text.split('/');
+  const bytes = addressBytes(address);
+  if (bytes === undefined || more.length > 0) return undefined;
+  const bits = length === undefined ? bytes.length * 8 : Number(length);
+  if (!Number.isInteger(bits) || bits < 0 || bits > bytes.length * 8) return undefined;
+  return { bytes: bytes.map((byte, index) => byte & maskOf(bits - index * 8)), bits };
+}
+
+/** Mask of one byte of which `bits` are left in the prefix. */
+function maskOf(bits: number): number {
+  return (0xff00 >> Math.max(0, Math.min(8, bits))) & 0xff;
+}
+
+/** Whether it is a range of more than one address. */
+export function isRange(text: string): boolean {
+  const range = text.includes('/') ? parse(text) : undefined;
+  return range !== undefined && range.bits < range.bytes.length * 8;
+}
+
+/** Equal for texts that mean the same address or range; other texts (socket paths) stand for themselves. */
+export function addressKey(text: string): string {
+  const range = parse(text);
+  return range === undefined ? text : `${range.bytes.join('.')}/${range.bits}`;
+}
+
+/** A range (or single address) for a filter chain match; undefined when it is none. */
+export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | undefined {
+  const range = parse(text);
+  if (range === undefined) return undefined;
+  return { addressPrefix: addressText(range.bytes), prefixLen: { value: range.bits } };
+}
+
+function addressText(bytes: readonly number[]): string {
+  if (bytes.length === 4) return bytes.join('.');
+  const groups: string[] = [];
+  for (let i = 0; i < bytes.length; i += 2) groups.push((((bytes[i] ?? 0) << 8) | (bytes[i + 1] ?? 0)).toString(16));
+  // RFC 5952: the longest run of zero groups is left out once.
+  const text = groups.join(':');
+  const runs = text.match(/(?:^|:)0(?::0)+(?=:|$)/g) ?? [];
+  const longest = runs.toSorted((a, b) => b.replace(/^:/, '').length - a.replace(/^:/, '').length)[0];
+  if (longest === undefined) return text;
+  const at = text.indexOf(longest);
+  const head = text.slice(0, at);
+  const tail = text.slice(at + longest.length).replace(/^:/, '');
+  return `${head}::${tail}`;
+}

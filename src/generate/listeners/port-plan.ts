@@ -1,0 +1,343 @@
+/**
+ * Which outbound listeners there are, port by port: what each serves as HTTP and what as TCP, who wins where two cannot share an
+ * address, and which route configurations the listeners ask for. Listeners and routes are both made from this plan, so that no
+ * listener waits for routes that nobody makes.
+ *
+ *   HTTP                 → all services of a port share `0.0.0.0_<port>`, told apart by the request's host
+ *   TCP with address     → `<address>_<port>`; address ranges share `0.0.0.0_<port>`, told apart by destination
+ *   TCP without address  → `0.0.0.0_<port>`, or a listener for each pod of a headless service
+ *   not said             → as TCP, and HTTP when the first bytes are HTTP (with sniffing; without it, TCP)
+ *
+ * A Sidecar's egress listener with a port of its own takes the port for its services alone.
+ */
+import { compareCreated, compareText } from '../../model/order.ts';
+import type { EgressListener, ModelSettings, Protocol, Scope, Service, Snapshot } from '../../model/types.ts';
+import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { outboundRouteName, serviceRouteName } from '../names.ts';
+import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
+import type { GenerationFinding, OutboundView } from '../types.ts';
+import { scopeOfView } from '../view-scope.ts';
+import { addressKey, isRange } from './cidr.ts';
+import { isHttp, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
+
+/** Connections that a listener passes on as bytes, for one service. */
+export interface TcpTarget {
+  readonly service: Service;
+  /** Port of the service that connections lead to; undefined when only a virtual service can say it. */
+  readonly port: number | undefined;
+  /** Of the port or, for a Sidecar's own port, of the egress listener. */
+  readonly protocol: Protocol;
+  /** Only connections to this address range. */
+  readonly range: string | undefined;
+  /** Whether connections to other services can come to the same listener: then TLS needs the server name to tell. */
+  readonly shared: boolean;
+}
+
+/** HTTP of a listener: the name of the routes and whether they lead to gRPC-Web services. */
+export interface HttpTarget {
+  readonly routeName: string;
+  readonly grpcWeb: boolean;
+}
+
+/** One listener. HTTP and TCP both: which it is, a connection's first bytes say. */
+export interface OutboundListenerPlan {
+  readonly bind: string;
+  /** What clients address; 0 for a unix domain socket. */
+  readonly port: number;
+  readonly bindToPort: boolean;
+  readonly http: HttpTarget | undefined;
+  /** Precedence order. */
+  readonly tcp: readonly TcpTarget[];
+  readonly egress: EgressListener;
+}
+
+export interface OutboundPortPlan {
+  readonly listeners: readonly OutboundListenerPlan[];
+  /** Services that have a listener for each of their pods; which pods there are is asked when listeners are made. */
+  readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressListener }[];
+  readonly conflicts: readonly Pick<GenerationFinding, 'metric' | 'message'>[];
+}
+
+/** A route configuration that some outbound listener asks for. */
+export interface OutboundRoutePlan {
+  readonly name: string;
+  /** What clients address; 0 for a unix domain socket. */
+  readonly port: number;
+  readonly egress: EgressListener;
+  /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
+  readonly entries: readonly ServicePortEntry[];
+  /** Set when the listener is this service's alone. */
+  readonly host: string | undefined;
+}
+
+export interface OutboundPlan {
+  /** Listener unit (the port) → its listeners; ascending. */
+  readonly ports: ReadonlyMap<string, OutboundPortPlan>;
+  /** Ascending by name. */
+  readonly routes: ReadonlyMap<string, OutboundRoutePlan>;
+}
+
+const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
+
+/** All that the plan reads besides the scope. */
+interface PlanInput {
+  readonly sniff: boolean;
+  readonly intercepted: boolean;
+  readonly ipv6Only: boolean;
+  readonly podListeners: boolean;
+  /** Ports where redirected connections arrive: no other listener can have them. */
+  readonly reserved: readonly number[];
+}
+
+const plans = new WeakMap<Scope, Map<string, OutboundPlan>>();
+
+/** The plan of a view, made once per scope: a scope that changes is another object. */
+export function outboundPlan(snapshot: Snapshot, view: OutboundView): OutboundPlan {
+  const scope = scopeOfView(snapshot, view);
+  if (scope === undefined) return EMPTY;
+  const input = planInput(snapshot.settings, snapshot.mesh, view);
+  const key = JSON.stringify(input);
+  const known = plans.get(scope) ?? new Map<string, OutboundPlan>();
+  const plan = known.get(key) ?? makePlan(scope, input);
+  known.set(key, plan);
+  plans.set(scope, known);
+  return plan;
+}
+
+function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView): PlanInput {
+  const intercepted = view.interception !== 'NONE';
+  return {
+    sniff: sniffs(settings, 'sniffOutbound', view),
+    intercepted,
+    ipv6Only: view.ipv6Only,
+    podListeners: settings.headlessPodListeners && !settings.edsForHeadless,
+    reserved: intercepted ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [],
+  };
+}
+
+function makePlan(scope: Scope, input: PlanInput): OutboundPlan {
+  const builders = new Map<number, PortBuilder>();
+  const builderOf = (port: number) => {
+    const known = builders.get(port) ?? new PortBuilder(port, input);
+    builders.set(port, known);
+    return known;
+  };
+  for (const egress of scope.egress) if (egress.port !== undefined) builderOf(egress.port.number).addOwnPort(egress);
+  const taken = new Set([...builders.keys()].filter((port) => port > 0));
+  for (const egress of scope.egress) {
+    if (egress.port !== undefined) continue;
+    for (const [port, entries] of servicesByPort(egress.services)) {
+      if (!taken.has(port)) builderOf(port).addServices(egress, entries);
+    }
+  }
+  const sorted = [...builders].sort(([a], [b]) => a - b);
+  const routes = sorted.flatMap(([, builder]) => builder.routes());
+  return {
+    ports: new Map(sorted.map(([port, builder]) => [String(port), builder.plan()])),
+    routes: new Map(routes.sort((a, b) => compareText(a.name, b.name)).map((route) => [route.name, route])),
+  };
+}
+
+/** A listener while its port is planned. */
+interface Draft extends OutboundListenerPlan {
+  http: HttpTarget | undefined;
+  readonly tcp: TcpTarget[];
+  route: OutboundRoutePlan | undefined;
+  /** Who came first, for messages. */
+  readonly first: string;
+}
+
+/** Where something is added: the listener's address, and whether all services of the port meet there. */
+interface Place {
+  readonly bind: string;
+  readonly shared: boolean;
+  readonly range: string | undefined;
+}
+
+/** Plans one port. */
+class PortBuilder {
+  readonly #port: number;
+  readonly #input: PlanInput;
+  readonly #drafts = new Map<string, Draft>();
+  readonly #podTargets: { target: TcpTarget; egress: EgressListener }[] = [];
+  readonly #conflicts: { metric: GenerationFinding['metric']; message: string }[] = [];
+
+  constructor(port: number, input: PlanInput) {
+    this.#port = port;
+    this.#input = input;
+  }
+
+  /** A Sidecar's egress listener with a port of its own: the services that it imports, as the protocol that it names. */
+  addOwnPort(egress: EgressListener): void {
+    const { port } = egress;
+    if (port === undefined) return;
+    const bound = this.#bindsToPort(egress);
+    const place = { bind: socketPath(egress.bind) ?? this.#sharedBind(egress, bound), shared: true, range: undefined };
+    // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
+    if (this.#isReserved(place.bind) || this.#drafts.has(addressKey(place.bind))) return;
+    const kind = protocolKind(port.protocol, this.#input.sniff);
+    const services = egress.services.sorted().map(([, service]) => service);
+    const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
+    if (kind !== 'tcp') {
+      const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
+      const routeName =
+        place.bind.startsWith('/') || place.bind.startsWith('@') ? place.bind : outboundRouteName(this.#port);
+      this.#setHttp(draft, routeName, entries, undefined);
+    }
+    if (kind === 'http') return;
+    for (const service of services.toSorted(byAge)) {
+      const served = servedAs(service, this.#port, false);
+      const target = { service, port: served?.port.port, protocol: port.protocol, range: undefined, shared: true };
+      draft.tcp.push(target);
+    }
+  }
+
+  /** All services of the port; `entries` in the order of host names. */
+  addServices(egress: EgressListener, entries: readonly ServicePortEntry[]): void {
+    for (const entry of entries.toSorted((a, b) => byAge(a.service, b.service))) {
+      const kind = protocolKind(entry.port.protocol, this.#input.sniff);
+      for (const place of this.#placesOf(egress, entry, kind)) this.#add(egress, entry, kind, place, entries);
+    }
+  }
+
+  #placesOf(egress: EgressListener, { service, port }: ServicePortEntry, kind: ProtocolKind): Place[] {
+    const bound = this.#bindsToPort(egress);
+    const shared: Place = { bind: this.#sharedBind(egress, bound), shared: true, range: undefined };
+    if (kind === 'http' || bound || egress.bind !== '') return [shared];
+    if (service.headless && kind === 'tcp' && this.#input.podListeners && service.resolution === 'passthrough') {
+      const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
+      this.#podTargets.push({ target, egress });
+      return [];
+    }
+    const addresses = service.addresses.filter((address) => !isUnspecified(address));
+    if (addresses.length === 0) return [shared];
+    return addresses.map((address) =>
+      isRange(address) ? { ...shared, range: address } : { bind: hostOf(address), shared: false, range: undefined },
+    );
+  }
+
+  #add(
+    egress: EgressListener,
+    entry: ServicePortEntry,
+    kind: ProtocolKind,
+    place: Place,
+    entries: readonly ServicePortEntry[],
+  ): void {
+    const { hostname } = entry.service;
+    if (this.#isReserved(place.bind)) {
+      const message = `${hostname}: port ${this.#port} is where the proxy takes in redirected connections`;
+      this.#conflicts.push({ metric: 'ctl_invalid_out_listeners', message });
+      return;
+    }
+    const draft = this.#draft(egress, place, hostname);
+    if (this.#conflictsWith(draft, kind, hostname)) return;
+    if (kind !== 'tcp' && draft.http === undefined) {
+      if (place.shared) this.#setHttp(draft, outboundRouteName(this.#port), this.#httpEntries(entries), undefined);
+      else this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
+    }
+    if (kind === 'http') return;
+    const { service, port } = entry;
+    draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: place.range, shared: place.shared });
+  }
+
+  /** Without sniffing a listener is HTTP or TCP: what its oldest service is. */
+  #conflictsWith(draft: Draft, kind: ProtocolKind, hostname: string): boolean {
+    if (this.#input.sniff) return false;
+    const where = `${hostname}: port ${this.#port} at ${draft.bind}`;
+    if (kind === 'http' && draft.tcp.length > 0) {
+      const message = `${where} is TCP of ${draft.first} already`;
+      this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_http_over_current_tcp', message });
+      return true;
+    }
+    if (kind === 'tcp' && draft.http !== undefined) {
+      const message = `${where} is HTTP of ${draft.first} already`;
+      this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
+      return true;
+    }
+    return false;
+  }
+
+  #httpEntries(entries: readonly ServicePortEntry[]): ServicePortEntry[] {
+    return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
+  }
+
+  #draft(egress: EgressListener, { bind }: Place, first: string): Draft {
+    const key = addressKey(bind);
+    const known = this.#drafts.get(key);
+    if (known !== undefined) return known;
+    const port = bind.startsWith('/') || bind.startsWith('@') ? 0 : this.#port;
+    // A socket path has no connections redirected to it: it is there only when it is bound.
+    const bindToPort = port === 0 || this.#bindsToPort(egress);
+    const draft: Draft = { bind, port, bindToPort, egress, http: undefined, tcp: [], route: undefined, first };
+    this.#drafts.set(key, draft);
+    return draft;
+  }
+
+  #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
+    draft.http = { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
+    draft.route = { name: routeName, port: draft.port, egress: draft.egress, entries, host };
+  }
+
+  #bindsToPort({ captureMode }: EgressListener): boolean {
+    return captureMode === 'NONE' || (captureMode === 'DEFAULT' && !this.#input.intercepted);
+  }
+
+  #sharedBind({ bind }: EgressListener, bound: boolean): string {
+    if (bind !== '') return bind;
+    if (bound) return this.#input.ipv6Only ? '::1' : '127.0.0.1';
+    return wildcardAddress(this.#input);
+  }
+
+  #isReserved(bind: string): boolean {
+    return this.#input.reserved.includes(this.#port) && isUnspecified(bind);
+  }
+
+  plan(): OutboundPortPlan {
+    const listeners = [...this.#drafts.values()]
+      .filter(({ http, tcp }) => http !== undefined || tcp.length > 0)
+      .sort((a, b) => compareText(a.bind, b.bind))
+      .map(({ bind, port, bindToPort, http, tcp, egress }) => ({ bind, port, bindToPort, http, tcp, egress }));
+    return { listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
+  }
+
+  routes(): OutboundRoutePlan[] {
+    return [...this.#drafts.values()].flatMap(({ route }) => route ?? []);
+  }
+}
+
+/**
+ * The port that serves a listener of number `port`: the one of that number, else the only one. A listener of HTTP takes ports that
+ * are not said to be something else; behind a unix domain socket (0), the first of them.
+ */
+function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
+  const usable = service.ports.filter(({ protocol }) =>
+    http ? isHttp(protocol) || protocol === 'Unsupported' : protocol !== 'UDP',
+  );
+  const found = usable.find((candidate) => candidate.port === port);
+  const only = usable.length === 1 || (http && port === 0) ? usable[0] : undefined;
+  const served = found ?? only;
+  return served === undefined ? undefined : { service, port: served };
+}
+
+/** Oldest first: who was there keeps what it has when others come. */
+function byAge(a: Service, b: Service): number {
+  return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
+}
+
+export function wildcardAddress({ ipv6Only }: { readonly ipv6Only: boolean }): string {
+  return ipv6Only ? '::' : '0.0.0.0';
+}
+
+export function isUnspecified(address: string): boolean {
+  return address === '0.0.0.0' || address === '::';
+}
+
+/** `unix:///path` → `/path`, `unix://@name` → `@name`. */
+function socketPath(bind: string): string | undefined {
+  return bind.startsWith('unix://') ? bind.slice('unix://'.length) : undefined;
+}
+
+/** An address without the prefix length that says "this one address". */
+function hostOf(address: string): string {
+  return address.split('/', 1)[0] ?? address;
+}

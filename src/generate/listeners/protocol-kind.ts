@@ -1,0 +1,29 @@
+/** What a port's protocol means for a listener. */
+import type { ModelSettings, Protocol } from '../../model/types.ts';
+import { HTTP_INSPECTOR, hasExtension, type ProxyCapabilities, TLS_INSPECTOR } from './extensions.ts';
+
+/** `auto`: HTTP or not is found out from a connection's first bytes. */
+export type ProtocolKind = 'http' | 'tcp' | 'auto';
+
+export function isHttp(protocol: Protocol): boolean {
+  return protocol === 'HTTP' || protocol === 'HTTP2' || protocol === 'GRPC' || protocol === 'GRPC-Web';
+}
+
+/** Whether connections begin with TLS that the proxy does not end: they are told apart by server name. */
+export function isTls(protocol: Protocol): boolean {
+  return protocol === 'HTTPS' || protocol === 'TLS';
+}
+
+export function protocolKind(protocol: Protocol, sniff: boolean): ProtocolKind {
+  if (isHttp(protocol)) return 'http';
+  return protocol === 'Unsupported' && sniff ? 'auto' : 'tcp';
+}
+
+/** Whether the view's proxies can look at first bytes, and shall. */
+export function sniffs(
+  settings: ModelSettings,
+  direction: 'sniffOutbound' | 'sniffInbound',
+  view: ProxyCapabilities,
+): boolean {
+  return settings[direction] && hasExtension(view, HTTP_INSPECTOR) && hasExtension(view, TLS_INSPECTOR);
+}
