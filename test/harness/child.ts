@@ -10,6 +10,15 @@ const OUTPUT_LIMIT = 256 * 1024;
 /** How long a process may take to end after SIGTERM before it is killed, in milliseconds. */
 const STOP_TIMEOUT_MS = 10_000;
 
+/** Children that still run. A process that exits without running its owners' hooks takes them along. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+// The test runner ends a file's process with SIGTERM, by which no exit handler would run. A program that owns a scope
+// closes it on signals itself.
+if (process.env.NODE_TEST_CONTEXT !== undefined) process.once('SIGTERM', () => process.exit(143));
+
 export interface ChildOptions {
   /** For messages, such as `envoy sidecar-a`. */
   readonly name: string;
@@ -53,24 +62,26 @@ function watchOutput(process: ChildProcess): () => string {
 /** Starts a process; it is stopped with its owner, and when the owner has failed its output is printed. */
 export async function startChild(owner: Owner, options: ChildOptions): Promise<Child> {
   const { name, command, args, env, cwd } = options;
-  const process_ = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
-  const output = watchOutput(process_);
+  const spawned = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  running.add(spawned);
+  const output = watchOutput(spawned);
   let exit: Exit | undefined;
   const exited = new Promise<Exit>((resolve) => {
-    process_.once('exit', (code, signal) => {
+    spawned.once('exit', (code, signal) => {
       exit = { code, signal };
+      running.delete(spawned);
       resolve(exit);
     });
   });
   await new Promise<void>((resolve, reject) => {
-    process_.once('spawn', resolve);
-    process_.once('error', (cause) => reject(new Error(`${name}: cannot start ${command}`, { cause })));
+    spawned.once('spawn', resolve);
+    spawned.once('error', (cause) => reject(new Error(`${name}: cannot start ${command}`, { cause })));
   });
-  const pid = process_.pid;
+  const pid = spawned.pid;
   if (pid === undefined) throw new Error(`${name}: started without a process id`);
 
   const end = (signal: NodeJS.Signals): Promise<Exit> => {
-    if (exit === undefined) process_.kill(signal);
+    if (exit === undefined) spawned.kill(signal);
     return exited;
   };
   const stop = async (): Promise<Exit> => {
@@ -93,7 +104,7 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
       if (exit === undefined) return;
       throw new GiveUp(`${name} ended with ${exit.signal ?? `code ${exit.code}`}\n${output()}`);
     },
-    signal: (signal) => void process_.kill(signal),
+    signal: (signal) => void spawned.kill(signal),
     stop,
     kill: () => end('SIGKILL'),
   };

@@ -3,7 +3,7 @@
  * namespaces of one network, and iptables rules of its own. Addresses come from 198.18.0.0/15, which RFC 2544 reserves
  * for tests, and exist only inside the namespaces: the bridge too stands in one, so that nothing of the host changes.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { type Child, startChild } from './child.ts';
@@ -57,10 +57,20 @@ function namespace(owner: Owner, name: string, address: string): Namespace {
   };
 }
 
+/** Namespaces that exist. A process that exits without running its owners' hooks removes them on its way out. */
+const alive = new Set<string>();
+process.once('exit', () => {
+  for (const name of alive) spawnSync('ip', ['netns', 'delete', name]);
+});
+
 async function createNamespace(owner: Owner, name: string, address: string): Promise<Namespace> {
   await execute('ip', ['netns', 'add', name]);
   // Deleting a namespace takes its veth ends, rules and bridge with it.
-  owner.after(() => execute('ip', ['netns', 'delete', name]).then(() => undefined));
+  alive.add(name);
+  owner.after(async () => {
+    alive.delete(name);
+    await execute('ip', ['netns', 'delete', name]);
+  });
   const created = namespace(owner, name, address);
   await created.run('ip', 'link', 'set', 'lo', 'up');
   return created;

@@ -1,0 +1,126 @@
+/**
+ * `npm test`: lint and format, types, unit tests, golden tests and end-to-end tests, one stage after the other, each timed.
+ *
+ *   npm test                      everything
+ *   npm test -- unit golden       only these stages
+ *   npm test -- e2e restart       of the end-to-end tests, the files whose path holds `restart`
+ *
+ * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types count
+ * as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
+ */
+import { spawn } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { type Outcome, runTests } from './test-files.ts';
+
+/** Ctrl-C and SIGTERM end the running stage in order, so that no Envoy and no namespace stays behind. */
+const interrupted = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+const BIN = join(REPOSITORY, 'node_modules/.bin');
+
+interface Stage {
+  readonly name: string;
+  run(filter: readonly string[]): Promise<Outcome>;
+}
+
+/** A stage that is one program: it passes when the program exits with 0. */
+function programStage(name: string, program: string, ...args: readonly string[]): Stage {
+  return {
+    name,
+    run: () =>
+      new Promise((resolve) => {
+        const child = spawn(join(BIN, program), args, { cwd: REPOSITORY, stdio: 'inherit' });
+        const settle = (passed: boolean) =>
+          resolve({ passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: 0, failures: passed ? [] : [name] });
+        child.once('error', () => settle(false));
+        child.once('exit', (code) => settle(code === 0));
+      }),
+  };
+}
+
+interface TestStageOptions {
+  readonly patterns: readonly string[];
+  /** How many files run at once. */
+  readonly concurrency: number;
+  /** A test that takes longer than this hangs. */
+  readonly timeoutMs: number;
+  /** Prints every test, not only failed ones: for slow stages, where silence looks like a hang. */
+  readonly verbose: boolean;
+}
+
+function testStage(name: string, options: TestStageOptions): Stage {
+  return {
+    name,
+    async run(filter) {
+      const all = globSync([...options.patterns], { cwd: REPOSITORY }).sort();
+      const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
+      const files = chosen.map((file) => join(REPOSITORY, file));
+      if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
+      return runTests({ ...options, files, folder: REPOSITORY, signal: interrupted.signal });
+    },
+  };
+}
+
+const CORES = availableParallelism();
+
+const STAGES: readonly Stage[] = [
+  programStage('lint', 'biome', 'check', '--error-on-warnings', '.'),
+  programStage('types', 'tsc', '-p', 'tsconfig.json'),
+  testStage('unit', {
+    patterns: ['src/**/*.test.ts', 'workers/**/*.test.ts'],
+    concurrency: CORES,
+    timeoutMs: 120_000,
+    verbose: false,
+  }),
+  testStage('golden', {
+    patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
+    concurrency: CORES,
+    timeoutMs: 180_000,
+    verbose: false,
+  }),
+  testStage('e2e', { patterns: ['test/e2e/**/*.test.ts'], concurrency: CORES, timeoutMs: 300_000, verbose: true }),
+];
+
+/** Stage names choose stages; every other word narrows the chosen stages to files whose path holds it. */
+function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filter: readonly string[] } {
+  const names = new Set(STAGES.map((stage) => stage.name));
+  const wanted = new Set(args.filter((word) => names.has(word)));
+  const filter = args.filter((word) => !names.has(word));
+  if (wanted.size > 0) return { stages: STAGES.filter((stage) => wanted.has(stage.name)), filter };
+  // Words alone mean test files: checking the whole repository is not what was asked for.
+  const withFiles = filter.length === 0 ? STAGES : STAGES.filter(({ name }) => name !== 'lint' && name !== 'types');
+  return { stages: withFiles, filter };
+}
+
+function describe(outcome: Outcome): string {
+  const skipped = outcome.skipped > 0 ? `, ${outcome.skipped} skipped` : '';
+  return `${outcome.passed} passed, ${outcome.failed} failed${skipped}`;
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const { stages, filter } = chooseStages(args);
+  const total = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
+  for (const stage of stages) {
+    if (interrupted.signal.aborted) break;
+    process.stdout.write(`\n== ${stage.name}\n`);
+    const started = performance.now();
+    const outcome = await stage.run(filter);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    process.stdout.write(`== ${stage.name} in ${seconds} s: ${describe(outcome)}\n`);
+    total.passed += outcome.passed;
+    total.failed += outcome.failed;
+    total.skipped += outcome.skipped;
+    total.failures.push(...outcome.failures.map((failure) => `${stage.name}: ${failure}`));
+  }
+  const nothing = total.passed + total.failed === 0;
+  if (nothing) process.stdout.write(`\nno test was run for: ${args.join(' ')}\n`);
+  if (total.failures.length > 0)
+    process.stdout.write(`\nfailed:\n${total.failures.map((line) => `  ${line}\n`).join('')}`);
+  process.stdout.write(`\n${describe(total)}\n`);
+  return total.failed > 0 || nothing || interrupted.signal.aborted ? 1 : 0;
+}
+
+process.exitCode = await main(process.argv.slice(2));
