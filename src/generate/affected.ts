@@ -6,7 +6,7 @@ import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { affectedGateway } from './affected/gateway.ts';
 import { ALL_UNITS } from './affected/marks.ts';
 import { affectedOutbound } from './affected/outbound.ts';
-import type { UnitSelection, View } from './types.ts';
+import type { InboundView, UnitSelection, View } from './types.ts';
 
 /**
  * The units of a view that `change` touches; undefined for none. `previous` and `next` are the snapshots that the change lies
@@ -23,9 +23,20 @@ export function affectedUnits(
     case 'outbound':
       return affectedOutbound(previous, next, change, view);
     case 'inbound':
-      // Everything else that the inbound part reads stands in the view, and changes it into another view.
-      return change.scopes.get(view.scope)?.everything === true ? ALL_UNITS : undefined;
+      return affectedInbound(previous, next, change, view);
     case 'gateway':
       return affectedGateway(previous, next, change, view);
   }
+}
+
+/** Everything else that the inbound part reads stands in the view, and changes it into another view. */
+function affectedInbound(
+  previous: Snapshot,
+  next: Snapshot,
+  change: ChangeSet,
+  { scope }: InboundView,
+): UnitSelection | undefined {
+  const existed = previous.scopeById(scope) !== undefined;
+  const exists = next.scopeById(scope) !== undefined;
+  return existed !== exists || change.scopes.get(scope)?.everything === true ? ALL_UNITS : undefined;
 }

@@ -14,7 +14,11 @@ const DEFAULTS: EffectivePolicy = {};
  * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's field by
  * field; settings for the port replace both entirely: what they leave out has its default, not the rule's value.
  */
-export function effectivePolicy(rule: MergedDestinationRule | undefined, subset: string, port: number): EffectivePolicy {
+export function effectivePolicy(
+  rule: MergedDestinationRule | undefined,
+  subset: string,
+  port: number,
+): EffectivePolicy {
   if (rule === undefined) return DEFAULTS;
   const ofRule = rule.trafficPolicy;
   const ofSubset = subset === '' ? undefined : rule.subsets.find(({ name }) => name === subset)?.trafficPolicy;

@@ -15,11 +15,11 @@ import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { ProxyNode } from '../../src/core/proxy.ts';
-import { applyChanges, createModel } from '../../src/model/index.ts';
+import { createModel, replay } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parse.ts';
-import { type AnyResource, keyOf } from '../../src/resources/types.ts';
+import type { AnyResource } from '../../src/resources/types.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
 
 export const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
@@ -86,13 +86,13 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
   for (const name of Object.keys(golden.settings)) {
     if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is no setting of the model`);
   }
-  const empty = createModel({ ...DEFAULT_SETTINGS, ...golden.settings }, mesh.value, networks.value);
-  const changes = resources.map((resource) => ({ key: keyOf(resource), before: undefined, after: resource }));
-  return applyChanges(empty, { changes, version: 1 }).snapshot;
+  return replay(createModel({ ...DEFAULT_SETTINGS, ...golden.settings }, mesh.value, networks.value), resources);
 }
 
-function proxyNode(name: string, fields: z.output<typeof proxy>): ProxyNode {
-  const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = fields;
+/** A node with the address and labels given. */
+export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
+  const { type, address, addresses, namespace, labels, interception, network, locality, extensions } =
+    proxy.parse(fields);
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {

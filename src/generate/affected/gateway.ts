@@ -14,7 +14,7 @@ export function affectedGateway(
 ): UnitSelection | undefined {
   const scopes = [previous.gatewayScope(view.namespace), next.gatewayScope(view.namespace)] as const;
   const scopeChange = change.scopes.get(scopes[1].id);
-  if (scopeChange?.everything === true) return ALL_UNITS;
+  if (scopeChange?.everything === true || (scopes[0] !== scopes[1] && scopeChange === undefined)) return ALL_UNITS;
   const marks = new Marks();
   const mark = (virtualService: ResolvedVirtualService) => {
     marks.all('rds');

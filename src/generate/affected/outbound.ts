@@ -1,5 +1,5 @@
 /** What a change means for the outbound part of sidecars. */
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import { hostMatches, isWildcardHost } from '../../model/index.ts';
 import type {
   ChangeSet,
   MergedDestinationRule,
@@ -30,7 +30,10 @@ export function affectedOutbound(
   const before = previous.scopeById(view.scope);
   const after = next.scopeById(view.scope);
   const scopeChange = change.scopes.get(view.scope);
+  if (before === undefined && after === undefined) return undefined;
   if (before === undefined || after === undefined || scopeChange?.everything === true) return ALL_UNITS;
+  // Another scope without a word about it: it was not yet built when the change was looked at.
+  if (before !== after && scopeChange === undefined) return ALL_UNITS;
   const context: Context = { scopes: [before, after], marks: new Marks() };
   for (const host of scopeChange?.hosts ?? []) markHost(context, host);
   for (const host of scopeChange?.destinationRules ?? []) {

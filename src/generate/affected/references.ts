@@ -2,7 +2,7 @@
  * Which virtual services speak of a host: by their own hosts or as a destination (the destination's ports and hash settings stand
  * in the route). Indexed once per list of virtual services, which the next scope shares when none of them changed.
  */
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import { hostMatches, isWildcardHost } from '../../model/index.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
 import type { Destination } from '../../resources/schemas.ts';
 
