@@ -40,7 +40,11 @@ export interface DeltaRequest {
   readonly node: Buffer | undefined;
 }
 
-function nameOf(reader: WireReader, field: { number: number; wireType: number; value: number; start: number; end: number }, count: number): string {
+function nameOf(
+  reader: WireReader,
+  field: { number: number; wireType: number; value: number; start: number; end: number },
+  count: number,
+): string {
   if (count >= MAX_NAMES_PER_REQUEST)
     throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
   if (field.end - field.start > MAX_NAME_BYTES)
@@ -125,7 +129,7 @@ export interface ResponseMessage {
 }
 
 /** Bytes of the gRPC frame prefix: compressed flag, then length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). */
-const FRAME_PREFIX = 5;
+export const FRAME_PREFIX_BYTES = 5;
 
 /** The length-prefixed gRPC message as chunks: own head, then the shared body. */
 export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] {
@@ -136,8 +140,8 @@ export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] 
     { number: 5, text: message.nonce },
     ...message.removed.map((text) => ({ number: 6, text })),
   ];
-  const head = encodeStrings(fields, FRAME_PREFIX);
-  let length = head.length - FRAME_PREFIX;
+  const head = encodeStrings(fields, FRAME_PREFIX_BYTES);
+  let length = head.length - FRAME_PREFIX_BYTES;
   for (const chunk of message.body) length += chunk.length;
   head.writeUInt8(0, 0);
   head.writeUInt32BE(length, 1);

@@ -24,7 +24,8 @@ function receive(subscription: Subscription, request: DeltaRequest, parts: reado
   }
   const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
   // Changes of the subscription count whatever the nonce: they are not said again.
-  if (request.subscribe.length > 0 || request.unsubscribe.length > 0) change(subscription, subscription.interest, request);
+  if (request.subscribe.length > 0 || request.unsubscribe.length > 0)
+    change(subscription, subscription.interest, request);
   return answer;
 }
 
@@ -34,8 +35,7 @@ function change(subscription: Subscription, before: Interest, request: DeltaRequ
   const names = changeNames(before.names, added, dropped);
   if (names.size > MAX_SUBSCRIBED_NAMES)
     throw new CtlError('invalid_argument', `a stream may subscribe to at most ${MAX_SUBSCRIBED_NAMES} names of a type`);
-  const wildcard =
-    (before.wildcard || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
+  const wildcard = (before.wildcard || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
   subscription.subscribe(names === before.names && wildcard === before.wildcard ? before : { wildcard, names });
   for (const name of dropped) {
     subscription.owed.delete(name);
@@ -81,7 +81,11 @@ function deviations(versions: ReadonlyMap<string, string>, parts: readonly Bundl
   return overlay;
 }
 
-function respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
+function respond(
+  subscription: Subscription,
+  parts: readonly Bundle[],
+  context: ResponseContext,
+): ResponseMessage | undefined {
   const { interest } = subscription;
   if (interest === undefined) return undefined;
   const removals = context.removals || subscription.type === 'lds';

@@ -4,7 +4,7 @@
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { contentHash, covers, hashResource, type Interest } from './selection.ts';
-import { hashToText, minus, plus, type SetHash, EMPTY_HASH } from './set-hash.ts';
+import { EMPTY_HASH, hashToText, minus, plus, type SetHash } from './set-hash.ts';
 
 /** A resource that the proxy has; the bytes are unknown when only the proxy told us about it (`initial_resource_versions`). */
 export interface Held {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { XdsType } from '../generate/types.ts';
-import { decodeDeltaRequest, decodeSotwRequest, type DeltaRequest, encodeResponse, type SotwRequest } from './codec.ts';
+import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, encodeResponse, type SotwRequest } from './codec.ts';
 import { DELTA } from './delta.ts';
 import { AdsMachine } from './machine.ts';
 import { SOTW } from './sotw.ts';
@@ -122,7 +122,8 @@ abstract class Simulation<Request> {
     model.nonce = response.nonce;
     const bad = this.accept(wire.type, model, response);
     // A cluster that changed asks the proxy to wait for endpoints: they may come again.
-    if (wire.type === 'cds') for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
+    if (wire.type === 'cds')
+      for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
     const error =
       bad.length === 0
         ? undefined
@@ -313,7 +314,8 @@ class SotwSimulation extends Simulation<SotwRequest> {
       (full && wanted.length !== model.has.size);
     assert.ok(news || model.answerDue, `${type}: nothing new in the response`);
     model.answerDue = false;
-    if (full) for (const name of [...model.has.keys()]) if (!wanted.some((one) => one.name === name)) model.has.delete(name);
+    if (full)
+      for (const name of [...model.has.keys()]) if (!wanted.some((one) => one.name === name)) model.has.delete(name);
     for (const { name, text } of wanted) {
       if (!full) assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
       if (bad.length > 0 && (!full || bad.includes(name))) continue;
@@ -373,7 +375,10 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       weight: 9,
       arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
     },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
+    },
   ),
   { minLength: 5, maxLength: 80 },
 );
@@ -405,7 +410,9 @@ function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
       case 'names': {
         const model = sim.model(step.type);
         const add = step.add.map((name) => resourceName(step.type, name));
-        const drop = step.drop.map((name) => resourceName(step.type, name)).filter((n) => model.names.has(n) && !add.includes(n));
+        const drop = step.drop
+          .map((name) => resourceName(step.type, name))
+          .filter((n) => model.names.has(n) && !add.includes(n));
         if (model.connected && add.length + drop.length > 0) sim.changeNames(step.type, model, add, drop);
         break;
       }

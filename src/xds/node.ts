@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { type WireField, WireReader, WIRE_BYTES } from './wire.ts';
+import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
 /** Encoded size of a node: an Envoy with 800 extensions, their type URLs and rich metadata sends about 100 kB. */
 export const MAX_NODE_BYTES = 512 * 1024;
@@ -178,7 +178,8 @@ function addressesOf(idAddress: string, instanceIps: string): string[] {
   for (const part of instanceIps.split(',')) {
     const text = part.trim();
     if (text !== '') addresses.add(checkedAddress(text, 'node.metadata.INSTANCE_IPS'));
-    if (addresses.size > MAX_ADDRESSES) throw invalid(`more than ${MAX_ADDRESSES} addresses`, 'node.metadata.INSTANCE_IPS');
+    if (addresses.size > MAX_ADDRESSES)
+      throw invalid(`more than ${MAX_ADDRESSES} addresses`, 'node.metadata.INSTANCE_IPS');
   }
   return [...addresses];
 }

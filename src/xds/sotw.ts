@@ -21,7 +21,9 @@ function interestOf(subscription: Subscription, names: readonly string[]): Inter
   subscription.legacyWildcard = legacy;
   const wildcard = legacy || names.includes(WILDCARD);
   const set = namesOf(before?.names, names);
-  return before !== undefined && before.names === set && before.wildcard === wildcard ? before : { wildcard, names: set };
+  return before !== undefined && before.names === set && before.wildcard === wildcard
+    ? before
+    : { wildcard, names: set };
 }
 
 /** Every ACK repeats all names: recognised without building a set. */
@@ -60,7 +62,11 @@ function start(subscription: Subscription, request: SotwRequest, parts: readonly
   else subscription.mustAnswer = interest.wildcard || interest.names.size > 0;
 }
 
-function respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
+function respond(
+  subscription: Subscription,
+  parts: readonly Bundle[],
+  context: ResponseContext,
+): ResponseMessage | undefined {
   const { interest } = subscription;
   if (interest === undefined) return undefined;
   const full = isFullSetType(subscription.type);

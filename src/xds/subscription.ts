@@ -161,7 +161,12 @@ export class Subscription {
     const { have } = this;
     if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
     const fresh = have === HAS_NOTHING;
-    if (this.owed.size === 0 && have.overlay.size === 0 && this.rejections.empty && (fresh || sameViews(have.bases, parts)))
+    if (
+      this.owed.size === 0 &&
+      have.overlay.size === 0 &&
+      this.rejections.empty &&
+      (fresh || sameViews(have.bases, parts))
+    )
       return planShared(have, interest, parts, removals, fresh);
     return this.#planByName(interest, parts, removals, fresh);
   }
@@ -233,13 +238,7 @@ function without(have: Have, interest: Interest): Have {
 }
 
 /** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
-function planShared(
-  have: Have,
-  interest: Interest,
-  parts: readonly Bundle[],
-  removals: boolean,
-  fresh: boolean,
-): Plan {
+function planShared(have: Have, interest: Interest, parts: readonly Bundle[], removals: boolean, fresh: boolean): Plan {
   const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
   const [only] = selections;
   const changed = selections.length === 1 && only !== undefined ? only.changed : selections.flatMap((s) => s.changed);

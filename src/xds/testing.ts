@@ -21,7 +21,11 @@ export class Content {
     this.setAll(type, [[name, text]], refs);
   }
 
-  setAll(type: XdsType, entries: readonly (readonly [string, string | undefined])[], refs: readonly string[] = []): void {
+  setAll(
+    type: XdsType,
+    entries: readonly (readonly [string, string | undefined])[],
+    refs: readonly string[] = [],
+  ): void {
     const parts = [...this.partsOf(type)];
     for (const [index, prefixed] of [false, true].entries()) {
       const changes = new Map<string, EncodedResource | undefined>();
@@ -222,7 +226,13 @@ export function encodeDeltaRequest(fields: DeltaFields): Buffer {
     encodeStrings((fields.subscribe ?? []).map((text) => ({ number: 3, text }))),
     encodeStrings((fields.unsubscribe ?? []).map((text) => ({ number: 4, text }))),
     ...[...(fields.initial ?? [])].map(([name, version]) =>
-      nested(5, encodeStrings([{ number: 1, text: name }, { number: 2, text: version }])),
+      nested(
+        5,
+        encodeStrings([
+          { number: 1, text: name },
+          { number: 2, text: version },
+        ]),
+      ),
     ),
     textField(6, fields.nonce),
     fields.error === undefined ? Buffer.alloc(0) : nested(7, encodeStrings([{ number: 2, text: fields.error }])),

@@ -1,0 +1,92 @@
+/**
+ * The standard gRPC health service, so that load balancers and probes can ask on the xDS port itself.
+ * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+ */
+import { type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from '@grpc/grpc-js';
+import { CtlError } from '../core/errors.ts';
+import { encodeStrings, WireReader } from './wire.ts';
+
+/** HealthCheckResponse.ServingStatus. */
+const SERVING = 1;
+const NOT_SERVING = 2;
+const SERVICE_UNKNOWN = 3;
+
+/** HealthCheckResponse {status 1}. */
+function response(value: number): Buffer {
+  return Buffer.from([0x08, value]);
+}
+
+/** HealthCheckRequest {service 1}. */
+export function encodeHealthRequest(service: string): Buffer {
+  return service === '' ? Buffer.alloc(0) : encodeStrings([{ number: 1, text: service }]);
+}
+
+function serviceOf(bytes: Buffer): string {
+  let service = '';
+  const reader = new WireReader(bytes);
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.number === 1) service = reader.text(field);
+  return service;
+}
+
+type WatchCall = ServerWritableStream<Buffer, Buffer>;
+
+/** Health of the server and of the services it names; `''` is the server as a whole. */
+export class Health {
+  readonly #services: ReadonlySet<string>;
+  readonly #watchers = new Set<WatchCall>();
+  #serving = false;
+
+  constructor(services: readonly string[]) {
+    this.#services = new Set(['', ...services]);
+  }
+
+  /** Says whether requests are served; watchers hear of changes. */
+  setServing(serving: boolean): void {
+    if (serving === this.#serving) return;
+    this.#serving = serving;
+    for (const call of this.#watchers) call.write(response(this.#status));
+  }
+
+  get #status(): number {
+    return this.#serving ? SERVING : NOT_SERVING;
+  }
+
+  readonly check = (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
+    try {
+      if (this.#services.has(serviceOf(call.request))) reply(null, response(this.#status));
+      else reply({ code: status.NOT_FOUND, details: 'unknown service' });
+    } catch (error) {
+      reply({ code: status.INVALID_ARGUMENT, details: error instanceof CtlError ? error.message : 'bad request' });
+    }
+  };
+
+  readonly watch = (call: WatchCall): void => {
+    try {
+      if (!this.#services.has(serviceOf(call.request))) {
+        call.write(response(SERVICE_UNKNOWN));
+        return;
+      }
+    } catch (error) {
+      call.emit('error', {
+        code: status.INVALID_ARGUMENT,
+        details: error instanceof CtlError ? error.message : 'bad request',
+      });
+      return;
+    }
+    this.#watchers.add(call);
+    const gone = (): void => {
+      this.#watchers.delete(call);
+    };
+    call.once('cancelled', gone);
+    call.once('close', gone);
+    call.write(response(this.#status));
+  };
+
+  /** Ends all watches. */
+  close(): void {
+    this.setServing(false);
+    for (const call of this.#watchers) call.end();
+    this.#watchers.clear();
+  }
+}

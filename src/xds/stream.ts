@@ -1,0 +1,279 @@
+/**
+ * One ADS stream: requests go to the protocol machine, pushes come from the engine, bytes go to the transport. What is sent
+ * passes through the engine's queue and so under its throttle; an ACK costs no slot.
+ */
+import { CtlError } from '../core/errors.ts';
+import type { ProxyNode } from '../core/proxy.ts';
+import type { XdsType } from '../generate/types.ts';
+import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutcome, PushSink } from '../push/types.ts';
+import type { Admission } from './admission.ts';
+import { encodeResponse } from './codec.ts';
+import { AdsMachine, type PartsOf } from './machine.ts';
+import { parseNode } from './node.ts';
+import type { XdsObserver } from './observer.ts';
+import type { Protocol } from './protocol.ts';
+import type { Answer } from './subscription.ts';
+import type { Transport } from './transport.ts';
+import { typeOfUrl } from './type-urls.ts';
+
+/**
+ * How long listeners and routes wait, after the proxy took new clusters, for it to ask for their endpoints. An Envoy asks
+ * in the same breath; other clients may never.
+ */
+export const ENDPOINT_GRACE_MS = 1000;
+
+/** Unknown types noted per stream. */
+const MAX_UNKNOWN_TYPES = 16;
+
+/** What both kinds of requests have. */
+interface AnyRequest {
+  readonly typeUrl: string;
+  readonly nack: string | undefined;
+  readonly node: Buffer | undefined;
+}
+
+export interface StreamDeps<Request extends AnyRequest> {
+  readonly transport: Transport;
+  readonly protocol: Protocol<Request>;
+  /** Throws CtlError invalid_argument. */
+  readonly decode: (bytes: Buffer) => Request;
+  readonly engine: PushEngine;
+  readonly admission: Admission;
+  readonly observer: XdsObserver;
+  /** Wall clock and monotonic clock, ms. */
+  readonly clock: { wall(): number; monotonic(): number };
+  readonly closed: (stream: AdsStream<Request>) => void;
+}
+
+export class AdsStream<Request extends AnyRequest> implements PushSink {
+  readonly #deps: StreamDeps<Request>;
+  readonly #machine: AdsMachine<Request>;
+  readonly #connectedAtMs: number;
+  readonly #unknown = new Set<string>();
+  /** Requests that came before the session was ready. Reading is paused then, so that there are few. */
+  readonly #early: Request[] = [];
+  #session: ProxySession | undefined;
+  #ready = false;
+  #began = false;
+  #closed = false;
+  #draining = false;
+  #sending: Promise<unknown> = Promise.resolve();
+  #synced = -1;
+  #grace: NodeJS.Timeout | undefined;
+
+  constructor(deps: StreamDeps<Request>) {
+    this.#deps = deps;
+    this.#machine = new AdsMachine(deps.protocol);
+    this.#connectedAtMs = deps.clock.wall();
+  }
+
+  readonly #partsOf: PartsOf = (type) => this.#session?.parts(type) ?? [];
+
+  /** Takes one request off the wire. */
+  receive(bytes: Buffer): void {
+    if (this.#closed) return;
+    this.#guarded(() => {
+      const request = this.#deps.decode(bytes);
+      if (this.#ready) {
+        this.#handle(request);
+        this.#advance();
+        return;
+      }
+      this.#early.push(request);
+      this.#deps.transport.pause();
+      if (!this.#began) {
+        this.#began = true;
+        this.#begin(request).catch((error: unknown) => this.#fail(error));
+      }
+    });
+  }
+
+  /** First request: who is it, may it come in, and wait until there is something to serve. */
+  async #begin(request: Request): Promise<void> {
+    const { admission, engine, observer, transport } = this.#deps;
+    const leave = await admission.enter();
+    try {
+      if (this.#closed) return;
+      const session = engine.connect(parseNode(request.node), this);
+      this.#session = session;
+      observer.connected(session.connectionId, session.node.id);
+      await session.ready;
+    } finally {
+      leave();
+    }
+    if (this.#closed) return;
+    this.#ready = true;
+    for (const early of this.#early) this.#handle(early);
+    this.#early.length = 0;
+    this.#advance();
+    transport.resume();
+  }
+
+  #handle(request: Request): void {
+    const session = this.#session;
+    if (session === undefined) return;
+    const type = typeOfUrl(request.typeUrl);
+    if (type === undefined) {
+      this.#unknownType(request.typeUrl);
+      return;
+    }
+    const answer = this.#machine.receive(type, request, this.#partsOf, this.#deps.clock.wall());
+    if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
+    else if (answer.kind === 'nack') this.#rejected(type, request, answer, session);
+  }
+
+  #rejected(type: XdsType, request: Request, answer: Answer, session: ProxySession): void {
+    this.#deps.observer.rejected({
+      type,
+      connectionId: session.connectionId,
+      nodeId: session.node.id,
+      message: request.nack ?? '',
+      quarantined: answer.quarantined,
+    });
+  }
+
+  /** Types that we do not have are left unanswered, as if they never had content; what is no type of this API is an error. */
+  #unknownType(typeUrl: string): void {
+    if (typeUrl === '')
+      throw new CtlError('invalid_argument', 'an ADS request needs a type_url', { field: 'type_url' });
+    if (!typeUrl.startsWith('type.googleapis.com/') || typeUrl.includes('/envoy.api.v2.'))
+      throw new CtlError('invalid_argument', `${typeUrl.slice(0, 256)} is no xDS v3 type`, { field: 'type_url' });
+    if (this.#unknown.has(typeUrl) || this.#unknown.size >= MAX_UNKNOWN_TYPES) return;
+    this.#unknown.add(typeUrl);
+    this.#deps.observer.unknownType(this.#session?.connectionId ?? '', typeUrl.slice(0, 256));
+  }
+
+  /** After each request: ask for a slot when there is something to send, tell when all is done. */
+  #advance(): void {
+    const session = this.#session;
+    if (session === undefined || this.#closed || this.#draining) return;
+    const due = this.#machine.due(this.#partsOf);
+    if (due.length > 0) session.request(due);
+    else this.#tellSynced(session);
+    this.#watchGrace();
+  }
+
+  #tellSynced(session: ProxySession): void {
+    if (!this.#machine.active || !this.#machine.complete(this.#partsOf)) return;
+    const version = session.version();
+    if (version <= this.#synced) return;
+    this.#synced = version;
+    session.synced(version);
+  }
+
+  #watchGrace(): void {
+    if (!this.#machine.awaitingEndpoints) {
+      clearTimeout(this.#grace);
+      this.#grace = undefined;
+      return;
+    }
+    this.#grace ??= setTimeout(() => {
+      this.#grace = undefined;
+      this.#machine.stopAwaiting();
+      this.#advance();
+    }, ENDPOINT_GRACE_MS).unref();
+  }
+
+  push(_pending: PendingPush): Promise<PushOutcome> {
+    const session = this.#session;
+    if (this.#closed || this.#draining) return Promise.resolve('closed');
+    if (session === undefined || !this.#ready) return Promise.resolve('nothing');
+    // One after the other: two pushes of one stream may not interleave their slices.
+    const outcome = this.#sending
+      .then(() => this.#send(session))
+      .catch((error: unknown): PushOutcome => {
+        this.#fail(error);
+        return 'closed';
+      });
+    this.#sending = outcome;
+    return outcome;
+  }
+
+  async #send(session: ProxySession): Promise<PushOutcome> {
+    const { clock, observer, transport } = this.#deps;
+    if (this.#closed) return 'closed';
+    const started = clock.monotonic();
+    const { messages, waiting } = this.#machine.push(this.#partsOf, session.version());
+    if (messages.length === 0) {
+      if (!waiting) this.#tellSynced(session);
+      return waiting ? 'deferred' : 'nothing';
+    }
+    const frames = messages.map(({ type, message }) => ({ type, chunks: encodeResponse(message) }));
+    const result = await transport.send(frames.map(({ chunks }) => chunks));
+    if (result === 'timeout') {
+      observer.writeTimeout(session.connectionId);
+      transport.abort();
+      this.close();
+    }
+    if (result !== 'drained') return 'closed';
+    const seconds = (clock.monotonic() - started) / 1000;
+    for (const { type, chunks } of frames) {
+      const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+      this.#machine.countBytes(type, bytes);
+      observer.pushed({ type, connectionId: session.connectionId, bytes, seconds });
+    }
+    return 'sent';
+  }
+
+  #guarded(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (this.#closed) return;
+    const { observer, transport } = this.#deps;
+    if (error instanceof CtlError && error.code !== 'internal') {
+      observer.refused(transport.peer, error);
+      transport.fail(error);
+    } else {
+      observer.internalError(error, this.#session?.connectionId ?? transport.peer);
+      transport.fail(new CtlError('internal', 'internal error', {}, error));
+    }
+    this.close();
+  }
+
+  /** Lets what is being written go out, then ends the stream so that the proxy connects anew. */
+  async drain(reason: string): Promise<void> {
+    this.#draining = true;
+    await this.#sending;
+    if (this.#closed) return;
+    this.#deps.transport.fail(new CtlError('unavailable', reason));
+    this.close();
+  }
+
+  /** The stream is over, whoever ended it. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#grace);
+    const session = this.#session;
+    if (session !== undefined) {
+      session.close();
+      this.#deps.observer.disconnected(session.connectionId);
+    }
+    this.#deps.closed(this);
+  }
+
+  /** Node of the proxy; undefined before it was accepted. */
+  get node(): ProxyNode | undefined {
+    return this.#session?.node;
+  }
+
+  /** For the debug interface; undefined before the node was accepted. */
+  status(): ConnectionStatus | undefined {
+    const session = this.#session;
+    if (session === undefined) return undefined;
+    return {
+      connectionId: session.connectionId,
+      node: session.node,
+      peer: this.#deps.transport.peer,
+      mode: this.#deps.protocol.mode,
+      connectedAtMs: this.#connectedAtMs,
+      types: this.#machine.status(),
+    };
+  }
+}
