@@ -5,7 +5,7 @@ import type { RouteContext } from '../routes/context.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
 import { encodeRouteConfiguration } from '../routes/route-configuration.ts';
-import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
+import { contextKey, encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { commonHosts } from './hosts.ts';
@@ -90,8 +90,7 @@ function encodeHost(host: string, content: GatewayHost, context: RouteContext): 
   const [first, ...others] = contributions;
   if (first === undefined) return encode(VirtualHost, shell);
   const gateways = contributions.map(({ gateway }) => gateway).join(' ');
-  const { port, defaultTimeoutMs, features } = context;
-  const key = [host, gateways, httpsRedirect, port, defaultTimeoutMs, JSON.stringify(features)].join('\n');
+  const key = [host, gateways, httpsRedirect, context.port, contextKey(context)].join('\n');
   const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
   return encodedVirtualHost({ made, key }, context.lookups, (lookups) => ({
     ...shell,

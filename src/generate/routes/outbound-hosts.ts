@@ -14,11 +14,11 @@ import { hostDomains, serviceDomains } from './domains.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route, VirtualHostMessage } from './messages.ts';
-import { encodedVirtualHost } from './virtual-host-cache.ts';
+import { contextKey, encodedVirtualHost } from './virtual-host-cache.ts';
 
 /** What one route configuration is made of. */
 export interface OutboundHosts {
-  /** HTTP services on the port, each host once. */
+  /** HTTP services with the port that serves them, each host once. */
   readonly entries: readonly ServicePortEntry[];
   /** Whether a host, or for a wildcard some host that it covers, is a service: on whatever port. */
   readonly isService: (host: string) => boolean;
@@ -42,6 +42,8 @@ const DEFAULT_HTTP_PORT = 80;
 /** A virtual host before it is known which of its domains it keeps. */
 interface Claim {
   readonly host: string;
+  /** What clients name as the port, and where requests go that say none. */
+  readonly port: number;
   readonly domains: readonly string[];
   readonly made: readonly [object, ...object[]];
   readonly owner: string;
@@ -56,8 +58,7 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   for (const claim of claims(hosts, context)) {
     const domains = freeDomains(claim, owners, duplicates);
     if (domains.length === 0) continue;
-    const name = `${claim.host}:${context.port}`;
-    encoded.push([name, encodeClaim(name, domains, claim, context)]);
+    encoded.push([nameOf(claim), encodeClaim(domains, claim, context)]);
   }
   encoded.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return { virtualHosts: encoded.map(([, bytes]) => bytes), duplicates, takesAll: owners.has('*') };
@@ -66,7 +67,11 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
 /** The one virtual host of a service that has its listener for itself: whatever the `Host` header says. */
 export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
   const claim = [...claims(hosts, context)].find((candidate) => candidate.host === host);
-  return claim === undefined ? undefined : encodeClaim(`${host}:${context.port}`, ['*'], claim, context);
+  return claim === undefined ? undefined : encodeClaim(['*'], claim, context);
+}
+
+function nameOf({ host, port }: Claim): string {
+  return `${host}:${port}`;
 }
 
 function* claims(hosts: OutboundHosts, context: RouteContext): Generator<Claim> {
@@ -74,29 +79,34 @@ function* claims(hosts: OutboundHosts, context: RouteContext): Generator<Claim> 
   const byHost = new Map(entries.map((entry) => [entry.service.hostname, entry]));
   const taken = new Set<string>();
   for (const virtualService of hosts.virtualServices) {
-    if (!hasRoutes(virtualService, context)) continue;
+    const found = servicesOf(virtualService, byHost);
     const routes = (c: RouteContext) => virtualServiceRoutes(virtualService, c);
     const owner = `VirtualService ${virtualService.namespace}/${virtualService.name}`;
-    const found = servicesOf(virtualService, byHost);
-    for (const { service } of found.services) {
-      const domains = serviceDomains(service, context.port, dnsDomain);
+    for (const { service, port } of found.services) {
+      const clientPort = context.port || port.port;
+      if (!hasRoutes(virtualService, { ...context, port: clientPort })) continue;
+      const domains = serviceDomains(service, clientPort, dnsDomain);
       taken.add(service.hostname);
-      yield { host: service.hostname, domains, made: [virtualService, service], owner, routes };
+      yield { host: service.hostname, port: clientPort, domains, made: [virtualService, service], owner, routes };
     }
     if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
+    if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
       if (hosts.isService(host)) continue;
-      yield { host, domains: hostDomains(host, context.port), made: [virtualService], owner, routes };
+      const domains = hostDomains(host, context.port);
+      yield { host, port: context.port, domains, made: [virtualService], owner, routes };
     }
   }
-  for (const { service } of entries) {
+  for (const { service, port } of entries) {
     if (taken.has(service.hostname)) continue;
+    const clientPort = context.port || port.port;
     yield {
       host: service.hostname,
-      domains: serviceDomains(service, context.port, dnsDomain),
-      made: [service],
+      port: clientPort,
+      domains: serviceDomains(service, clientPort, dnsDomain),
+      made: [service, port],
       owner: `service ${service.key}`,
-      routes: (c) => [defaultRoute(service.hostname, c.port, c)],
+      routes: (c) => [defaultRoute(service.hostname, port.port, c)],
     };
   }
 }
@@ -139,11 +149,11 @@ function freeDomains(claim: Claim, owners: Map<string, string>, duplicates: stri
   return free;
 }
 
-function encodeClaim(name: string, domains: readonly string[], claim: Claim, context: RouteContext): Uint8Array {
-  const { gateway, port, defaultTimeoutMs, features } = context;
-  const key = [name, domains.join(' '), gateway, port, defaultTimeoutMs, JSON.stringify(features)].join('\n');
+function encodeClaim(domains: readonly string[], claim: Claim, context: RouteContext): Uint8Array {
+  const name = nameOf(claim);
+  const key = [name, domains.join(' '), contextKey(context)].join('\n');
   return encodedVirtualHost({ made: claim.made, key }, context.lookups, (lookups) =>
-    virtualHost(name, domains, claim.routes({ ...context, lookups })),
+    virtualHost(name, domains, claim.routes({ ...context, port: claim.port, lookups })),
   );
 }
 

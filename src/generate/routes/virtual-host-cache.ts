@@ -7,7 +7,7 @@
  * hang on the first of the objects by weak reference, and go with it.
  */
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { RouteLookups } from './context.ts';
+import type { RouteContext, RouteLookups } from './context.ts';
 import type { VirtualHostMessage } from './messages.ts';
 
 /** A question and its answer; asking again must give the identical answer for the bytes to stand. */
@@ -52,6 +52,12 @@ export function encodedVirtualHost(
   if (entries.length >= MAX_ENTRIES) entries.shift();
   entries.push({ key, made, reads, bytes });
   return bytes;
+}
+
+/** The part of a key that says what a context holds besides port and lookups. */
+export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
+  const { cors, fault, previousHosts, previousPriorities } = features;
+  return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
 }
 
 function holds(entry: Entry, made: readonly object[], key: string, lookups: RouteLookups): boolean {

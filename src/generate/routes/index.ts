@@ -1,0 +1,10 @@
+/**
+ * Door of routes: the route configurations of sidecars.
+ *
+ *   virtual services ─┐
+ *   services ─────────┼─▶ virtual hosts (encoded, kept while what they are made of stays) ─▶ route configurations
+ *   catch-all ────────┘
+ *
+ * Gateways build their routes from the same parts (`http-route.ts`, `virtual-host-cache.ts`).
+ */
+export { outboundRoutes, outboundRouteUnits } from './outbound.ts';

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ServicePort } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import type { OutboundView } from '../types.ts';
+import { outboundRoutes, outboundRouteUnits } from './index.ts';
+import { httpPort, REVIEWS, serviceOf, snapshotOf, type TestWorld, TO_REVIEWS, virtualServiceOf } from './testing.ts';
+
+const { RouteConfiguration } = envoy.config.route.v3;
+
+function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
+  return {
+    part: 'outbound',
+    scope: 'default/',
+    namespace: 'default',
+    interception: 'REDIRECT',
+    ipv6Only: false,
+    sourceLabels: {},
+    dnsDomain: 'default.svc.cluster.local',
+    network: '',
+    locality: '',
+    capabilities: { extensions: undefined },
+    ...changes,
+  };
+}
+
+function output(world: TestWorld, view = viewOf()) {
+  const snapshot = snapshotOf(world);
+  const units = outboundRouteUnits(snapshot, view).map((unit) => outboundRoutes(snapshot, view, unit));
+  const resources = units.flatMap(({ resources }) => resources);
+  return {
+    routes: new Map(resources.map(({ name, bytes }) => [name, RouteConfiguration.decode(bytes)])),
+    bytes: new Map(resources.map(({ name, bytes }) => [name, bytes])),
+    findings: units.flatMap(({ findings }) => findings),
+  };
+}
+
+/** Host names and what their first routes lead to. */
+function summary(config: envoy.config.route.v3.RouteConfiguration | undefined) {
+  return config?.virtualHosts.map(({ name, routes }) => [name, routes.map(({ route }) => route?.cluster ?? '')]);
+}
+
+const reviews = serviceOf('reviews', [httpPort(9080)], { addresses: ['10.0.0.1'] });
+const ratings = serviceOf('ratings', [httpPort(9080)], { addresses: ['10.0.0.2'] });
+const RATINGS = ratings.hostname;
+const UNSAID: ServicePort = { name: 'x', port: 7000, protocol: 'Unsupported' };
+
+describe('virtual hosts of a port', () => {
+  test('every HTTP service on it, then where everything else goes', () => {
+    const config = output({ services: [reviews, ratings] }).routes.get('9080');
+    assert.deepEqual(summary(config), [
+      [`${RATINGS}:9080`, [`outbound|9080||${RATINGS}`]],
+      [`${REVIEWS}:9080`, [`outbound|9080||${REVIEWS}`]],
+      ['allow_any', ['PassthroughCluster']],
+    ]);
+    assert.ok(config?.virtualHosts[1]?.domains.includes('reviews:9080'));
+    assert.ok(config?.virtualHosts.every(({ includeRequestAttemptCount }) => includeRequestAttemptCount));
+    assert.equal(config?.validateClusters?.value, false);
+  });
+
+  test('unknown hosts are refused where only known ones are allowed', () => {
+    const config = output({ services: [reviews], outboundTrafficPolicy: 'REGISTRY_ONLY' }).routes.get('9080');
+    const last = config?.virtualHosts.at(-1);
+    assert.equal(last?.name, 'block_all');
+    assert.equal(last?.routes[0]?.directResponse?.status, 502);
+  });
+
+  test('a virtual service takes the hosts it names; the others stay as they were', () => {
+    const vs = virtualServiceOf({
+      hosts: [REVIEWS],
+      http: [{ route: [{ destination: { host: REVIEWS, subset: 'v2' } }] }],
+    });
+    const config = output({ services: [reviews, ratings], virtualServices: [vs] }).routes.get('9080');
+    assert.deepEqual(summary(config)?.slice(0, 2), [
+      [`${RATINGS}:9080`, [`outbound|9080||${RATINGS}`]],
+      [`${REVIEWS}:9080`, [`outbound|9080|v2|${REVIEWS}`]],
+    ]);
+    assert.ok(config?.virtualHosts[1]?.domains.includes('10.0.0.1'));
+  });
+
+  test('a wildcard takes every service that it covers', () => {
+    const vs = virtualServiceOf({ hosts: ['*.default.svc.cluster.local'], http: [{ route: TO_REVIEWS }] });
+    const config = output({ services: [reviews, ratings], virtualServices: [vs] }).routes.get('9080');
+    const clusters = summary(config)?.map(([, routes]) => routes);
+    assert.deepEqual(clusters?.slice(0, 2), [[`outbound|9080||${REVIEWS}`], [`outbound|9080||${REVIEWS}`]]);
+  });
+
+  test('a virtual service without a route for this port leaves the service alone', () => {
+    const vs = virtualServiceOf({ hosts: [REVIEWS], http: [{ match: [{ port: 1 }], redirect: { uri: '/' } }] });
+    const config = output({ services: [reviews], virtualServices: [vs] }).routes.get('9080');
+    assert.deepEqual(summary(config)?.[0], [`${REVIEWS}:9080`, [`outbound|9080||${REVIEWS}`]]);
+  });
+
+  test('source labels and namespace choose routes', () => {
+    const subset = (name: string) => [{ destination: { host: REVIEWS, subset: name } }];
+    const vs = virtualServiceOf({
+      hosts: [REVIEWS],
+      http: [
+        { match: [{ sourceLabels: { app: 'web' } }], route: subset('web') },
+        { match: [{ sourceNamespace: 'default' }], route: subset('own') },
+        { route: subset('rest') },
+      ],
+    });
+    const first = (view: OutboundView) =>
+      output({ services: [reviews], virtualServices: [vs] }, view).routes.get('9080')?.virtualHosts[0]?.routes[0]?.route
+        ?.cluster;
+    assert.equal(first(viewOf({ sourceLabels: { app: 'web' } })), `outbound|9080|web|${REVIEWS}`);
+    assert.equal(first(viewOf()), `outbound|9080|own|${REVIEWS}`);
+    assert.equal(first(viewOf({ namespace: 'shop' })), `outbound|9080|rest|${REVIEWS}`);
+  });
+
+  test('of two virtual services for one host the first wins, and it is told', () => {
+    const vs = (name: string, subset: string) =>
+      virtualServiceOf({ hosts: [REVIEWS], http: [{ route: [{ destination: { host: REVIEWS, subset } }] }] }, { name });
+    const { routes, findings } = output({ services: [reviews], virtualServices: [vs('old', 'v1'), vs('new', 'v2')] });
+    assert.deepEqual(summary(routes.get('9080'))?.[0], [`${REVIEWS}:9080`, [`outbound|9080|v1|${REVIEWS}`]]);
+    assert.equal(findings[0]?.metric, 'ctl_vservice_dup_domain');
+    assert.match(
+      findings[0]?.message ?? '',
+      /VirtualService default\/new: domain reviews.* VirtualService default\/old/,
+    );
+  });
+
+  test('hosts that are no services are served on port 80', () => {
+    const web = serviceOf('web', [httpPort(80), httpPort(81)]);
+    const vs = virtualServiceOf({
+      hosts: ['api.example.com', '*.example.org', REVIEWS],
+      http: [{ route: TO_REVIEWS }],
+    });
+    const { routes } = output({ services: [web, reviews], virtualServices: [vs] });
+    const to = [`outbound|9080||${REVIEWS}`];
+    assert.deepEqual(summary(routes.get('80'))?.slice(0, 2), [
+      ['*.example.org:80', to],
+      ['api.example.com:80', to],
+    ]);
+    assert.deepEqual(
+      summary(routes.get('80'))
+        ?.map(([name]) => name)
+        .slice(2),
+      [`${web.hostname}:80`, 'allow_any'],
+    );
+    assert.deepEqual(
+      summary(routes.get('81'))?.map(([name]) => name),
+      [`${web.hostname}:81`, 'allow_any'],
+    );
+  });
+
+  test('a service for all hosts leaves nothing to the catch-all', () => {
+    const any = serviceOf('any', [httpPort(80)], { hostname: '*', resolution: 'passthrough' });
+    const config = output({ services: [any] }).routes.get('80');
+    assert.deepEqual(
+      config?.virtualHosts.map(({ name, domains }) => [name, domains]),
+      [['*:80', ['*']]],
+    );
+  });
+});
+
+test('a service with a listener of its own takes whatever host the request names', () => {
+  const service = serviceOf('x', [UNSAID], { addresses: ['10.0.0.9'] });
+  const config = output({ services: [service] }).routes.get(`${service.hostname}:7000`);
+  assert.deepEqual(
+    config?.virtualHosts.map(({ domains }) => domains),
+    [['*']],
+  );
+  assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.cluster, `outbound|7000||${service.hostname}`);
+});
+
+test('hash settings of destination rules stand in default routes', () => {
+  const rule = {
+    host: REVIEWS,
+    namespace: 'default',
+    subsets: [],
+    sources: [],
+    trafficPolicy: { loadBalancer: { consistentHash: { useSourceIp: true } } },
+  };
+  const config = output({ services: [reviews], destinationRules: [rule] }).routes.get('9080');
+  assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.hashPolicy[0]?.connectionProperties?.sourceIp, true);
+});
+
+test('a virtual host encoded before is the same as one encoded afresh', () => {
+  const vs = virtualServiceOf({ hosts: [RATINGS], http: [{ timeout: '1s', route: TO_REVIEWS }] });
+  const world: TestWorld = { services: [reviews, ratings], virtualServices: [vs] };
+  output(world);
+  // The ports of reviews decide where the virtual service of ratings leads: its cached bytes must not be used.
+  const moved = serviceOf('reviews', [httpPort(9090)]);
+  const second = { ...world, services: [moved, ratings] };
+  const cached = output(second).bytes;
+  // Copies are other objects, that nothing is cached for.
+  const fresh = output(structuredClone(second)).bytes;
+  assert.deepEqual([...cached.keys()], ['9080', '9090']);
+  for (const [name, bytes] of cached) assert.equal(Buffer.compare(bytes, fresh.get(name) ?? new Uint8Array(0)), 0);
+  const route = RouteConfiguration.decode(cached.get('9080') ?? new Uint8Array(0)).virtualHosts[0]?.routes[0]?.route;
+  assert.equal(route?.cluster, `outbound|9090||${REVIEWS}`);
+});
+
+test('a unit that does not exist (any more) makes nothing', () => {
+  assert.deepEqual(outboundRoutes(snapshotOf({}), viewOf(), '9080'), { resources: [], findings: [] });
+  assert.deepEqual(
+    outboundRoutes(snapshotOf({ services: [reviews] }), viewOf({ scope: 'gone/' }), '9080').resources,
+    [],
+  );
+});
