@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DEFAULT_SETTINGS } from '../../test/golden-harness/settings.ts';
+import { applyChanges, createModel, replay } from '../model/index.ts';
+import type { Snapshot } from '../model/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { parseResource } from '../resources/parse.ts';
+import { type AnyResource, keyOf } from '../resources/types.ts';
+import { affectedUnits } from './affected.ts';
+import type { GatewayView, InboundView, OutboundView, UnitSelection, View } from './types.ts';
+
+const WEB = 'web.default.svc.cluster.local';
+const DB = 'db.default.svc.cluster.local';
+
+function resource(kind: string, name: string, body: object, namespace = 'default'): AnyResource {
+  const core = kind === 'Service' || kind === 'Endpoints';
+  const document = {
+    apiVersion: core ? 'v1' : 'networking.mesh.io/v1alpha3',
+    kind,
+    metadata: { name, namespace },
+    ...(core && kind === 'Endpoints' ? body : { spec: body }),
+  };
+  const parsed = parseResource(document, { source: 'test' }, () => undefined);
+  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+const service = (name: string, ip: string, ports: readonly object[]) =>
+  resource('Service', name, { clusterIP: ip, ports });
+const endpoints = (name: string, ip: string, port: object) =>
+  resource('Endpoints', name, { subsets: [{ addresses: [{ ip }], ports: [port] }] });
+const rule = (host: string, trafficPolicy: object) => resource('DestinationRule', host, { host, trafficPolicy });
+const routes = (spec: object) => resource('VirtualService', 'routes', spec);
+const httpTo = (host: string) => [{ route: [{ destination: { host } }] }];
+
+const MESH: readonly AnyResource[] = [
+  service('web', '10.96.0.1', [{ name: 'http', port: 80 }]),
+  service('db', '10.96.0.2', [{ name: 'tcp', port: 3306 }]),
+  service('pods', 'None', [{ name: 'tcp', port: 7000 }]),
+  endpoints('web', '10.0.0.1', { name: 'http', port: 80 }),
+  endpoints('pods', '10.0.0.3', { name: 'tcp', port: 7000 }),
+  resource('ServiceEntry', 'names', {
+    hosts: ['api.example.com'],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    resolution: 'DNS',
+    endpoints: [{ address: 'one.example.com' }],
+  }),
+  resource('Gateway', 'edge', {
+    selector: { app: 'edge' },
+    servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+  }),
+];
+
+const OUTBOUND: OutboundView = {
+  part: 'outbound',
+  scope: 'default/',
+  namespace: 'default',
+  interception: 'REDIRECT',
+  ipv6Only: false,
+  sourceLabels: {},
+  dnsDomain: 'default.svc.cluster.local',
+  network: '',
+  locality: '',
+  capabilities: { extensions: undefined },
+};
+const INBOUND: InboundView = {
+  part: 'inbound',
+  scope: 'default/',
+  namespace: 'default',
+  interception: 'REDIRECT',
+  ipv6Only: false,
+  ports: [],
+  addresses: [],
+  capabilities: { extensions: undefined },
+};
+const GATEWAY: GatewayView = {
+  part: 'gateway',
+  namespace: 'default',
+  gateways: ['default/edge'],
+  portMap: {},
+  ipv6Only: false,
+  dnsDomain: 'default.svc.cluster.local',
+  network: '',
+  locality: '',
+  capabilities: { extensions: undefined },
+};
+
+/** The mesh with the given resources, seen once by a sidecar and a gateway of namespace `default`. */
+function mesh(...more: readonly AnyResource[]): Snapshot {
+  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
+  const snapshot = replay(empty, [...MESH, ...more]);
+  snapshot.scopeById('default/');
+  return snapshot;
+}
+
+/** What of `view` one changed resource touches, as sorted lists. */
+function affected(previous: Snapshot, after: AnyResource, view: View = OUTBOUND) {
+  const { snapshot, changes } = applyChanges(previous, { changes: [{ key: keyOf(after), before: undefined, after }] });
+  return readable(affectedUnits(previous, snapshot, changes, view));
+}
+
+function readable(selection: UnitSelection | undefined) {
+  if (selection === undefined) return undefined;
+  return Object.fromEntries(
+    Object.entries(selection).map(([type, units]) => [type, units === 'all' ? 'all' : [...units].sort()]),
+  );
+}
+
+test('endpoints that travel by EDS touch nothing that is generated', () => {
+  assert.equal(affected(mesh(), endpoints('web', '10.0.0.2', { name: 'http', port: 80 })), undefined);
+});
+
+test('endpoints of a headless service touch its listeners', () => {
+  assert.deepEqual(affected(mesh(), endpoints('pods', '10.0.0.4', { name: 'tcp', port: 7000 })), { lds: ['7000'] });
+});
+
+test('names behind a service entry touch its clusters', () => {
+  const entry = resource('ServiceEntry', 'names', {
+    hosts: ['api.example.com'],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    resolution: 'DNS',
+    endpoints: [{ address: 'two.example.com' }],
+  });
+  assert.deepEqual(affected(mesh(), entry), { cds: ['api.example.com'] });
+  assert.deepEqual(affected(mesh(), entry, GATEWAY), { cds: ['api.example.com'] });
+});
+
+test('a service touches its clusters, and listeners and routes of its ports before and after', () => {
+  assert.deepEqual(affected(mesh(), service('web', '10.96.0.1', [{ name: 'http', port: 81 }])), {
+    cds: [WEB],
+    lds: ['80', '81'],
+    rds: ['80', '81', `${WEB}:80`, `${WEB}:81`],
+  });
+});
+
+test('a TCP service touches no routes', () => {
+  assert.deepEqual(affected(mesh(), service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }])), {
+    cds: [DB],
+    lds: ['3306'],
+  });
+});
+
+test('a service touches the routes that lead to it from other hosts', () => {
+  const before = mesh(routes({ hosts: ['web'], http: httpTo('db') }));
+  const changed = affected(before, service('db', '10.96.0.9', [{ name: 'tcp', port: 3307 }]));
+  assert.deepEqual(changed?.rds, ['80', `${WEB}:80`]);
+});
+
+test('a destination rule touches its clusters, and routes only when they read it', () => {
+  assert.deepEqual(affected(mesh(), rule('web', { loadBalancer: { simple: 'RANDOM' } })), { cds: [WEB] });
+  const hashed = affected(mesh(), rule('web', { loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));
+  assert.deepEqual(hashed?.rds, ['80', `${WEB}:80`]);
+});
+
+test('a virtual service touches the routes of its hosts, before and after', () => {
+  const before = mesh(routes({ hosts: ['api.example.com'], http: httpTo('web') }));
+  assert.deepEqual(affected(before, routes({ hosts: ['web'], http: httpTo('web') })), {
+    rds: ['80', '8080', 'api.example.com:8080', `${WEB}:80`],
+  });
+});
+
+test('a virtual service with TCP routes touches listeners', () => {
+  assert.deepEqual(affected(mesh(), routes({ hosts: ['db'], tcp: httpTo('db') })), { lds: ['3306'] });
+});
+
+test('a virtual service of a gateway touches that gateway and no sidecar', () => {
+  const bound = routes({ hosts: ['*'], gateways: ['edge'], http: httpTo('web') });
+  assert.equal(affected(mesh(), bound), undefined);
+  assert.deepEqual(affected(mesh(), bound, GATEWAY), { rds: 'all' });
+  assert.equal(affected(mesh(), bound, { ...GATEWAY, gateways: ['default/other'] }), undefined);
+});
+
+test('a gateway resource touches the listeners and routes of the proxies that it selects', () => {
+  const gateway = resource('Gateway', 'edge', {
+    selector: { app: 'edge' },
+    servers: [{ port: { number: 81, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+  });
+  assert.deepEqual(affected(mesh(), gateway, GATEWAY), { lds: 'all', rds: 'all' });
+  assert.equal(affected(mesh(), gateway), undefined);
+});
+
+test('the inbound part is touched by nothing that does not change its view', () => {
+  for (const changed of [
+    service('web', '10.96.0.1', []),
+    rule('web', {}),
+    routes({ hosts: ['web'], http: httpTo('db') }),
+  ]) {
+    assert.equal(affected(mesh(), changed, INBOUND), undefined);
+  }
+});
+
+test('a changed mesh configuration touches everything', () => {
+  const previous = mesh();
+  const { snapshot, changes } = applyChanges(previous, {
+    changes: [],
+    mesh: { ...defaultMeshConfig(), connectTimeout: 1 },
+  });
+  const all = { cds: 'all', lds: 'all', rds: 'all' };
+  for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
+    assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
+  }
+});
