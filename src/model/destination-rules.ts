@@ -90,21 +90,20 @@ function findIn(
   return undefined;
 }
 
-/** The rule for `hostname` as seen from `namespace`; `service` is what that host name means there. */
+/** The rule for a service as seen from `namespace`. */
 export function findDestinationRule(
   table: RuleTable,
   rootNamespace: string,
   namespace: string,
-  hostname: string,
-  service: Service | undefined,
+  service: Service,
 ): MergedDestinationRule | undefined {
   if (table.size === 0) return undefined;
-  const patterns = matchingPatterns(hostname);
-  const own = findIn(table, namespace, patterns, namespace);
-  if (own !== undefined) return own;
-  const owner = service?.namespace;
-  const owners = owner !== undefined && owner !== namespace ? findIn(table, owner, patterns, namespace) : undefined;
-  return owners ?? findIn(table, rootNamespace, patterns, namespace);
+  const patterns = matchingPatterns(service.hostname);
+  for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
+    const rule = findIn(table, owner, patterns, namespace);
+    if (rule !== undefined) return rule;
+  }
+  return undefined;
 }
 
 /** A group that differs: whose rules, for which host pattern. */

@@ -186,5 +186,8 @@ function ruleFinder(
   namespace: string,
   services: PMap<Service>,
 ): Scope['destinationRule'] {
-  return (hostname) => findDestinationRule(rules, rootNamespace, namespace, hostname, services.get(hostname));
+  return (hostname) => {
+    const service = services.get(hostname);
+    return service === undefined ? undefined : findDestinationRule(rules, rootNamespace, namespace, service);
+  };
 }

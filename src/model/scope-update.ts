@@ -260,8 +260,9 @@ function changedRules(
     if (isWildcardHost(host)) patterns.push(host);
   }
   if (patterns.length > 0) {
-    for (const host of after.services.keys())
-      if (patterns.some((each) => hostMatches(each, host))) candidates.add(host);
+    for (const host of after.services.keys()) {
+      if (patterns.some((pattern) => hostMatches(pattern, host))) candidates.add(host);
+    }
   }
   const changed = new Set<string>();
   for (const host of candidates) {

@@ -187,7 +187,10 @@ export interface EgressListener {
  * namespace and Sidecar; the next snapshot carries over each scope that its changes do not touch (same object).
  */
 export interface Scope {
-  /** `namespace/` for the default scope, `namespace/sidecarName` otherwise. */
+  /**
+   * `namespace/` for the default scope, `namespace/sidecarName` for one of the namespace's own Sidecars,
+   * `namespace/rootNamespace/sidecarName` when the root namespace's Sidecar applies here.
+   */
   readonly id: string;
   readonly namespace: string;
   readonly sidecar: ResourceKey | undefined;
@@ -197,7 +200,10 @@ export interface Scope {
   /** Sidecar ingress listeners as written; undefined: derive inbound from the bound services. */
   readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
-  /** Merged rule for a host as seen from this scope: own namespace, then the service's, then the root namespace. */
+  /**
+   * Merged rule for a service of this scope as seen from it: own namespace, then the service's, then the root namespace.
+   * Undefined for hosts that are no services of the scope: there is no cluster that a rule could shape.
+   */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }
 

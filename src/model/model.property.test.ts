@@ -1,0 +1,144 @@
+/** What must hold for every mesh and every order of events. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
+import { applyChanges, replay } from './apply.ts';
+import { deepEqual } from './equal.ts';
+import { history, type Operation, QUESTIONS } from './testing/arbitrary.ts';
+import { emptyMesh } from './testing/build.ts';
+import { dumpScope, dumpSnapshot } from './testing/dump.ts';
+import type { ChangeSet, Scope, Snapshot } from './types.ts';
+
+function changesOf(batch: readonly Operation[]): ResourceChange[] {
+  return batch.map(({ resource, remove }) => ({
+    key: keyOf(resource),
+    before: undefined,
+    after: remove ? undefined : resource,
+  }));
+}
+
+/** What is left when all batches have been applied. */
+function finalResources(batches: readonly (readonly Operation[])[]): AnyResource[] {
+  const left = new Map<string, AnyResource>();
+  for (const { resource, remove } of batches.flat()) {
+    if (remove) left.delete(keyOf(resource));
+    else left.set(keyOf(resource), resource);
+  }
+  return [...left.values()];
+}
+
+const ids = (snapshot: Snapshot) => [
+  ...new Set(
+    QUESTIONS.proxies.flatMap(({ namespace, labels }) => [
+      snapshot.scopeOf(namespace, labels).id,
+      snapshot.gatewayScope(namespace).id,
+    ]),
+  ),
+];
+
+test('any history in any batches ends in the snapshot that a fresh replay makes', () => {
+  fc.assert(
+    fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
+      const options = { settings: { useEndpointSlice } };
+      let snapshot = emptyMesh(options);
+      for (const batch of batches) {
+        ids(snapshot);
+        snapshot = applyChanges(snapshot, { changes: changesOf(batch) }).snapshot;
+      }
+      const fresh = replay(emptyMesh(options), finalResources(batches));
+      assert.deepEqual(dumpSnapshot(snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('the order of resources within a replay does not matter', () => {
+  const shuffled = history.chain((batches) => {
+    const resources = finalResources(batches);
+    return fc.tuple(fc.constant(resources), fc.shuffledSubarray(resources, { minLength: resources.length }));
+  });
+  fc.assert(
+    fc.property(shuffled, ([one, other]) => {
+      const dumps = [one, other].map((resources) => dumpSnapshot(replay(emptyMesh(), resources), QUESTIONS));
+      assert.deepEqual(dumps[0], dumps[1]);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+function assertExactMaps<V>(
+  what: string,
+  before: { get(key: string): V | undefined; keys(): Iterable<string> },
+  after: { get(key: string): V | undefined; keys(): Iterable<string> },
+  said: { has(key: string): boolean },
+): void {
+  for (const key of new Set([...before.keys(), ...after.keys()])) {
+    const equal = deepEqual(before.get(key), after.get(key));
+    assert.equal(said.has(key), !equal, `${what} ${key}: said ${said.has(key)}, equal ${equal}`);
+    assert.equal(before.get(key) === after.get(key), equal, `${what} ${key}: identity`);
+  }
+}
+
+function assertExactScope(id: string, before: Scope, after: Scope | undefined, changes: ChangeSet): void {
+  const change = changes.scopes.get(id);
+  if (after === undefined) {
+    assert.equal(change?.everything, true, `scope ${id} is gone`);
+    return;
+  }
+  const equal = deepEqual(dumpScope(before, QUESTIONS.hosts), dumpScope(after, QUESTIONS.hosts));
+  assert.equal(before === after, change === undefined, `scope ${id}: identity`);
+  if (change?.everything === true) return;
+  assert.equal(change === undefined, equal, `scope ${id}: said ${change !== undefined}`);
+  if (change === undefined) return;
+  for (const host of QUESTIONS.hosts) {
+    const seen = (scope: Scope) =>
+      [scope.services, ...scope.egress.map(({ services }) => services)].map((map) => map.get(host));
+    assert.equal(change.hosts.has(host), !deepEqual(seen(before), seen(after)), `scope ${id}: host ${host}`);
+    const ruleDiffers: boolean = !deepEqual(before.destinationRule(host), after.destinationRule(host));
+    assert.equal(change.destinationRules.has(host), ruleDiffers, `scope ${id}: rule ${host}`);
+  }
+  const lists = [before, after].map((scope) => scope.egress.map(({ virtualServices }) => virtualServices));
+  const keys = new Set(lists.flat(2).map(({ key }) => key));
+  for (const key of keys) {
+    const [was, is] = lists.map((listeners) => listeners.map((list) => list.find((each) => each.key === key)));
+    assert.equal(change.virtualServices.has(key), !deepEqual(was, is), `scope ${id}: virtual service ${key}`);
+  }
+}
+
+test('a change set says exactly what differs, and what is equal stays the same object', () => {
+  fc.assert(
+    fc.property(history, (batches) => {
+      let before = emptyMesh();
+      for (const batch of batches) {
+        const built = new Map(ids(before).map((id) => [id, before.scopeById(id)]));
+        const { snapshot: after, changes } = applyChanges(before, { changes: changesOf(batch) });
+        assertExactMaps('service', before.services, after.services, changes.services);
+        assertExactMaps('endpoints', before.endpoints, after.endpoints, changes.endpoints);
+        for (const address of QUESTIONS.addresses) {
+          const equal = deepEqual(before.instancesAt(address), after.instancesAt(address));
+          assert.equal(changes.addresses.has(address), !equal, `address ${address}`);
+        }
+        for (const [id, scope] of built) {
+          if (scope !== undefined) assertExactScope(id, scope, after.scopeById(id), changes);
+        }
+        before = after;
+      }
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('an old snapshot answers the same after later changes', () => {
+  fc.assert(
+    fc.property(history, history, (earlier, later) => {
+      let snapshot = emptyMesh();
+      for (const batch of earlier) snapshot = applyChanges(snapshot, { changes: changesOf(batch) }).snapshot;
+      const dump = structuredClone(dumpSnapshot(snapshot, QUESTIONS));
+      let next = snapshot;
+      for (const batch of later) next = applyChanges(next, { changes: changesOf(batch) }).snapshot;
+      assert.ok(deepEqual(dumpSnapshot(snapshot, QUESTIONS), dump));
+    }),
+    { numRuns: 40 },
+  );
+});

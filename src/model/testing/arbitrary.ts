@@ -1,0 +1,257 @@
+/** For tests of this room: random resources from small pools, so that they meet each other often. */
+import fc from 'fast-check';
+import type { AnyResource, Kind } from '../../resources/types.ts';
+import { fqdn, resource } from './build.ts';
+import type { Questions } from './dump.ts';
+
+const NAMESPACES = ['a', 'b', 'mesh-system'];
+const NAMES = ['x', 'y'];
+const ADDRESSES = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
+const EXTERNAL = ['api.example.com', '*.example.com', 'db.example.com', fqdn('x.a')];
+const HOSTS = [...NAMESPACES.flatMap((ns) => NAMES.map((name) => fqdn(`${name}.${ns}`))), ...EXTERNAL];
+
+export const QUESTIONS: Questions = {
+  proxies: NAMESPACES.flatMap((namespace) => [{}, { app: 'x' }].map((labels) => ({ namespace, labels }))),
+  hosts: HOSTS,
+  addresses: ADDRESSES,
+  gateways: NAMESPACES.flatMap((ns) => NAMES.map((name) => `${ns}/${name}`)),
+};
+
+const namespace = fc.constantFrom(...NAMESPACES);
+const name = fc.constantFrom(...NAMES);
+const path = fc.tuple(namespace, name).map(([ns, n]) => `${ns}/${n}`);
+const created = fc.constantFrom(undefined, 1000, 2000);
+const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['a'], ['b', '.'], ['~']);
+const labels = fc.constantFrom({}, { app: 'x' }, { app: 'y', 'topology.mesh.io/network': 'n1' });
+const selector = fc.constantFrom({ app: 'x' }, { app: 'y' });
+const host = fc.constantFrom(...HOSTS, 'x', 'y');
+const address = fc.constantFrom(...ADDRESSES);
+
+const meta = fc.record({ created, labels }).map(({ created: at, labels: own }) => ({
+  ...(at === undefined ? {} : { created: at }),
+  labels: own,
+}));
+
+function some(kind: Kind, content: fc.Arbitrary<unknown>, where: fc.Arbitrary<string> = path) {
+  return fc.tuple(where, content, meta).map(([at, body, fields]) => resource(kind, at, body, fields));
+}
+
+const servicePorts = fc.constantFrom(
+  [{ name: 'http', port: 80 }],
+  [
+    { name: 'http', port: 80 },
+    { name: 'tcp-db', port: 3306, targetPort: 33 },
+  ],
+  [
+    { port: 80, protocol: 'TCP' },
+    { name: 'dns', port: 80, protocol: 'UDP' },
+  ],
+);
+
+const services = fc
+  .tuple(
+    some(
+      'Service',
+      fc
+        .record({ ports: servicePorts, clusterIP: fc.constantFrom('10.1.0.1', 'None'), selector })
+        .map((spec) => ({ spec })),
+    ),
+    exportTo,
+  )
+  .map(([made, names]): AnyResource => {
+    if (names === undefined) return made;
+    const annotations = { 'networking.mesh.io/exportTo': names.join() };
+    return resource('Service', `${made.meta.namespace}/${made.meta.name}`, made.content, { ...made.meta, annotations });
+  });
+
+const backing = fc.record(
+  {
+    ip: address,
+    targetRef: name.map((pod) => ({ kind: 'Pod', name: pod })),
+    nodeName: fc.constantFrom('n1', 'n2'),
+  },
+  { requiredKeys: ['ip'] },
+);
+const endpointPorts = fc.constantFrom(
+  [{ name: 'http', port: 8080 }],
+  [
+    { name: 'http', port: 8080 },
+    { name: 'tcp-db', port: 33 },
+  ],
+  [{ port: 81 }],
+);
+const endpoints = some(
+  'Endpoints',
+  fc
+    .record({
+      addresses: fc.array(backing, { maxLength: 2 }),
+      notReadyAddresses: fc.array(backing, { maxLength: 1 }),
+      ports: endpointPorts,
+    })
+    .map((subset) => ({ subsets: [subset] })),
+);
+const slices = fc
+  .tuple(
+    path,
+    name,
+    fc.array(fc.tuple(backing, fc.record({ ready: fc.boolean(), serving: fc.boolean(), terminating: fc.boolean() })), {
+      maxLength: 2,
+    }),
+    endpointPorts,
+  )
+  .map(([at, of, written, ports]) =>
+    resource(
+      'EndpointSlice',
+      at,
+      {
+        addressType: 'IPv4',
+        endpoints: written.map(([{ ip, ...rest }, conditions]) => ({ addresses: [ip], ...rest, conditions })),
+        ports,
+      },
+      { labels: { 'kubernetes.io/service-name': of } },
+    ),
+  );
+const pods = some(
+  'Pod',
+  fc
+    .record({
+      ip: address,
+      node: fc.constantFrom('n1', 'n2'),
+      ready: fc.boolean(),
+      phase: fc.constantFrom('Running', 'Failed'),
+      hostNetwork: fc.boolean(),
+    })
+    .map(({ ip, node, ready, phase, hostNetwork }) => ({
+      spec: { nodeName: node, hostNetwork },
+      status: { phase, podIP: ip, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+    })),
+);
+const nodes = fc
+  .tuple(fc.constantFrom('/n1', '/n2'), fc.constantFrom('r1', 'r2'))
+  .map(([at, region]) => resource('Node', at, {}, { labels: { 'topology.kubernetes.io/region': region } }));
+
+const workload = fc.record(
+  {
+    address: fc.constantFrom(...ADDRESSES, 'db.internal', 'unix:///run/x.sock'),
+    labels,
+    weight: fc.constantFrom(1, 2),
+    ports: fc.constantFrom({ http: 9000 }, {}),
+  },
+  { requiredKeys: ['address'] },
+);
+const serviceEntries = some(
+  'ServiceEntry',
+  fc.record(
+    {
+      hosts: fc.uniqueArray(fc.constantFrom(...EXTERNAL), { minLength: 1, maxLength: 2 }),
+      ports: fc.constantFrom(
+        [{ number: 80, name: 'http', protocol: 'HTTP' }],
+        [{ number: 443, name: 'tls', protocol: 'TLS' }],
+      ),
+      resolution: fc.constantFrom('STATIC', 'DNS', 'NONE'),
+      endpoints: fc.array(workload, { maxLength: 2 }),
+      workloadSelector: selector.map((own) => ({ labels: own })),
+      exportTo: exportTo.map((names) => names ?? ['*']),
+    },
+    { requiredKeys: ['hosts', 'ports'] },
+  ),
+);
+
+const destination = fc.record({ host }).map((to) => ({ destination: to }));
+const virtualServices = some(
+  'VirtualService',
+  fc.record(
+    {
+      hosts: fc.array(host, { minLength: 1, maxLength: 2 }),
+      gateways: fc.constantFrom(['mesh'], ['x'], ['mesh', 'a/x']),
+      http: fc
+        .tuple(fc.array(destination, { minLength: 1, maxLength: 2 }), fc.constantFrom({}, { version: 'v1' }))
+        .map(([route, sourceLabels]) => [{ match: [{ sourceLabels }], route }]),
+      exportTo: exportTo.map((names) => names ?? ['*']),
+    },
+    { requiredKeys: ['hosts'] },
+  ),
+);
+const destinationRules = some(
+  'DestinationRule',
+  fc.record(
+    {
+      host: fc.oneof(host, fc.constantFrom('*.svc.cluster.local', '*.com')),
+      subsets: fc.constantFrom([{ name: 'v1', labels: { version: 'v1' } }], [{ name: 'v1' }, { name: 'v2' }]),
+      trafficPolicy: fc.constantFrom(
+        { loadBalancer: { simple: 'RANDOM' } },
+        { loadBalancer: { simple: 'ROUND_ROBIN' } },
+      ),
+      exportTo: exportTo.map((names) => names ?? ['*']),
+    },
+    { requiredKeys: ['host'] },
+  ),
+);
+const egressHost = fc.constantFrom(
+  '*/*',
+  './*',
+  'a/*',
+  'b/*.svc.cluster.local',
+  '*/api.example.com',
+  '*/*.example.com',
+  '~/*',
+  `b/${fqdn('x.b')}`,
+);
+const sidecars = some(
+  'Sidecar',
+  fc.record(
+    {
+      workloadSelector: selector.map((own) => ({ labels: own })),
+      egress: fc.array(
+        fc.record(
+          {
+            hosts: fc.array(egressHost, { minLength: 1, maxLength: 2 }),
+            port: fc.constantFrom({ number: 80, protocol: 'HTTP', name: 'h' }),
+          },
+          { requiredKeys: ['hosts'] },
+        ),
+        { maxLength: 2 },
+      ),
+      outboundTrafficPolicy: fc.constantFrom({ mode: 'REGISTRY_ONLY' }, { mode: 'ALLOW_ANY' }),
+    },
+    { requiredKeys: [] },
+  ),
+);
+const gateways = some(
+  'Gateway',
+  fc.record({
+    selector,
+    servers: fc.constant([{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }]),
+  }),
+);
+
+export const anyResource: fc.Arbitrary<AnyResource> = fc.oneof(
+  { weight: 2, arbitrary: services },
+  { weight: 2, arbitrary: endpoints },
+  slices,
+  { weight: 2, arbitrary: pods },
+  nodes,
+  { weight: 2, arbitrary: serviceEntries },
+  some('WorkloadEntry', workload),
+  { weight: 2, arbitrary: virtualServices },
+  { weight: 2, arbitrary: destinationRules },
+  { weight: 2, arbitrary: sidecars },
+  gateways,
+);
+
+/** What happens to a mesh, batch by batch. A delete names the key of the resource it carries. */
+export interface Operation {
+  readonly resource: AnyResource;
+  readonly remove: boolean;
+}
+
+export const history: fc.Arbitrary<Operation[][]> = fc.array(
+  fc.array(
+    fc.record({
+      resource: anyResource,
+      remove: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+    }),
+    { minLength: 1, maxLength: 6 },
+  ),
+  { minLength: 1, maxLength: 12 },
+);

@@ -1,0 +1,43 @@
+/** For tests of this room: all that a snapshot answers, as plain data that can be compared. */
+import type { Labels } from '../labels.ts';
+import type { Scope, Snapshot } from '../types.ts';
+
+/** What to ask: a snapshot cannot list what could be asked of it. */
+export interface Questions {
+  readonly proxies: readonly { readonly namespace: string; readonly labels: Labels }[];
+  readonly hosts: readonly string[];
+  readonly addresses: readonly string[];
+  readonly gateways: readonly string[];
+}
+
+export function dumpScope(scope: Scope | undefined, hosts: readonly string[]): unknown {
+  if (scope === undefined) return undefined;
+  return {
+    id: scope.id,
+    namespace: scope.namespace,
+    sidecar: scope.sidecar,
+    ingress: scope.ingress,
+    policy: scope.outboundTrafficPolicy,
+    services: scope.services.sorted(),
+    egress: scope.egress.map(({ services, ...listener }) => ({ ...listener, services: services.sorted() })),
+    rules: hosts.map((host) => [host, scope.destinationRule(host)]),
+  };
+}
+
+export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
+  const scopes = ask.proxies.map(({ namespace, labels }) => snapshot.scopeOf(namespace, labels));
+  return {
+    services: snapshot.services.sorted(),
+    endpoints: snapshot.endpoints.sorted(),
+    byHost: ask.hosts.map((host) => [host, snapshot.servicesByHost(host)]),
+    instances: ask.addresses.map((address) => [address, snapshot.instancesAt(address)]),
+    gateways: ask.proxies.map(({ namespace, labels }) =>
+      snapshot.gatewaysFor(namespace, labels).map(({ meta, content }) => ({ meta, content })),
+    ),
+    gatewayRoutes: ask.gateways.map((gateway) => [gateway, snapshot.virtualServicesOfGateway(gateway)]),
+    scopes: scopes.map((scope) => dumpScope(scope, ask.hosts)),
+    gatewayScopes: ask.proxies.map(({ namespace }) => dumpScope(snapshot.gatewayScope(namespace), ask.hosts)),
+    labelKeys: scopes.map(({ id }) => snapshot.sourceLabelKeys(id)),
+    findings: snapshot.findings(),
+  };
+}
