@@ -146,6 +146,14 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'envoy/extensions/filters/http/wasm/v3/wasm.proto': ['envoy.extensions.filters.http.wasm.v3.Wasm'],
 
+  // How retries choose hosts and localities.
+  'envoy/extensions/retry/host/previous_hosts/v3/previous_hosts.proto': [
+    'envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate',
+  ],
+  'envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config.proto': [
+    'envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig',
+  ],
+
   // Listener filters.
   'envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector.proto': [
     'envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector',

@@ -1,5 +1,5 @@
 /** Retries of a route. */
-import { typeUrlOf } from '../../protobuf/index.ts';
+import { envoy, packAny } from '../../protobuf/index.ts';
 import type { HttpRetries } from '../../resources/schemas.ts';
 import { durationOf } from '../values.ts';
 import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES, type RouteFeatures } from './context.ts';
@@ -13,12 +13,8 @@ const BY_STATUS = 'retriable-status-codes';
 /** How often a host that was tried already is picked again before it is taken after all. */
 const HOST_SELECTION_ATTEMPTS = 5;
 
-const PREVIOUS_HOSTS_CONFIG = typeUrlOf('envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate');
-const PREVIOUS_PRIORITIES_CONFIG = typeUrlOf(
-  'envoy.extensions.retry.priority.previous_priorities.v3.PreviousPrioritiesConfig',
-);
-/** PreviousPrioritiesConfig {update_frequency: 2}: priorities are recomputed after every second attempt. */
-const UPDATE_FREQUENCY_2 = new Uint8Array([0x08, 0x02]);
+const { PreviousHostsPredicate } = envoy.extensions.retry.host.previous_hosts.v3;
+const { PreviousPrioritiesConfig } = envoy.extensions.retry.priority.previous_priorities.v3;
 
 /** The retry policy as written, or the default one; undefined when `attempts: 0` switches retries off. */
 export function retryPolicy(retries: HttpRetries | undefined, features: RouteFeatures): RetryPolicy | undefined {
@@ -50,9 +46,7 @@ function retryConditions(retryOn: string | undefined): Pick<RetryPolicy, 'retryO
 
 function otherHosts(): RetryPolicy {
   return {
-    retryHostPredicate: [
-      { name: PREVIOUS_HOSTS, typedConfig: { typeUrl: PREVIOUS_HOSTS_CONFIG, value: new Uint8Array(0) } },
-    ],
+    retryHostPredicate: [{ name: PREVIOUS_HOSTS, typedConfig: packAny(PreviousHostsPredicate, {}) }],
     hostSelectionRetryMaxAttempts: HOST_SELECTION_ATTEMPTS,
   };
 }
@@ -61,7 +55,8 @@ function otherLocalities(): RetryPolicy {
   return {
     retryPriority: {
       name: PREVIOUS_PRIORITIES,
-      typedConfig: { typeUrl: PREVIOUS_PRIORITIES_CONFIG, value: UPDATE_FREQUENCY_2 },
+      // Priorities are computed anew after every second attempt.
+      typedConfig: packAny(PreviousPrioritiesConfig, { updateFrequency: 2 }),
     },
   };
 }
