@@ -10,6 +10,10 @@ export {
   type RouteSource,
   SERVER_NAME,
 } from './http-connection-manager.ts';
+export { inboundListeners, inboundListenerUnits } from './inbound.ts';
+export { listenerResource, type NamedListener } from './listener-resource.ts';
+export { outboundListeners, outboundListenerUnits } from './outbound.ts';
+export { type OutboundRoutePlan, outboundPlan } from './port-plan.ts';
 export {
   type FilterChain,
   type FilterChainMatch,

@@ -16,6 +16,7 @@ import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { outboundRouteName, serviceRouteName } from '../names.ts';
 import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
 import type { GenerationFinding, OutboundView } from '../types.ts';
+import { isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { addressKey, isRange } from './cidr.ts';
 import { isHttp, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
@@ -180,8 +181,7 @@ class PortBuilder {
     const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
     if (kind !== 'tcp') {
       const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
-      const routeName =
-        place.bind.startsWith('/') || place.bind.startsWith('@') ? place.bind : outboundRouteName(this.#port);
+      const routeName = isSocketPath(place.bind) ? place.bind : outboundRouteName(this.#port);
       this.#setHttp(draft, routeName, entries, undefined);
     }
     if (kind === 'http') return;
@@ -265,7 +265,7 @@ class PortBuilder {
     const key = addressKey(bind);
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
-    const port = bind.startsWith('/') || bind.startsWith('@') ? 0 : this.#port;
+    const port = isSocketPath(bind) ? 0 : this.#port;
     // A socket path has no connections redirected to it: it is there only when it is bound.
     const bindToPort = port === 0 || this.#bindsToPort(egress);
     const draft: Draft = { bind, port, bindToPort, egress, http: undefined, tcp: [], route: undefined, first };
@@ -333,7 +333,7 @@ export function isUnspecified(address: string): boolean {
 }
 
 /** `unix:///path` → `/path`, `unix://@name` → `@name`. */
-function socketPath(bind: string): string | undefined {
+export function socketPath(bind: string): string | undefined {
   return bind.startsWith('unix://') ? bind.slice('unix://'.length) : undefined;
 }
 

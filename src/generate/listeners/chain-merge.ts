@@ -1,0 +1,94 @@
+/**
+ * Filter chains of several services at one address, made disjoint: Envoy rejects a whole listener when two of its chains match the
+ * same. The first chain to claim a match has it; a later one keeps what is left of its own.
+ */
+import { cidrRange } from './cidr.ts';
+import type { L4Chain } from './l4-chains.ts';
+import type { FilterChain } from './tcp-proxy.ts';
+
+export interface MergedChains {
+  readonly chains: readonly FilterChain[];
+  /** One line for each chain that lost a match to an earlier one. */
+  readonly conflicts: readonly string[];
+  /** Whether some chain takes what no other does. */
+  readonly takesAll: boolean;
+  readonly matchesServerNames: boolean;
+}
+
+/** Stands for "any" among ranges and names; no range or name is empty. */
+const ANY = '';
+
+export function mergeChains(chains: readonly L4Chain[]): MergedChains {
+  const owners = new Map<string, string>();
+  const merged: FilterChain[] = [];
+  const conflicts: string[] = [];
+  let matchesServerNames = false;
+  for (const { ranges, serverNames, filters, owner } of chains) {
+    const lost = new Set<string>();
+    const free = new Map<string, { ranges: string[]; names: string[] }>();
+    for (const range of canonicalRanges(ranges)) {
+      const names = claimNames(range, serverNames, owner, owners, lost);
+      if (names.length === 0) continue;
+      // Ranges that kept the same names stay together in one chain.
+      const key = names.join(' ');
+      const group = free.get(key) ?? { ranges: [], names };
+      group.ranges.push(range);
+      free.set(key, group);
+    }
+    for (const { ranges: kept, names } of free.values()) {
+      merged.push({ ...matchOf(kept, names), filters });
+      matchesServerNames ||= !names.includes(ANY);
+    }
+    for (const other of lost) conflicts.push(`${owner}: connections that it would take are ${other}'s already`);
+  }
+  return { chains: merged, conflicts, takesAll: owners.has(matchKey(ANY, ANY)), matchesServerNames };
+}
+
+/** The names of `serverNames` that nobody has claimed for this range yet. */
+function claimNames(
+  range: string,
+  serverNames: readonly string[],
+  owner: string,
+  owners: Map<string, string>,
+  lost: Set<string>,
+): string[] {
+  const claimed: string[] = [];
+  for (const name of new Set(serverNames.length === 0 ? [ANY] : serverNames)) {
+    const key = matchKey(range, name);
+    const other = owners.get(key);
+    if (other === undefined) {
+      owners.set(key, owner);
+      claimed.push(name);
+    } else if (other !== owner) {
+      lost.add(other);
+    }
+  }
+  return claimed;
+}
+
+function matchKey(range: string, name: string): string {
+  return `${range} ${name}`;
+}
+
+/** Texts of the ranges in one form; what is no range is dropped, as admission has refused it. */
+function canonicalRanges(ranges: readonly string[]): ReadonlySet<string> {
+  if (ranges.length === 0) return new Set([ANY]);
+  return new Set(
+    ranges.flatMap((text) => {
+      const range = cidrRange(text);
+      return range === undefined ? [] : `${range.addressPrefix}/${range.prefixLen?.value}`;
+    }),
+  );
+}
+
+function matchOf(ranges: readonly string[], names: readonly string[]): Pick<FilterChain, 'filterChainMatch'> {
+  const prefixRanges = ranges.flatMap((range) => (range === ANY ? [] : (cidrRange(range) ?? [])));
+  const serverNames = names.filter((name) => name !== ANY);
+  if (prefixRanges.length === 0 && serverNames.length === 0) return {};
+  return {
+    filterChainMatch: {
+      ...(prefixRanges.length > 0 && { prefixRanges }),
+      ...(serverNames.length > 0 && { serverNames }),
+    },
+  };
+}

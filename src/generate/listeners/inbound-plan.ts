@@ -1,0 +1,93 @@
+/**
+ * The ports on which a sidecar takes connections for its application: from the services that the workload serves, or from a
+ * Sidecar's ingress listeners, which then say it all.
+ */
+import { parseProtocol } from '../../model/protocol.ts';
+import type { Scope, Snapshot } from '../../model/types.ts';
+import { inboundClusterName, inboundRouteName } from '../names.ts';
+import type { InboundView } from '../types.ts';
+import { socketPath } from './port-plan.ts';
+import { type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
+
+/** One inbound port. */
+export interface InboundPortPlan {
+  /** Port that connections come for. */
+  readonly port: number;
+  readonly kind: ProtocolKind;
+  readonly grpcWeb: boolean;
+  readonly cluster: string;
+  readonly routeName: string;
+  /** Service port, for the names of what serves it. */
+  readonly servicePort: number;
+  readonly hostname: string;
+  /** Addresses with listeners of their own; empty: redirected connections arrive at the shared listener. */
+  readonly binds: readonly string[];
+}
+
+export interface InboundPlan {
+  /** Ascending by port. */
+  readonly ports: readonly InboundPortPlan[];
+  /** Port → services that could not have their protocol there. */
+  readonly conflicts: ReadonlyMap<number, readonly string[]>;
+}
+
+export function inboundPlan(snapshot: Snapshot, view: InboundView, scope: Scope): InboundPlan {
+  return scope.ingress === undefined
+    ? fromServices(snapshot, view)
+    : fromIngress(snapshot, view, scope.ingress, scope.namespace);
+}
+
+/** Several services may share a port; they are one application, so that the first decides what is spoken there. */
+function fromServices(snapshot: Snapshot, view: InboundView): InboundPlan {
+  const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
+  const ports = new Map<number, InboundPortPlan>();
+  const conflicts = new Map<number, string[]>();
+  for (const { targetPort, servicePort, protocol, hostname } of view.ports) {
+    if (protocol === 'UDP') continue;
+    const kind = protocolKind(protocol, sniff);
+    const known = ports.get(targetPort);
+    if (known === undefined) {
+      ports.set(targetPort, {
+        port: targetPort,
+        kind,
+        grpcWeb: protocol === 'GRPC-Web',
+        cluster: inboundClusterName(targetPort),
+        routeName: inboundRouteName(servicePort),
+        servicePort,
+        hostname,
+        binds: view.interception === 'NONE' ? view.addresses : [],
+      });
+    } else if (known.kind !== kind) {
+      const message = `${hostname}: port ${targetPort} is ${known.kind} of ${known.hostname}, and cannot be ${kind} too`;
+      conflicts.set(targetPort, [...(conflicts.get(targetPort) ?? []), message]);
+    }
+  }
+  return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts };
+}
+
+function fromIngress(
+  snapshot: Snapshot,
+  view: InboundView,
+  ingress: NonNullable<Scope['ingress']>,
+  namespace: string,
+): InboundPlan {
+  const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
+  const ports = new Map<number, InboundPortPlan>();
+  for (const { port, bind, captureMode } of ingress) {
+    if (port.number === undefined || ports.has(port.number)) continue;
+    const protocol = parseProtocol(port.protocol);
+    const bound = captureMode === 'NONE' || (view.interception === 'NONE' && captureMode !== 'IPTABLES');
+    const own = bind === undefined || bind === '' ? view.addresses : [socketPath(bind) ?? bind];
+    ports.set(port.number, {
+      port: port.number,
+      kind: protocolKind(protocol, sniff),
+      grpcWeb: protocol === 'GRPC-Web',
+      cluster: inboundClusterName(port.number),
+      routeName: inboundRouteName(port.number),
+      servicePort: port.number,
+      hostname: `sidecar.${namespace}`,
+      binds: bound ? own : [],
+    });
+  }
+  return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts: new Map() };
+}

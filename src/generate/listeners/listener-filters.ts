@@ -1,0 +1,70 @@
+/** Listener filters: what looks at a connection before a filter chain is chosen for it. */
+import { envoy } from '../../protobuf/index.ts';
+import { durationOf } from '../values.ts';
+import {
+  HTTP_INSPECTOR,
+  hasExtension,
+  ORIGINAL_DST_FILTER,
+  type ProxyCapabilities,
+  TLS_INSPECTOR,
+  typedConfig,
+} from './extensions.ts';
+
+type Listener = envoy.config.listener.v3.Listener.Input;
+type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
+type Predicate = envoy.config.listener.v3.ListenerFilterChainMatchPredicate.Input;
+
+const filters = envoy.extensions.filters.listener;
+
+/** Finds the address that a redirected connection was going to. */
+export function originalDestination(view: ProxyCapabilities): ListenerFilter[] {
+  return hasExtension(view, ORIGINAL_DST_FILTER)
+    ? [typedConfig(ORIGINAL_DST_FILTER, filters.original_dst.v3.OriginalDst, {})]
+    : [];
+}
+
+/**
+ * Reads TLS server names. It stands before the HTTP inspector, which then leaves TLS connections alone. With `ports`, only
+ * connections to these ports are looked at: clients of other ports may be waiting for the server to speak first.
+ */
+export function tlsInspector(view: ProxyCapabilities, ports?: readonly number[]): ListenerFilter[] {
+  if (!hasExtension(view, TLS_INSPECTOR)) return [];
+  return [{ ...typedConfig(TLS_INSPECTOR, filters.tls_inspector.v3.TlsInspector, {}), ...onlyFor(ports) }];
+}
+
+/** Tells HTTP/1 and HTTP/2 with prior knowledge from everything else. */
+export function httpInspector(view: ProxyCapabilities, ports?: readonly number[]): ListenerFilter[] {
+  if (!hasExtension(view, HTTP_INSPECTOR)) return [];
+  return [{ ...typedConfig(HTTP_INSPECTOR, filters.http_inspector.v3.HttpInspector, {}), ...onlyFor(ports) }];
+}
+
+/** How long first bytes are waited for (milliseconds; 0 for ever); then the connection is taken as TCP. */
+export function detectionTimeout(
+  milliseconds: number,
+): Pick<Listener, 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
+  return { listenerFiltersTimeout: durationOf(milliseconds), continueOnListenerFiltersTimeout: true };
+}
+
+/**
+ * Filter chain match of sniffed HTTP: the names that the HTTP inspector gives. Only outside TLS, where clients negotiate protocols
+ * by the same names.
+ */
+export const SNIFFED_HTTP = {
+  transportProtocol: 'raw_buffer',
+  applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'],
+} as const;
+
+function onlyFor(ports: readonly number[] | undefined): Pick<ListenerFilter, 'filterDisabled'> {
+  if (ports === undefined) return {};
+  return { filterDisabled: { notMatch: anyOf(ports.map(portPredicate)) } };
+}
+
+function portPredicate(port: number): Predicate {
+  return { destinationPortRange: { start: port, end: port + 1 } };
+}
+
+/** Envoy wants at least two members in an `orMatch`. */
+function anyOf(predicates: readonly Predicate[]): Predicate {
+  const [first] = predicates;
+  return predicates.length === 1 && first !== undefined ? first : { orMatch: { rules: predicates } };
+}

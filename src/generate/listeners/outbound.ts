@@ -1,0 +1,150 @@
+/** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
+import { compareText } from '../../model/order.ts';
+import type { Scope, Snapshot } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { BLACKHOLE_CLUSTER, listenerName, VIRTUAL_LISTENER_UNIT, VIRTUAL_OUTBOUND_LISTENER } from '../names.ts';
+import type { GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
+import { addressOf, isIpAddress } from '../values.ts';
+import { scopeOfView } from '../view-scope.ts';
+import { mergeChains } from './chain-merge.ts';
+import { httpConnectionManager } from './http-connection-manager.ts';
+import { type L4Chain, l4Chains } from './l4-chains.ts';
+import { detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
+import { listenerResource, type NamedListener } from './listener-resource.ts';
+import {
+  type HttpTarget,
+  type OutboundListenerPlan,
+  type OutboundPortPlan,
+  outboundPlan,
+  wildcardAddress,
+} from './port-plan.ts';
+import { type FilterChain, tcpProxyChain, unknownTrafficCluster } from './tcp-proxy.ts';
+
+const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
+export function outboundListenerUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+  if (scopeOfView(snapshot, view) === undefined) return [];
+  const ports = [...outboundPlan(snapshot, view).ports.keys()];
+  return view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
+}
+
+export function outboundListeners(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+  const scope = scopeOfView(snapshot, view);
+  if (scope === undefined) return NOTHING;
+  if (unit === VIRTUAL_LISTENER_UNIT) {
+    return view.interception === 'NONE'
+      ? NOTHING
+      : { resources: [virtualOutbound(snapshot, view, scope)], findings: [] };
+  }
+  const plan = outboundPlan(snapshot, view).ports.get(unit);
+  if (plan === undefined) return NOTHING;
+  const findings: GenerationFinding[] = plan.conflicts.map((conflict) => ({ type: 'lds', unit, ...conflict }));
+  const resources: GeneratedResource[] = [];
+  for (const listener of [...plan.listeners, ...podListeners(snapshot, plan, Number(unit))]) {
+    const built = outboundListener(snapshot, view, scope, listener);
+    if (built.resource !== undefined) resources.push(built.resource);
+    for (const message of built.conflicts) {
+      findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
+    }
+  }
+  return { resources, findings };
+}
+
+/** Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. */
+function podListeners(snapshot: Snapshot, plan: OutboundPortPlan, port: number): OutboundListenerPlan[] {
+  const byAddress = new Map<string, OutboundListenerPlan>();
+  const taken = new Set(plan.listeners.map(({ bind }) => bind));
+  for (const { target, egress } of plan.podTargets) {
+    const servicePort = target.service.ports.find((candidate) => candidate.port === target.port);
+    for (const { address, servicePort: name } of snapshot.endpoints.get(target.service.key) ?? []) {
+      if (name !== servicePort?.name || !isIpAddress(address) || taken.has(address)) continue;
+      const known = byAddress.get(address);
+      if (known?.tcp.includes(target)) continue;
+      const tcp = [...(known?.tcp ?? []), target];
+      byAddress.set(address, { bind: address, port, bindToPort: false, http: undefined, tcp, egress });
+    }
+  }
+  return [...byAddress.values()].sort((a, b) => compareText(a.bind, b.bind));
+}
+
+interface BuiltListener {
+  /** Absent when nothing leads anywhere. */
+  readonly resource: GeneratedResource | undefined;
+  readonly conflicts: readonly string[];
+}
+
+function outboundListener(
+  snapshot: Snapshot,
+  view: OutboundView,
+  scope: Scope,
+  plan: OutboundListenerPlan,
+): BuiltListener {
+  const { bind, port, bindToPort, http, tcp } = plan;
+  const l4: L4Chain[] = tcp.flatMap((target) => l4Chains({ snapshot, view, scope, listener: plan, target }));
+  const { chains, conflicts, takesAll, matchesServerNames } = mergeChains(l4);
+  if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
+  const sniffed = http !== undefined && chains.length > 0;
+  const filterChains: FilterChain[] = [...chains];
+  if (http !== undefined) filterChains.push(httpChain(snapshot, view, plan, http, sniffed));
+  const matchesAll = takesAll || (http !== undefined && !sniffed);
+  // A bound socket is where its connections were going: passing them on would only bring them back.
+  if (!matchesAll && !bindToPort) {
+    filterChains.push(tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy)));
+  }
+  const inspected = sniffed || matchesServerNames;
+  const listener: NamedListener = {
+    name: listenerName(bind, port),
+    address: addressOf(bind, port),
+    trafficDirection: OUTBOUND,
+    filterChains,
+    ...(!bindToPort && { bindToPort: { value: false } }),
+    ...(inspected && {
+      listenerFilters: [...tlsInspector(view), ...(sniffed ? httpInspector(view) : [])],
+      ...detectionTimeout(snapshot.mesh.protocolDetectionTimeout),
+    }),
+  };
+  return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };
+}
+
+function httpChain(
+  snapshot: Snapshot,
+  view: OutboundView,
+  { bind, port }: OutboundListenerPlan,
+  { routeName, grpcWeb }: HttpTarget,
+  sniffed: boolean,
+): FilterChain {
+  const filter = httpConnectionManager(snapshot, view, {
+    statPrefix: `outbound_${listenerName(bind, port)}`,
+    routes: { rds: routeName },
+    // Off, Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
+    useRemoteAddress: snapshot.settings.sidecarUseRemoteAddress,
+    grpcWeb,
+  });
+  return { ...(sniffed && { filterChainMatch: SNIFFED_HTTP }), filters: [filter] };
+}
+
+/**
+ * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for, it treats
+ * as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would never end.
+ */
+function virtualOutbound(snapshot: Snapshot, view: OutboundView, scope: Scope): GeneratedResource {
+  const port = snapshot.mesh.proxyListenPort;
+  const listener: NamedListener = {
+    name: VIRTUAL_OUTBOUND_LISTENER,
+    address: addressOf(wildcardAddress(view), port),
+    trafficDirection: OUTBOUND,
+    useOriginalDst: { value: true },
+    ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
+    filterChains: [
+      tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER, {
+        name: 'virtualOutbound-trafficloop',
+        filterChainMatch: { destinationPort: { value: port } },
+      }),
+      tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy), {
+        name: 'virtualOutbound-catchall-tcp',
+      }),
+    ],
+  };
+  return listenerResource(listener, []);
+}
