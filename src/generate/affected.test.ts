@@ -182,7 +182,7 @@ test('a gateway resource touches the listeners and routes of the proxies that it
 test('the inbound part is touched by nothing that does not change its view', () => {
   for (const changed of [
     service('web', '10.96.0.1', []),
-    rule('web', {}),
+    rule('web', { tls: { mode: 'SIMPLE' } }),
     routes({ hosts: ['web'], http: httpTo('db') }),
   ]) {
     assert.equal(affected(mesh(), changed, INBOUND), undefined);

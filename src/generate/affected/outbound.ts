@@ -16,6 +16,9 @@ import { routesConnections, virtualServicesAbout } from './references.ts';
 /** Route configuration in which virtual services stand whose hosts are no services. */
 const DEFAULT_HTTP_ROUTES = outboundRouteName(80);
 
+/** How an egress listener's `bind` says that it is a unix domain socket. */
+const SOCKET = 'unix://';
+
 interface Context {
   readonly scopes: readonly [before: Scope, after: Scope];
   readonly marks: Marks;
@@ -81,10 +84,11 @@ function markPorts(
     marks.routesOf(host, port);
     if (listeners) marks.listenerPort(port.port);
   }
-  // A Sidecar's egress listener of its own port serves services whatever theirs are.
-  for (const { port, services } of scope.egress) {
+  // A Sidecar's egress listener of its own port, or of a unix domain socket, serves services whatever their ports are.
+  for (const { port, bind, services } of scope.egress) {
     if (port === undefined || !services.has(host)) continue;
-    marks.routesOf(host, { name: port.name, port: port.number, protocol: port.protocol });
+    if (bind.startsWith(SOCKET)) marks.add('rds', bind.slice(SOCKET.length));
+    else marks.routesOf(host, { name: port.name, port: port.number, protocol: port.protocol });
     if (listeners) marks.listenerPort(port.number);
   }
 }
@@ -101,10 +105,9 @@ function markVirtualService(context: Context, virtualService: ResolvedVirtualSer
 }
 
 function servicesMatching(scope: Scope, host: string): readonly Service[] {
-  const exact = scope.services.get(host);
-  if (exact !== undefined) return [exact];
-  if (!isWildcardHost(host)) return [];
-  return [...scope.services.values()].filter(({ hostname }) => hostMatches(host, hostname));
+  if (isWildcardHost(host)) return [...scope.services.values()].filter(({ hostname }) => hostMatches(host, hostname));
+  const service = scope.services.get(host);
+  return service === undefined ? [] : [service];
 }
 
 /** Endpoints travel by EDS, except where they stand in the configuration itself. */
@@ -115,7 +118,8 @@ function markEndpoints({ scopes, marks }: Context, previous: Snapshot, next: Sna
     const service = snapshot?.services.get(key);
     if (snapshot === undefined || service === undefined || scope.services.get(service.hostname)?.key !== key) continue;
     if (service.resolution === 'dns') marks.add('cds', service.hostname);
-    if (!service.headless || !snapshot.settings.headlessPodListeners) continue;
+    const { headlessPodListeners, edsForHeadless } = snapshot.settings;
+    if (!service.headless || !headlessPodListeners || edsForHeadless) continue;
     for (const { port, protocol } of service.ports) if (protocol !== 'UDP') marks.listenerPort(port);
   }
 }
@@ -125,7 +129,7 @@ export function readOutsideClusters(rule: MergedDestinationRule | undefined): bo
   if (rule === undefined) return false;
   return [rule, ...rule.subsets].some(({ trafficPolicy }) =>
     [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].some(
-      (policy) => policy?.loadBalancer?.consistentHash !== undefined || policy?.connectionPool?.tcp !== undefined,
+      (policy) => policy?.loadBalancer?.consistentHash !== undefined,
     ),
   );
 }
