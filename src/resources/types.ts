@@ -81,11 +81,16 @@ export function keyOf(resource: { readonly kind: Kind; readonly meta: ResourceMe
   return resourceKey(resource.kind, resource.meta.namespace, resource.meta.name);
 }
 
-/** What a source tells the store. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed. */
+/**
+ * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set` or
+ * `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the change was
+ * noticed.
+ */
 export type ResourceEvent =
   | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
   | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number }
-  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
+  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number }
+  | { readonly type: 'resolved'; readonly id: string; readonly at: number };
 
 /** A document that could not be taken. Its last good version stays in force. */
 export interface ResourceProblem {

@@ -1,0 +1,336 @@
+/**
+ * The directory of `--configDir` as a source: every YAML and JSON file below it, followed by kernel events.
+ *
+ *   event ─▶ changed paths ─▶ stat ─▶ read what differs ─▶ ledger ─▶ ResourceEvents
+ *
+ * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no more
+ * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a moment:
+ * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
+ * When the whole directory goes, all it gave stays in force until it is back.
+ */
+import { readFile } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import type { ResourceEvent, ResourceProblem } from '../../resources/types.ts';
+import type { Clock, Timer } from '../clock.ts';
+import type { Log } from '../log.ts';
+import { type FilePart, readDocuments, SOURCE } from './documents.ts';
+import { createLedger } from './ledger.ts';
+import {
+  codeOf,
+  directoryIdentity,
+  isDetour,
+  isResourceFile,
+  type Scan,
+  type ScannedFile,
+  scanTree,
+  statFile,
+} from './scan.ts';
+import { createTreeWatch } from './tree-watch.ts';
+
+export interface DirectorySourceOptions {
+  readonly dir: string;
+  /** One batch per look at the directory; the first is all that it held at start. */
+  readonly onEvents: (events: readonly ResourceEvent[]) => void;
+  /** Called once, after the first batch. Not before the directory exists. */
+  readonly onSynced: () => void;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Milliseconds between looks at everything, whatever the events say; 0 is never. */
+  readonly resyncMs: number;
+}
+
+export interface DirectorySource {
+  start(): void;
+  /** Ends all watching; no event comes after it has resolved. */
+  close(): Promise<void>;
+}
+
+/** Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything else. */
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+/** Writers report a file in several events; waiting this long after the last of them makes one reading of it. */
+const QUIET_MS = 10;
+/** How long events may keep coming before the paths are looked at anyway. */
+const MAX_WAIT_MS = 100;
+/** How long a file must look incomplete before that is believed. */
+const SETTLE_MS = 50;
+/** Only where the system gives no events. */
+const POLL_MS = 1000;
+/** Files read at once. */
+const READ_BATCH = 32;
+
+interface KnownFile {
+  readonly signature: string;
+  readonly parts: readonly FilePart[];
+}
+
+/** A state that is believed once it has lasted. `signature` is `undefined` for a file that is gone. */
+interface Suspicion {
+  readonly signature: string | undefined;
+  readonly since: number;
+  /** When the change was first noticed. */
+  readonly at: number;
+}
+
+export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
+  const { onEvents, onSynced, log, clock, resyncMs } = options;
+  const root = resolve(options.dir);
+  const ledger = createLedger();
+  const known = new Map<string, KnownFile>();
+  const suspicions = new Map<string, Suspicion>();
+  const timers = new Set<Timer>();
+  let dirty = new Map<string, number>();
+  let everything: { readonly at: number } | undefined;
+  let waitingSince: number | undefined;
+  let waiting: Timer | undefined;
+  let working: Promise<void> | undefined;
+  let synced = false;
+  let missing = false;
+  let polling = false;
+  let closed = false;
+
+  const watcher = createTreeWatch({
+    onEvent: (directory, name) => noteEvent(directory, name),
+    onUnavailable: (error) => startPolling(error),
+  });
+
+  const later = (ms: number, run: () => void): Timer => {
+    const timer = clock.setTimer(ms, () => {
+      timers.delete(timer);
+      run();
+    });
+    timers.add(timer);
+    return timer;
+  };
+
+  const noteEvent = (directory: string, name: string | undefined): void => {
+    const now = clock.now();
+    const inTree = directory === root || directory.startsWith(`${root}/`);
+    // Above the root only its own way matters; what else lies there is no concern of ours.
+    if (!inTree && name !== undefined && `${root}/`.startsWith(`${directory}/`)) {
+      if (!`${root}/`.startsWith(`${join(directory, name)}/`)) return;
+    }
+    const isPlain = inTree && !directory.slice(root.length).includes('/.');
+    if (isPlain && name !== undefined && isResourceFile(name)) {
+      const path = join(directory, name);
+      dirty.set(path, dirty.get(path) ?? now);
+    } else everything ??= { at: now };
+    lookSoon();
+  };
+
+  /** Looks once the events have been quiet for a moment, or have not been for too long. */
+  const lookSoon = (): void => {
+    if (closed) return;
+    const now = clock.now();
+    waitingSince ??= now;
+    if (waiting !== undefined) {
+      waiting.cancel();
+      timers.delete(waiting);
+    }
+    const wait = Math.max(0, Math.min(QUIET_MS, waitingSince + MAX_WAIT_MS - now));
+    waiting = later(wait, () => {
+      waiting = undefined;
+      waitingSince = undefined;
+      look();
+    });
+  };
+
+  /** One look at a time; what is noticed meanwhile is looked at afterwards. */
+  const look = (): void => {
+    if (closed || working !== undefined) return;
+    working = lookOnce()
+      .catch((error: unknown) => {
+        log.error(`cannot read ${root}: ${error instanceof Error ? error.message : String(error)}`);
+      })
+      .finally(() => {
+        working = undefined;
+        if (everything !== undefined || dirty.size > 0) lookSoon();
+      });
+  };
+
+  const lookOnce = async (): Promise<void> => {
+    const paths = dirty;
+    const full = everything;
+    dirty = new Map();
+    everything = undefined;
+    const scan = full === undefined ? undefined : await scanAll();
+    if (full !== undefined && scan === undefined) return;
+    const ats: number[] = [];
+    const changed = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.at ?? clock.now());
+    for (let from = 0; from < changed.length; from += READ_BATCH) {
+      const batch = changed.slice(from, from + READ_BATCH);
+      ats.push(...(await Promise.all(batch.map(take))).filter((at) => at !== undefined));
+    }
+    settleLater();
+    if (closed) return;
+    const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
+    if (events.length > 0) onEvents(events);
+    if (!synced && scan !== undefined) {
+      synced = true;
+      log.info(`read ${known.size} files in ${root}`);
+      onSynced();
+    }
+  };
+
+  interface Change {
+    readonly path: string;
+    readonly file: ScannedFile | undefined;
+    readonly at: number;
+  }
+
+  /** Scans the tree, and sees to it that all of it is watched. `undefined` when there is no directory. */
+  const scanAll = async (): Promise<Scan | undefined> => {
+    const above = await watchAbove();
+    try {
+      const scan = await scanTree(root, (path, identity) => watcher.add(path, identity));
+      watcher.retain(new Map([...scan.directories, ...above]));
+      if (missing) log.info(`config directory ${root} is there`);
+      missing = false;
+      for (const path of scan.unreadable) log.warn(`cannot list ${path}; what it gave before stays in force`);
+      return scan;
+    } catch (error) {
+      watcher.retain(above);
+      if (!missing) {
+        const state =
+          codeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be listed (${codeOf(error) ?? String(error)})`;
+        log.warn(
+          `config directory ${root} ${state}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
+        );
+      }
+      missing = true;
+      return undefined;
+    }
+  };
+
+  /** Watches the closest existing directory above the root, where the root will appear, be replaced, or vanish. */
+  const watchAbove = async (): Promise<Map<string, string>> => {
+    for (let path = dirname(root); ; path = dirname(path)) {
+      const identity = await directoryIdentity(path);
+      if (identity !== undefined) {
+        watcher.add(path, identity);
+        return new Map([[path, identity]]);
+      }
+      if (path === dirname(path)) return new Map();
+    }
+  };
+
+  const changedIn = (scan: Scan, at: number): Change[] => {
+    const changed: Change[] = [];
+    for (const [path, file] of scan.files) {
+      if (known.get(path)?.signature !== file.signature) changed.push({ path, file, at });
+      else suspicions.delete(path);
+    }
+    for (const path of known.keys()) {
+      const hidden = scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
+      if (!hidden && !scan.files.has(path)) changed.push({ path, file: undefined, at });
+    }
+    return changed;
+  };
+
+  const changedAmong = async (paths: ReadonlyMap<string, number>): Promise<Change[]> => {
+    const changed: Change[] = [];
+    for (const [path, at] of paths) {
+      // Where a link leads may have to be watched now, which the scan sees to.
+      if (await isDetour(path)) {
+        everything ??= { at };
+        continue;
+      }
+      const file = await statFile(path).catch(() => undefined);
+      if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, at });
+      else suspicions.delete(path);
+    }
+    return changed;
+  };
+
+  /** @returns when the change was noticed, if it was taken; `undefined` while it may be half of one */
+  const take = async (change: Change): Promise<number | undefined> => {
+    const { path, file } = change;
+    const at = Math.min(change.at, suspicions.get(path)?.at ?? change.at);
+    if (file === undefined) {
+      if (!believe(path, undefined, at)) return undefined;
+      known.delete(path);
+      ledger.remove(path);
+      return at;
+    }
+    const parts = await readParts(path, file);
+    if ('problem' in parts) {
+      known.set(path, { signature: file.signature, parts: known.get(path)?.parts ?? [] });
+      ledger.put(path, { unreadable: parts.problem });
+      return at;
+    }
+    const documents = parts.parts.flatMap((part) => part.found);
+    if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at)) return undefined;
+    suspicions.delete(path);
+    known.set(path, { signature: file.signature, parts: parts.parts });
+    ledger.put(path, { documents });
+    return at;
+  };
+
+  const believe = (path: string, signature: string | undefined, at: number): boolean => {
+    const now = clock.now();
+    const before = suspicions.get(path);
+    if (before !== undefined && before.signature === signature && now - before.since >= SETTLE_MS) {
+      suspicions.delete(path);
+      return true;
+    }
+    if (before === undefined || before.signature !== signature) suspicions.set(path, { signature, since: now, at });
+    return false;
+  };
+
+  const settleLater = (): void => {
+    if (suspicions.size === 0 || closed) return;
+    later(SETTLE_MS, () => {
+      for (const [path, { at }] of suspicions) dirty.set(path, dirty.get(path) ?? at);
+      look();
+    });
+  };
+
+  const readParts = async (
+    path: string,
+    file: ScannedFile,
+  ): Promise<{ readonly parts: FilePart[] } | { readonly problem: ResourceProblem }> => {
+    const problem = (message: string) => ({
+      problem: { id: path, origin: { source: SOURCE, file: path }, field: '', message },
+    });
+    if (file.size > MAX_FILE_BYTES)
+      return problem(`expected a file of at most ${MAX_FILE_BYTES} bytes, got ${file.size}`);
+    try {
+      return { parts: readDocuments(path, await readFile(path, 'utf8'), known.get(path)?.parts) };
+    } catch (error) {
+      return problem(`expected a readable file: ${codeOf(error) ?? String(error)}`);
+    }
+  };
+
+  const startPolling = (error: unknown): void => {
+    if (polling) return;
+    polling = true;
+    log.warn(
+      `no file system events in ${root} (${codeOf(error) ?? String(error)}); looking every ${POLL_MS} ms instead`,
+    );
+    repeat(POLL_MS);
+  };
+
+  const repeat = (ms: number): void => {
+    if (ms <= 0 || closed) return;
+    later(ms, () => {
+      everything ??= { at: clock.now() };
+      look();
+      repeat(ms);
+    });
+  };
+
+  return {
+    start() {
+      log.debug(`watching ${basename(root)}`, { directory: root });
+      everything = { at: clock.now() };
+      look();
+      repeat(resyncMs);
+    },
+    async close() {
+      closed = true;
+      watcher.close();
+      for (const timer of timers) timer.cancel();
+      timers.clear();
+      await working;
+    },
+  };
+}

@@ -1,0 +1,131 @@
+/**
+ * The documents of one file. A YAML file is cut at its `---` lines and each piece is parsed on its own: a syntax error costs
+ * one document, and a piece that has not changed since the last reading is not parsed again.
+ */
+import { type Document, isAlias, LineCounter, parseDocument } from 'yaml';
+import { type Locate, type ParsedResource, parseResource } from '../../resources/index.ts';
+import type { ResourceOrigin } from '../../resources/types.ts';
+
+/** Name of the source in the origin of its resources. */
+export const SOURCE = 'directory';
+
+/** A piece of a file with what it held: nothing (comments), a resource, or the items of a List. */
+export interface FilePart {
+  readonly text: string;
+  /** 1-based line in the file. */
+  readonly line: number;
+  /** Number of documents before it in the file. */
+  readonly index: number;
+  readonly found: readonly ParsedResource[];
+}
+
+/** Aliases that one document may expand to; the library's measure against exponential documents. */
+const MAX_ALIASES = 100;
+/** A document marker stands at the beginning of a line, followed by white space or nothing (YAML 1.2, 9.1.2). */
+const MARKER = /^---(?=[ \t\r\n]|$)/gm;
+const DIRECTIVE = /^%/m;
+
+/**
+ * @param previous parts of the last reading, reused where text and place are the same
+ */
+export function readDocuments(file: string, text: string, previous: readonly FilePart[] = []): FilePart[] {
+  const known = new Map(previous.map((part) => [placeOf(part), part]));
+  const parts: FilePart[] = [];
+  let index = 0;
+  for (const piece of file.endsWith('.json') ? [{ text, line: 1 }] : cut(text)) {
+    const part = known.get(placeOf({ ...piece, index })) ?? { ...piece, index, found: readPart(file, piece, index) };
+    parts.push(part);
+    index += part.found.length;
+  }
+  return parts;
+}
+
+/** A part's outcome follows from these three alone: its text, and the place that its messages name. */
+function placeOf(part: Omit<FilePart, 'found'>): string {
+  return `${part.line}#${part.index}#${part.text}`;
+}
+
+interface Piece {
+  readonly text: string;
+  readonly line: number;
+}
+
+function cut(text: string): Piece[] {
+  // Directives belong to the marker after them; such files are rare and need not be fast.
+  const starts = DIRECTIVE.test(text) ? [] : [...text.matchAll(MARKER)].map((match) => match.index);
+  const pieces: Piece[] = [];
+  let from = 0;
+  let line = 1;
+  for (const end of [...starts.filter((start) => start > 0), text.length]) {
+    const piece = text.slice(from, end);
+    pieces.push({ text: piece, line });
+    line += countLines(piece);
+    from = end;
+  }
+  return pieces;
+}
+
+function countLines(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
+}
+
+function readPart(file: string, piece: Piece, index: number): ParsedResource[] {
+  const origin = { source: SOURCE, file, line: piece.line };
+  try {
+    return readPiece(origin, piece, index);
+  } catch (error) {
+    // Nesting deeper than the stack, or too many aliases: hostile, but a matter of this document alone.
+    return [unreadable(origin, index, error instanceof Error ? error.message : String(error))];
+  }
+}
+
+function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): ParsedResource[] {
+  const lines = new LineCounter();
+  const document = parseDocument(piece.text, { lineCounter: lines, merge: true, prettyErrors: false });
+  const [error] = document.errors;
+  const lineAt = (offset: number): number => piece.line + lines.linePos(offset).line - 1;
+  if (error !== undefined) return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, error.message)];
+  if (document.contents === null) return [];
+  const raw: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
+  if (raw === null) return [];
+  const start = document.contents.range?.[0] ?? 0;
+  const whole = { ...origin, line: lineAt(start) };
+  const locate = (prefix: readonly (string | number)[]): Locate => {
+    return (path) => {
+      const offset = offsetOf(document, [...prefix, ...path]);
+      return offset === undefined ? undefined : lineAt(offset);
+    };
+  };
+  const items = listItems(raw);
+  if (items === undefined) return [parseResource(raw, whole, locate([]), index)];
+  return items.map((item, position) => {
+    const inItem = locate(['items', position]);
+    return parseResource(item, { ...whole, line: inItem([]) ?? whole.line }, inItem, index + position);
+  });
+}
+
+/** Items of `kind: List` and of typed lists such as `ServiceList`. */
+function listItems(raw: unknown): readonly unknown[] | undefined {
+  if (typeof raw !== 'object' || raw === null) return undefined;
+  if (!('kind' in raw) || typeof raw.kind !== 'string' || !raw.kind.endsWith('List')) return undefined;
+  return 'items' in raw && Array.isArray(raw.items) ? raw.items : undefined;
+}
+
+function offsetOf(document: Document, path: readonly (string | number)[]): number | undefined {
+  const node: unknown = path.length === 0 ? document.contents : document.getIn(path, true);
+  if (typeof node !== 'object' || node === null) return undefined;
+  if (isAlias(node) || 'range' in node) {
+    const range: unknown = 'range' in node ? node.range : undefined;
+    return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined;
+  }
+  return undefined;
+}
+
+function unreadable(origin: ResourceOrigin, index: number, message: string): ParsedResource {
+  const text = message.replaceAll('\n', ' ');
+  return {
+    problem: { id: `${origin.file ?? SOURCE}#${index}`, origin, field: '', message: `expected YAML or JSON: ${text}` },
+  };
+}

@@ -1,0 +1,56 @@
+/**
+ * Kernel events for a set of directories. Node's own recursive watch walks the tree by itself on Linux and misses directories
+ * made and filled at once; here the scan decides what is watched, and each directory has one plain watch.
+ */
+import { type FSWatcher, watch } from 'node:fs';
+import { codeOf } from './scan.ts';
+
+export interface TreeWatchOptions {
+  /** Something happened to `name` in `directory`; no name when the system does not say. */
+  readonly onEvent: (directory: string, name: string | undefined) => void;
+  /** The system refuses a watch (too many, or none on this file system): events cannot be relied on any more. */
+  readonly onUnavailable: (error: unknown) => void;
+}
+
+export interface TreeWatch {
+  /** Watches a directory; does nothing when it already does so and the directory is still the same. */
+  add(directory: string, identity: string): void;
+  /** Stops watching directories that are not in `wanted` any more. */
+  retain(wanted: ReadonlyMap<string, string>): void;
+  close(): void;
+}
+
+export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
+  const watches = new Map<string, { readonly identity: string; readonly watcher: FSWatcher }>();
+
+  const drop = (directory: string): void => {
+    watches.get(directory)?.watcher.close();
+    watches.delete(directory);
+  };
+
+  return {
+    add(directory, identity) {
+      if (watches.get(directory)?.identity === identity) return;
+      drop(directory);
+      try {
+        const watcher = watch(directory, { persistent: false }, (_event, name) => {
+          options.onEvent(directory, name ?? undefined);
+        });
+        watcher.on('error', () => {
+          drop(directory);
+          options.onEvent(directory, undefined);
+        });
+        watches.set(directory, { identity, watcher });
+      } catch (error) {
+        // Gone again already: its parent's event will tell.
+        if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') options.onUnavailable(error);
+      }
+    },
+    retain(wanted) {
+      for (const directory of [...watches.keys()]) if (!wanted.has(directory)) drop(directory);
+    },
+    close() {
+      for (const directory of [...watches.keys()]) drop(directory);
+    },
+  };
+}

@@ -1,0 +1,182 @@
+/**
+ * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in force;
+ * a file that cannot be read, or goes while the program runs, leaves the last good value in force.
+ */
+import { readFile, realpath } from 'node:fs/promises';
+import { basename, dirname, resolve } from 'node:path';
+import { LineCounter, parseDocument } from 'yaml';
+import { fieldPath, type ParsedConfig } from '../resources/index.ts';
+import type { ResourceProblem } from '../resources/types.ts';
+import type { Clock, Timer } from './clock.ts';
+import { codeOf, directoryIdentity, statFile } from './directory/scan.ts';
+import { createTreeWatch } from './directory/tree-watch.ts';
+import type { Log } from './log.ts';
+
+export interface FileValueOptions<T> {
+  readonly path: string;
+  /** What the file configures, for messages: `mesh configuration`. */
+  readonly what: string;
+  readonly parse: (raw: unknown) => ParsedConfig<T>;
+  readonly defaultValue: T;
+  /** Called for every value that differs from the one before; `at` is when the change was noticed (`clock.now()`). */
+  readonly onValue: (value: T, at: number) => void;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** Milliseconds between looks whatever the events say; 0 is never. */
+  readonly resyncMs: number;
+}
+
+export interface FileValue<T> {
+  /** Reads the file for the first time (no `onValue` for that), then follows it. */
+  start(): Promise<T>;
+  value(): T;
+  problem(): ResourceProblem | undefined;
+  close(): Promise<void>;
+}
+
+/** Configuration files are small; a larger one is a mistake. */
+const MAX_BYTES = 4 * 1024 * 1024;
+/** Writers report a file in several events, and are done with it shortly after the first. */
+const QUIET_MS = 20;
+const MAX_ALIASES = 100;
+
+export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
+  const { what, log, clock } = options;
+  const path = resolve(options.path);
+  let value = options.defaultValue;
+  let problem: ResourceProblem | undefined;
+  let signature: string | undefined;
+  let text: string | undefined;
+  let started = false;
+  let closed = false;
+  let timer: Timer | undefined;
+  let resync: Timer | undefined;
+  let working: Promise<void> = Promise.resolve();
+  let noticedAt: number | undefined;
+
+  const watcher = createTreeWatch({
+    onEvent: (directory, name) => {
+      // Of the directories on the way only the next step matters; of the file's own all do, for mounts swap hidden names.
+      if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
+        if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
+      }
+      noticedAt ??= clock.now();
+      timer ??= clock.setTimer(QUIET_MS, () => {
+        timer = undefined;
+        look();
+      });
+    },
+    onUnavailable: (error) => log.warn(`no file system events for ${path} (${codeOf(error) ?? String(error)})`),
+  });
+
+  const look = (): void => {
+    working = working.then(async () => {
+      const at = noticedAt ?? clock.now();
+      noticedAt = undefined;
+      if (!closed) await read(at);
+    });
+  };
+
+  const read = async (at: number): Promise<void> => {
+    await watchWay();
+    const file = await statFile(path).catch(() => undefined);
+    if (file === undefined) {
+      if (signature !== undefined) log.warn(`${what} ${path} is gone; what it said stays in force until it is back`);
+      else if (!started) log.info(`no ${what} ${path}; the default is in force`);
+      signature = undefined;
+      text = undefined;
+      return;
+    }
+    if (file.signature === signature) return;
+    signature = file.signature;
+    try {
+      if (file.size > MAX_BYTES) throw new Error(`expected a file of at most ${MAX_BYTES} bytes, got ${file.size}`);
+      const next = await readFile(path, 'utf8');
+      // Empty is what a file is between being truncated and being written; the write's event comes.
+      if (next === text || (started && next === '')) return;
+      text = next;
+      take(next, at);
+    } catch (error) {
+      refuse({ field: '', message: error instanceof Error ? error.message : String(error), line: undefined });
+    }
+  };
+
+  const take = (content: string, at: number): void => {
+    const lines = new LineCounter();
+    const document = parseDocument(content, { lineCounter: lines, merge: true, prettyErrors: false });
+    const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
+    const [error] = document.errors;
+    if (error !== undefined) {
+      refuse({ field: '', message: `expected YAML: ${error.message}`, line: lineAt(error.pos[0]) });
+      return;
+    }
+    const parsed = options.parse(document.toJS({ maxAliasCount: MAX_ALIASES }));
+    if ('problem' in parsed) {
+      const node: unknown = document.getIn(parsed.problem.path, true);
+      const range = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
+      const offset: unknown = Array.isArray(range) ? range[0] : undefined;
+      const line = typeof offset === 'number' ? lineAt(offset) : undefined;
+      refuse({ field: fieldPath(parsed.problem.path), message: parsed.problem.message, line });
+      return;
+    }
+    problem = undefined;
+    if (parsed.warning !== undefined) log.warn(`${what} ${path}: ${parsed.warning}`);
+    const before = JSON.stringify(value);
+    value = parsed.value;
+    if (started && JSON.stringify(value) !== before) options.onValue(value, at);
+  };
+
+  const refuse = (fault: { field: string; message: string; line: number | undefined }): void => {
+    const { field, line } = fault;
+    const message = fault.message.replaceAll('\n', ' ');
+    const origin = { source: 'file', file: path, ...(line === undefined ? {} : { line }) };
+    problem = { id: path, origin, field, message };
+    const place = line === undefined ? path : `${path}:${line}`;
+    log.error(`${what} ${place}: ${field === '' ? '' : `${field}: `}${message}; the last good one stays in force`);
+  };
+
+  /** Watches the file's directory (or the closest existing one above), and the one its link leads to. */
+  const watchWay = async (): Promise<void> => {
+    const wanted = new Map<string, string>();
+    const want = async (directory: string): Promise<boolean> => {
+      const identity = await directoryIdentity(directory).catch(() => undefined);
+      if (identity === undefined) return false;
+      wanted.set(directory, identity);
+      watcher.add(directory, identity);
+      return true;
+    };
+    for (let at = dirname(path); !(await want(at)) && at !== dirname(at); ) at = dirname(at);
+    const target = await realpath(path).catch(() => undefined);
+    if (target !== undefined) await want(dirname(target));
+    watcher.retain(wanted);
+  };
+
+  const repeat = (): void => {
+    if (options.resyncMs <= 0 || closed) return;
+    resync = clock.setTimer(options.resyncMs, () => {
+      look();
+      repeat();
+    });
+  };
+
+  return {
+    async start() {
+      log.debug(`following ${basename(path)}`, { file: path });
+      await read(clock.now());
+      started = true;
+      // What changed between the first reading and the watch is seen by the second look.
+      look();
+      repeat();
+      return value;
+    },
+    value: () => value,
+    problem: () => problem,
+    async close() {
+      closed = true;
+      watcher.close();
+      timer?.cancel();
+      resync?.cancel();
+      await working;
+    },
+  };
+}

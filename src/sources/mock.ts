@@ -1,0 +1,90 @@
+/**
+ * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator and
+ * without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
+ */
+import { parseResource } from '../resources/index.ts';
+import type { ResourceEvent } from '../resources/types.ts';
+import type { Clock } from './clock.ts';
+
+const SOURCE = 'mock';
+const NAMESPACE = 'default';
+
+const PORTS = [
+  { name: 'http', port: 80, targetPort: 8080 },
+  { name: 'grpc', port: 90, targetPort: 9090 },
+  { name: 'tcp', port: 100, targetPort: 10000 },
+];
+
+/** Two services of two pods each, in versions v1 and v2; the pods' addresses end in 1 and 2. */
+const SERVICES = [
+  { name: 'hello', clusterIP: '10.1.0.0', podNet: '10.1.1' },
+  { name: 'world', clusterIP: '10.2.0.0', podNet: '10.2.1' },
+];
+const VERSIONS = ['v1', 'v2'];
+
+export interface MockSourceOptions {
+  readonly onEvents: (events: readonly ResourceEvent[]) => void;
+  readonly onSynced: () => void;
+  readonly clock: Clock;
+}
+
+/** Reports `hello.default` and `world.default` with their pods and endpoints; nothing changes afterwards. */
+export function startMockSource(options: MockSourceOptions): void {
+  const at = options.clock.now();
+  options.onEvents(documents().map((document) => eventOf(document, at)));
+  options.onSynced();
+}
+
+function eventOf(document: unknown, at: number): ResourceEvent {
+  const parsed = parseResource(document, { source: SOURCE }, () => undefined);
+  if ('resource' in parsed) return { type: 'set', resource: parsed.resource, at };
+  throw new Error('problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored);
+}
+
+function documents(): unknown[] {
+  const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } };
+  return [namespace, ...SERVICES.flatMap(serviceDocuments)];
+}
+
+function serviceDocuments({ name, clusterIP, podNet }: (typeof SERVICES)[number]): unknown[] {
+  const pods = VERSIONS.map((version, index) => ({
+    name: `${name}-${version}`,
+    version,
+    ip: `${podNet}.${index + 1}`,
+  }));
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name, namespace: NAMESPACE, labels: { app: name } },
+    spec: { clusterIP, selector: { app: name }, ports: PORTS },
+  };
+  const slice = {
+    apiVersion: 'discovery.k8s.io/v1',
+    kind: 'EndpointSlice',
+    metadata: { name: `${name}-1`, namespace: NAMESPACE, labels: { 'kubernetes.io/service-name': name } },
+    addressType: 'IPv4',
+    ports: PORTS.map((port) => ({ name: port.name, port: port.targetPort })),
+    endpoints: pods.map((pod) => ({
+      addresses: [pod.ip],
+      conditions: { ready: true },
+      targetRef: { kind: 'Pod', namespace: NAMESPACE, name: pod.name },
+    })),
+  };
+  return [service, slice, ...pods.map((pod) => podDocument(name, pod))];
+}
+
+function podDocument(app: string, pod: { name: string; version: string; ip: string }): unknown {
+  const containerPorts = PORTS.map((port) => ({ name: port.name, containerPort: port.targetPort }));
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: pod.name, namespace: NAMESPACE, labels: { app, version: pod.version } },
+    spec: { serviceAccountName: app, containers: [{ name: app, ports: containerPorts }] },
+    status: {
+      phase: 'Running',
+      podIP: pod.ip,
+      podIPs: [{ ip: pod.ip }],
+      conditions: [{ type: 'Ready', status: 'True' }],
+    },
+  };
+}

@@ -1,0 +1,3 @@
+/** Door of the store room. */
+export { createDebouncer, type DebounceHooks, type DebounceOptions, type Debouncer } from './debounce.ts';
+export { type AppliedSummary, createStore, type Store, type StoreOptions, type TakenChanges } from './store.ts';
