@@ -1,0 +1,58 @@
+/** Metrics that say what is now: read from the program when they are asked for, so that they cannot drift from it. */
+import { XDS_TYPES } from '../generate/types.ts';
+import type { DebugSource } from '../observe/debug/index.ts';
+import type { Metrics } from '../observe/index.ts';
+import { CORE_KINDS, MESH_KINDS } from '../resources/types.ts';
+import { REJECT_GAUGES } from './observers.ts';
+
+/** Gauges that count what generation found, one distinct message each. */
+const FINDING_GAUGES = [
+  'ctl_conflict_inbound_listener',
+  'ctl_conflict_outbound_listener_http_over_current_tcp',
+  'ctl_conflict_outbound_listener_tcp_over_current_http',
+  'ctl_conflict_outbound_listener_tcp_over_current_tcp',
+  'ctl_vservice_dup_domain',
+  'ctl_invalid_out_listeners',
+] as const;
+
+export function sampleGauges(source: DebugSource, metrics: Metrics): void {
+  sampleModel(source, metrics);
+  sampleFindings(source, metrics);
+  for (const type of XDS_TYPES) {
+    let rejected = 0;
+    for (const connection of source.connections()) rejected += connection.types.get(type)?.quarantined.size ?? 0;
+    metrics[REJECT_GAUGES[type]].set(rejected);
+  }
+}
+
+function sampleModel(source: DebugSource, metrics: Metrics): void {
+  const snapshot = source.snapshot();
+  const found = snapshot.findings();
+  metrics.ctl_services.set(snapshot.services.size);
+  metrics.ctl_virt_services.set(snapshot.resources('VirtualService').size);
+  metrics.ctl_destrule_subsets.set(found.duplicateSubsets);
+  metrics.ctl_endpoint_not_ready.set(found.endpointsNotReady);
+  metrics.ctl_orch_endpoints_pending_pod.set(found.endpointsPendingPod);
+  metrics.endpoint_no_pod.set(found.endpointsWithoutPod);
+  metrics.ctl_eds_no_instances.set(found.servicesWithoutInstances);
+  metrics.ctl_no_ip.set(found.podsWithoutService);
+  for (const kind of [...CORE_KINDS, ...MESH_KINDS]) {
+    metrics.cfg_runtime_state_type_instances_total.set({ type: kind }, snapshot.resources(kind).size);
+  }
+  metrics.ctl_orch_object_errors.reset();
+  for (const { key } of source.problems()) {
+    metrics.ctl_orch_object_errors.inc({ type: key === undefined ? 'unknown' : key.slice(0, key.indexOf('/')) });
+  }
+}
+
+function sampleFindings(source: DebugSource, metrics: Metrics): void {
+  const messages = new Map<string, Set<string>>();
+  for (const { metric, message } of source.findings()) {
+    const known = messages.get(metric);
+    if (known === undefined) messages.set(metric, new Set([message]));
+    else known.add(message);
+  }
+  for (const name of FINDING_GAUGES) metrics[name].set(messages.get(name)?.size ?? 0);
+  const duplicates = source.snapshot().findings().duplicateClusters;
+  metrics.ctl_duplicate_proxy_clusters.set(duplicates + (messages.get('ctl_duplicate_proxy_clusters')?.size ?? 0));
+}

@@ -1,0 +1,111 @@
+/**
+ * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have been read
+ * once, and followed from then on.
+ */
+import type { DiscoverySettings } from '../cli/index.ts';
+import { getScope } from '../observe/index.ts';
+import {
+  defaultMeshConfig,
+  defaultMeshNetworks,
+  type MeshConfig,
+  type MeshNetworks,
+  parseMeshConfig,
+  parseMeshNetworks,
+} from '../resources/mesh-config.ts';
+import type { ResourceEvent } from '../resources/types.ts';
+import { createDirectorySource, createFileValue, startMockSource, systemClock } from '../sources/index.ts';
+
+export interface InputHandlers {
+  onEvents(events: readonly ResourceEvent[]): void;
+  /** A later change of a file; the first values are in {@link Inputs}. */
+  onMesh(mesh: MeshConfig, at: number): void;
+  onNetworks(networks: MeshNetworks, at: number): void;
+}
+
+export interface Inputs {
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  close(): Promise<void>;
+}
+
+type Close = () => Promise<void> | void;
+
+/** Resolves when every input has been read once; a configuration directory that does not exist is waited for. */
+export async function openInputs(settings: DiscoverySettings, handlers: InputHandlers): Promise<Inputs> {
+  const closers: Close[] = [];
+  const close = async (): Promise<void> => {
+    for (const closer of closers) await closer();
+  };
+  const mesh = await followMesh(settings, handlers, closers);
+  const networks = await followNetworks(settings, handlers, closers);
+  await Promise.all([readDirectory(settings, handlers, closers), readMock(settings, handlers)]);
+  return { mesh, networks, close };
+}
+
+function followMesh(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<MeshConfig> {
+  const file = createFileValue({
+    path: settings.meshConfig,
+    what: 'mesh configuration',
+    parse: parseMeshConfig,
+    defaultValue: defaultMeshConfig(),
+    onValue: (value, at) => handlers.onMesh(value, at),
+    log: getScope('model'),
+    clock: systemClock,
+    resyncMs: settings.resyncMs,
+  });
+  closers.push(() => file.close());
+  return file.start();
+}
+
+function followNetworks(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<MeshNetworks> {
+  const file = createFileValue({
+    path: settings.networksConfig,
+    what: 'mesh networks',
+    parse: parseMeshNetworks,
+    defaultValue: defaultMeshNetworks(),
+    onValue: (value, at) => handlers.onNetworks(value, at),
+    log: getScope('model'),
+    clock: systemClock,
+    resyncMs: settings.resyncMs,
+  });
+  closers.push(() => file.close());
+  return file.start();
+}
+
+function readDirectory(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<void> {
+  const log = getScope('source');
+  if (settings.configDir === '') {
+    log.warn('no --configDir: only built-in registries are read');
+    return Promise.resolve();
+  }
+  const registry = settings.registries.includes('Orchestrator');
+  return new Promise((resolve) => {
+    const source = createDirectorySource({
+      dir: settings.configDir,
+      onEvents: (events) => handlers.onEvents(registry ? events : withoutRegistry(events)),
+      onSynced: resolve,
+      log,
+      clock: systemClock,
+      resyncMs: settings.resyncMs,
+    });
+    closers.push(() => source.close());
+    source.start();
+  });
+}
+
+function readMock(settings: DiscoverySettings, handlers: InputHandlers): Promise<void> {
+  if (!settings.registries.includes('Mock')) return Promise.resolve();
+  return new Promise((resolve) => {
+    startMockSource({ onEvents: (events) => handlers.onEvents(events), onSynced: resolve, clock: systemClock });
+  });
+}
+
+/** Kinds of the Orchestrator registry: they come from files only when that registry is read. */
+const REGISTRY_KINDS = ['EndpointSlice', 'Endpoints', 'Node', 'Pod', 'Service', 'ServiceAccount'];
+
+function withoutRegistry(events: readonly ResourceEvent[]): ResourceEvent[] {
+  return events.filter((event) => {
+    const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';
+    return !REGISTRY_KINDS.some((kind) => key.startsWith(`${kind}/`));
+  });
+}

@@ -1,0 +1,153 @@
+/** From what the rooms tell of themselves to metrics and log lines. The rooms know neither. */
+import type { CtlError } from '../core/errors.ts';
+import type { XdsType } from '../generate/types.ts';
+import { getScope, type Metrics } from '../observe/index.ts';
+import type { EngineObserver } from '../push/index.ts';
+import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
+import type { AppliedSummary, DebounceHooks } from '../store/index.ts';
+import type { XdsObserver } from '../xds/index.ts';
+
+/** Longest part of a message of a proxy that is logged. */
+const MAX_LOGGED = 1000;
+
+export function engineObserver(metrics: Metrics): EngineObserver {
+  const log = getScope('ads');
+  return {
+    triggered: (reason) => metrics.ctl_push_triggers.inc({ type: reason }),
+    converged: (milliseconds) => metrics.ctl_proxy_convergence_time.observe(milliseconds / 1000),
+    queueWaited: (milliseconds) => metrics.ctl_proxy_queue_time.observe(milliseconds / 1000),
+    stage: (stage, milliseconds) => metrics.ctl_stage_seconds.observe({ stage }, milliseconds / 1000),
+    failed: (message) => {
+      metrics.ctl_total_xds_internal_errors.inc();
+      log.error(`not generated, the last good version stays: ${message}`);
+    },
+  };
+}
+
+export function xdsObserver(metrics: Metrics): XdsObserver {
+  const log = getScope('ads');
+  return {
+    connected: (connectionId) => {
+      metrics.ctl_xds.inc();
+      log.info(`connected ${connectionId}`);
+    },
+    disconnected: (connectionId) => {
+      metrics.ctl_xds.dec();
+      log.info(`disconnected ${connectionId}`);
+    },
+    pushed: ({ type, connectionId, bytes, seconds }) => {
+      metrics.ctl_xds_pushes.inc({ type });
+      metrics.ctl_xds_push_time.observe({ type }, seconds);
+      metrics.ctl_stage_seconds.observe({ stage: 'write' }, seconds);
+      log.debug('pushed', { type, connectionId, bytes });
+    },
+    rejected: ({ type, connectionId, message, quarantined }) => {
+      metrics.ctl_total_xds_rejects.inc({ type });
+      const kept = quarantined.length === 0 ? '' : `; kept back: ${quarantined.join(', ')}`;
+      log.warn(`${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
+    },
+    expiredNonce: (type, connectionId) => {
+      metrics.ctl_xds_expired_nonce.inc();
+      log.debug('expired nonce', { type, connectionId });
+    },
+    writeTimeout: (connectionId) => {
+      metrics.ctl_xds_write_timeout.inc();
+      log.warn(`${connectionId} does not read what it is sent: its stream is closed`);
+    },
+    requestTooLarge: (peer, details) => {
+      metrics.ctl_total_xds_internal_errors.inc();
+      log.error(`a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
+    },
+    refused: (peer, error: CtlError) => log.warn(`refused a stream of ${peer}: ${error.oneLine()}`),
+    unknownType: (connectionId, typeUrl) =>
+      log.info(`${connectionId} asks for ${typeUrl.slice(0, 200)}, not served here`),
+    internalError: (error, connectionId) => {
+      metrics.ctl_total_xds_internal_errors.inc();
+      log.error(`internal error on ${connectionId}: ${error instanceof Error ? error.message : String(error)}`);
+    },
+  };
+}
+
+export function debounceHooks(metrics: Metrics): DebounceHooks {
+  return {
+    onChange: () => metrics.cfg_runtime_strategy_on_change_total.inc(),
+    onTimerReset: () => metrics.cfg_runtime_strategy_timer_resets_total.inc(),
+    onQuiesce: () => metrics.cfg_runtime_strategy_timer_quiesce_reached_total.inc(),
+    onMaxTime: () => metrics.cfg_runtime_strategy_timer_max_time_reached_total.inc(),
+    onError: (error) => {
+      metrics.ctl_xds_push_context_errors.inc();
+      getScope('model').error(
+        `the next snapshot could not be made, the last stays: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    },
+  };
+}
+
+const REGISTRY_KINDS: ReadonlySet<string> = new Set(CORE_KINDS);
+
+/** Counts what sources bring. `known` says whether the store had the key before. */
+export class SourceMeter {
+  readonly #metrics: Metrics;
+  #lastEventAt: number | undefined;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
+
+  received(events: readonly ResourceEvent[], known: (key: string) => boolean): void {
+    for (const event of events) {
+      if (this.#lastEventAt !== undefined) {
+        this.#metrics.cfg_runtime_processor_event_span_duration_milliseconds.observe(
+          Math.max(0, event.at - this.#lastEventAt),
+        );
+      }
+      this.#lastEventAt = event.at;
+      this.#metrics.cfg_runtime_processor_events_processed_total.inc();
+      if (event.type === 'invalid') {
+        this.#metrics.cfg_source_orch_event_error_total.inc();
+        continue;
+      }
+      this.#metrics.cfg_source_orch_event_success_total.inc();
+      if (event.type === 'resolved') continue;
+      const key =
+        event.type === 'set'
+          ? `${event.resource.kind}/${event.resource.meta.namespace}/${event.resource.meta.name}`
+          : event.key;
+      const kind = key.slice(0, key.indexOf('/'));
+      const labels = { type: kind, event: event.type === 'delete' ? 'delete' : known(key) ? 'update' : 'add' };
+      if (REGISTRY_KINDS.has(kind)) this.#metrics.ctl_orch_reg_events.inc(labels);
+      else this.#metrics.ctl_orch_cfg_events.inc(labels);
+    }
+  }
+
+  applied(summary: AppliedSummary): void {
+    const { ctl_total_orch_object_errors, ctl_total_rejected_configs, ctl_inbound_updates } = this.#metrics;
+    if (summary.newProblems > 0) {
+      ctl_total_orch_object_errors.inc(summary.newProblems);
+      ctl_total_rejected_configs.inc(summary.newProblems);
+    }
+    const byType = new Map<string, number>();
+    for (const key of summary.changed) {
+      const type = updateType(key);
+      byType.set(type, (byType.get(type) ?? 0) + 1);
+    }
+    for (const [type, count] of byType) ctl_inbound_updates.inc({ type }, count);
+  }
+}
+
+/** What `ctl_inbound_updates` calls a change: `eds`, `svc` or `config`. */
+function updateType(key: string): 'eds' | 'svc' | 'config' {
+  const kind = key.slice(0, key.indexOf('/'));
+  if (kind === 'Endpoints' || kind === 'EndpointSlice' || kind === 'Pod' || kind === 'WorkloadEntry') return 'eds';
+  return kind === 'Service' || kind === 'ServiceEntry' ? 'svc' : 'config';
+}
+
+/** Order of the reject gauges. */
+export const REJECT_GAUGES: Readonly<
+  Record<XdsType, 'ctl_xds_cds_reject' | 'ctl_xds_eds_reject' | 'ctl_xds_lds_reject' | 'ctl_xds_rds_reject'>
+> = {
+  cds: 'ctl_xds_cds_reject',
+  eds: 'ctl_xds_eds_reject',
+  lds: 'ctl_xds_lds_reject',
+  rds: 'ctl_xds_rds_reject',
+};

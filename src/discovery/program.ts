@@ -1,0 +1,270 @@
+/**
+ * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses beside it.
+ * What is here is wiring and the order of starting and stopping; what each part does stands in its room.
+ */
+import { fileURLToPath } from 'node:url';
+import { Registry } from 'prom-client';
+import {
+  type DiscoverySettings,
+  type Environment,
+  parseListenAddress,
+  shownDiscoveryEnvironment,
+} from '../cli/index.ts';
+import { applyChanges, createModel } from '../model/index.ts';
+import type { Snapshot } from '../model/types.ts';
+import type { DebugSource } from '../observe/debug/index.ts';
+import {
+  buildInfo,
+  collectProcessMetrics,
+  createMetrics,
+  createProfiler,
+  getScope,
+  type Metrics,
+  recordBuild,
+  startIntrospection,
+} from '../observe/index.ts';
+import { workerUrl } from '../paths.ts';
+import {
+  defaultWorkers,
+  Engine,
+  type Generator,
+  InlineGenerator,
+  PoolGenerator,
+  type Publication,
+} from '../push/index.ts';
+import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
+import { systemClock } from '../sources/index.ts';
+import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
+import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { sampleGauges } from './gauges.ts';
+import { startHttpServer } from './http.ts';
+import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type Inputs, openInputs } from './inputs.ts';
+import { modelSettings } from './model-settings.ts';
+import { debounceHooks, engineObserver, SourceMeter, xdsObserver } from './observers.ts';
+import { Publisher } from './publisher.ts';
+
+/** Parts that can be stopped, in the order in which they were started. */
+type Closer = () => Promise<void> | void;
+
+interface Running {
+  readonly engine: Engine;
+  readonly publisher: Publisher;
+  readonly debouncer: Debouncer;
+  readonly server: XdsServer;
+}
+
+export class DiscoveryProgram {
+  readonly #settings: DiscoverySettings;
+  readonly #env: Environment;
+  readonly #registry = new Registry();
+  readonly #metrics: Metrics = createMetrics(this.#registry);
+  readonly #meter = new SourceMeter(this.#metrics);
+  readonly #store: Store;
+  readonly #closers: Closer[] = [];
+  #running: Running | undefined;
+  #publishedAt: number | undefined;
+
+  constructor(settings: DiscoverySettings, env: Environment) {
+    this.#settings = settings;
+    this.#env = env;
+    this.#store = createStore({
+      appNamespaces: settings.appNamespace
+        .split(',')
+        .map((name) => name.trim())
+        .filter((name) => name !== ''),
+      rootNamespace: settings.namespace,
+      onProblem: logProblem,
+    });
+  }
+
+  /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
+  async start(): Promise<void> {
+    await this.#startHttp();
+    const inputs = await openInputs(this.#settings, {
+      onEvents: (events) => this.#take(events),
+      onMesh: (mesh, at) => this.#running?.publisher.publish(this.#pending(at), { mesh }),
+      onNetworks: (networks, at) => this.#running?.publisher.publish(this.#pending(at), { networks }),
+    });
+    this.#closers.push(() => inputs.close());
+    const snapshot = this.#firstSnapshot(inputs);
+    const engine = this.#startEngine(snapshot);
+    const publisher = new Publisher({
+      snapshot,
+      now: systemClock.now,
+      onPublication: (publication, milliseconds) => this.#published(engine, publication, milliseconds),
+    });
+    const debouncer = this.#startDebouncer(publisher);
+    const server = await this.#startXds(engine);
+    this.#running = { engine, publisher, debouncer, server };
+    // What came while the engine was started.
+    if (this.#store.hasPending()) debouncer.flush();
+    server.setServing(true);
+    getScope('default').info(
+      `serving xDS on ${this.#settings.grpcAddr}: ${snapshot.services.size} services, ${this.#store.problems().length} documents refused`,
+    );
+  }
+
+  /** Ends everything, streams first: what is being written goes out, within TERMINATION_DRAIN_DURATION_SECONDS. */
+  async stop(): Promise<void> {
+    this.#running?.debouncer.stop();
+    for (const close of this.#closers.splice(0).reverse()) await close();
+    this.#running = undefined;
+  }
+
+  #firstSnapshot({ mesh, networks }: Inputs): Snapshot {
+    const model = createModel(modelSettings(this.#settings, mesh), mesh, networks);
+    const started = systemClock.now();
+    const { snapshot } = applyChanges(model, { changes: this.#store.take().changes });
+    this.#metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, (systemClock.now() - started) / 1000);
+    this.#publishedAt = systemClock.now();
+    return snapshot;
+  }
+
+  #startEngine(snapshot: Snapshot): Engine {
+    const { generateWorkers, pushThrottle } = this.#settings;
+    const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
+    const generator: Generator =
+      threads === 0
+        ? new InlineGenerator(snapshot)
+        : new PoolGenerator({
+            threads,
+            workerFile: fileURLToPath(workerUrl('generate')),
+            snapshot,
+            onCrash: (error) => {
+              this.#metrics.ctl_total_xds_internal_errors.inc();
+              getScope('ads').error(`a generation worker died, its job is retried: ${messageOf(error)}`);
+            },
+          });
+    this.#closers.push(() => generator.close());
+    const observer = engineObserver(this.#metrics);
+    return new Engine({ snapshot, generator, throttle: pushThrottle, now: systemClock.now, observer });
+  }
+
+  #startDebouncer(publisher: Publisher): Debouncer {
+    const { debounceAfterMs, debounceMaxMs, enableEdsDebounce } = this.#settings;
+    return createDebouncer({
+      afterMs: debounceAfterMs,
+      maxMs: debounceMaxMs,
+      edsDebounce: enableEdsDebounce,
+      clock: systemClock,
+      hooks: debounceHooks(this.#metrics),
+      publish: (keys) => {
+        const taken = this.#store.take(keys === 'all' ? undefined : (key) => keys.has(key));
+        publisher.publish({ changes: taken.changes, firstEventAt: taken.firstEventAt ?? systemClock.now() });
+      },
+    });
+  }
+
+  async #startXds(engine: Engine): Promise<XdsServer> {
+    const settings = this.#settings;
+    const { host, port } = parseListenAddress(settings.grpcAddr);
+    const server = createXdsServer({
+      engine,
+      observer: xdsObserver(this.#metrics),
+      listeners: [{ port, ...(host === undefined ? {} : { host }) }],
+      maxReceiveBytes: settings.grpcMaxRecvMsgSize,
+      maxStreams: settings.grpcMaxStreams,
+      keepaliveIntervalMs: settings.keepaliveIntervalMs,
+      keepaliveTimeoutMs: settings.keepaliveTimeoutMs,
+      maxConnectionAgeMs: settings.keepaliveMaxServerConnectionAgeMs,
+    });
+    await server.start();
+    this.#closers.push(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
+    return server;
+  }
+
+  async #startHttp(): Promise<void> {
+    const settings = this.#settings;
+    recordBuild(this.#metrics, 'ctl-discovery', buildInfo());
+    collectProcessMetrics(this.#registry);
+    const ready = (): boolean => this.#running !== undefined;
+    const sample = (): void => {
+      const source = this.#debugSource();
+      if (source !== undefined) sampleGauges(source, this.#metrics);
+    };
+    const routes = {
+      ready,
+      debug: () => this.#debugSource(),
+      profiler: settings.profile ? createProfiler() : undefined,
+    };
+    const servers = [
+      await startHttpServer('--httpAddr', parseListenAddress(settings.httpAddr), httpListener(routes)),
+      await startHttpServer(
+        '--monitoringAddr',
+        parseListenAddress(settings.monitoringAddr),
+        monitoringListener(this.#registry, sample, ready),
+      ),
+      await startIntrospection({
+        program: 'ctl-discovery',
+        address: settings.introspectAddress,
+        port: settings.introspectPort,
+        build: buildInfo(),
+        environment: shownDiscoveryEnvironment(this.#env),
+        metrics: () => metricsText(this.#registry, sample),
+      }),
+    ];
+    for (const server of servers) this.#closers.push(() => server.close());
+  }
+
+  #take(events: readonly ResourceEvent[]): void {
+    this.#meter.received(events, (key) => this.#store.get(key) !== undefined);
+    const summary = this.#store.apply(events);
+    this.#meter.applied(summary);
+    this.#running?.debouncer.changed(summary.changed);
+  }
+
+  /** Pending changes, to go out together with a changed file that is not a resource. */
+  #pending(at: number): { changes: ReturnType<Store['take']>['changes']; firstEventAt: number } {
+    const { changes, firstEventAt } = this.#store.take();
+    return { changes, firstEventAt: Math.min(at, firstEventAt ?? at) };
+  }
+
+  #published(engine: Engine, publication: Publication, milliseconds: number): void {
+    const metrics = this.#metrics;
+    const now = systemClock.now();
+    metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, milliseconds / 1000);
+    metrics.cfg_runtime_processor_snapshots_published_total.inc();
+    metrics.cfg_runtime_processor_snapshot_events_total.observe(publication.resources.length);
+    if (this.#publishedAt !== undefined) {
+      metrics.cfg_runtime_processor_snapshot_lifetime_duration_milliseconds.observe(now - this.#publishedAt);
+    }
+    this.#publishedAt = now;
+    const orphans =
+      publication.snapshot.findings().endpointsWithoutPod - engine.snapshot.findings().endpointsWithoutPod;
+    if (orphans > 0) metrics.ctl_orch_endpoints_with_no_pods.inc(orphans);
+    engine.publish(publication);
+  }
+
+  #debugSource(): DebugSource | undefined {
+    const running = this.#running;
+    if (running === undefined) return undefined;
+    const { engine, server } = running;
+    const sessions = new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
+    return {
+      snapshot: () => engine.snapshot,
+      connections: () => server.connections(),
+      parts: (connectionId, type) => sessions.get(connectionId)?.parts(type) ?? [],
+      problems: () => this.#store.problems(),
+      findings: () => [...engine.views()].flatMap((view) => view.findings()),
+      engine: () => engine.stats(),
+      showConfigInAdsz: this.#settings.debugAdszConfig,
+    };
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** One line for each document that cannot be taken, and one when it can again. */
+function logProblem(id: string, problem: ResourceProblem | undefined): void {
+  const log = getScope('validation');
+  if (problem === undefined) {
+    log.info(`${id} is in order again`);
+    return;
+  }
+  const { origin, key, field, message } = problem;
+  const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+  log.error([place, key, field, message].filter((part) => part !== undefined && part !== '').join(': '));
+}
