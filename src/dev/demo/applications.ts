@@ -1,0 +1,58 @@
+/** The applications behind the demo's proxies: they say who answered, and misbehave where a route is there to cope with it. */
+import { createServer, type RequestListener } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Owner } from '../../../test/harness/index.ts';
+import type { Place } from './ports.ts';
+
+/** What an application answers about the request that reached it. */
+export interface ApplicationReply {
+  readonly app: string;
+  readonly path: string;
+  readonly host: string;
+  /** Header `x-called-by`, which a sample route sets. */
+  readonly calledBy?: string;
+}
+
+/** Longer than any route of the samples waits, milliseconds. */
+const SLOW_MS = 2000;
+
+/** `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once. */
+function application(app: string): RequestListener {
+  let flaky = 0;
+  return (request, response) => {
+    const { url: path = '/', headers } = request;
+    const calledBy = headers['x-called-by'];
+    const reply: ApplicationReply = {
+      app,
+      path,
+      host: headers.host ?? '',
+      ...(typeof calledBy === 'string' ? { calledBy } : {}),
+    };
+    const answer = (status: number) => {
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(`${JSON.stringify(reply)}\n`);
+    };
+    if (path.startsWith('/slow')) setTimeout(answer, SLOW_MS, 200).unref();
+    else if (path.startsWith('/flaky')) answer(flaky++ % 2 === 0 ? 503 : 200);
+    else answer(200);
+  };
+}
+
+/** Starts an application in this process; it ends with its owner. */
+export async function startApplication(owner: Owner, name: string, place: Place): Promise<void> {
+  const server = createServer(application(name));
+  const open = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(place.port, place.address, resolve);
+  });
+  owner.after(() => {
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    for (const socket of open) socket.destroy();
+    return closed;
+  });
+}

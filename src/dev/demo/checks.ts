@@ -1,0 +1,217 @@
+/** What the demo proves: each check is one line for the user, and fails with what was seen instead. */
+import { join } from 'node:path';
+import { eventually, type Response, request } from '../../../test/harness/index.ts';
+import type { ApplicationReply } from './applications.ts';
+import type { DemoMesh } from './mesh.ts';
+import type { Place } from './ports.ts';
+import { editFile } from './samples.ts';
+import { readState } from './state.ts';
+import { countOf } from './traffic.ts';
+
+export interface Check {
+  /** What is proved, as a sentence. */
+  readonly name: string;
+  /** Gives a detail worth showing, or throws. */
+  readonly run: (mesh: DemoMesh) => Promise<string>;
+}
+
+/** Requests for the weights: at 400, a share of 20 % strays by 10 points once in millions of runs. */
+const SAMPLE_SIZE = 400;
+const SHARE_OF_V2 = { from: 0.1, to: 0.3 };
+/** This many equal answers in a row are no coincidence of weights. */
+const IN_A_ROW = 20;
+/** How long an edit may take on a machine that is busy otherwise, milliseconds. */
+const EDIT_TIMEOUT_MS = 15_000;
+
+interface Call {
+  readonly path: string;
+  readonly host?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const call = ({ address, port }: Place, options: Call): Promise<Response> => request({ address, port, ...options });
+
+function expectStatus(answer: Response, status: number): void {
+  if (answer.status !== status) throw new Error(`status ${answer.status} instead of ${status}: ${answer.body.trim()}`);
+}
+
+async function reply(place: Place, options: Call): Promise<ApplicationReply> {
+  const answer = await call(place, options);
+  expectStatus(answer, 200);
+  return answer.json() as ApplicationReply;
+}
+
+function expectReply(actual: ApplicationReply, expected: Partial<ApplicationReply>): string {
+  for (const [key, value] of Object.entries(expected)) {
+    const seen = actual[key as keyof ApplicationReply];
+    if (seen !== value) throw new Error(`${key} is ${JSON.stringify(seen)} instead of ${JSON.stringify(value)}`);
+  }
+  return Object.entries(expected)
+    .map(([key, value]) => (key === 'app' ? value : `${key} ${value}`))
+    .join(', ');
+}
+
+/** Everybody who answers /hello at the gateway, over many requests. */
+async function answers(mesh: DemoMesh, count: number): Promise<string[]> {
+  const names: string[] = [];
+  for (let i = 0; i < count; i++) names.push((await reply(mesh.places.gateway, { path: '/hello' })).app);
+  return names;
+}
+
+async function statusAt(place: Place, options: Call, status: number): Promise<string> {
+  expectStatus(await call(place, options), status);
+  return `status ${status}`;
+}
+
+async function redirected({ places }: DemoMesh): Promise<string> {
+  const answer = await call(places.gateway, { path: '/old' });
+  expectStatus(answer, 302);
+  const to = new URL(answer.headers.location ?? '').pathname;
+  if (to !== '/hello') throw new Error(`leads to ${to} instead of /hello`);
+  return '302 to /hello';
+}
+
+async function weighted(mesh: DemoMesh): Promise<string> {
+  const counts = countOf(await answers(mesh, SAMPLE_SIZE));
+  const share = (counts.get('hello-v2') ?? 0) / SAMPLE_SIZE;
+  const seen = [...counts].map(([name, count]) => `${name} ${((count / SAMPLE_SIZE) * 100).toFixed(1)} %`).join(', ');
+  if (counts.size !== 2 || share < SHARE_OF_V2.from || share > SHARE_OF_V2.to) throw new Error(seen);
+  return seen;
+}
+
+async function allInSync({ discovery, proxies }: DemoMesh): Promise<string> {
+  const workloads = proxies.map(({ workload }) => workload);
+  const state = await eventually(async () => {
+    const now = await readState(discovery, workloads);
+    const late = now.proxies.find(({ sync }) => sync !== 'synced');
+    if (late !== undefined) throw new Error(`${late.workload} is ${late.sync}: ${late.rejection ?? ''}`);
+    return now;
+  });
+  if (state.problems.length > 0) throw new Error(state.problems.join('; '));
+  const protocols = state.proxies.map(({ workload, protocol }) => `${workload} ${protocol}`);
+  if (protocols.join(', ') !== 'gateway.demo sotw, hello-v1.demo delta, shop.demo delta') {
+    throw new Error(protocols.join(', '));
+  }
+  return protocols.join(', ');
+}
+
+async function afterEdit(
+  mesh: DemoMesh,
+  edit: { readonly file: string; readonly from: string; readonly to: string },
+  attempt: () => Promise<unknown>,
+): Promise<string> {
+  await editFile(join(mesh.configDir, edit.file), edit.from, edit.to);
+  const saved = performance.now();
+  let first = 0;
+  await eventually(
+    async () => {
+      first = performance.now();
+      await attempt();
+    },
+    { timeoutMs: EDIT_TIMEOUT_MS, intervalMs: 5 },
+  );
+  return `${Math.round(first - saved)} ms after the file was saved`;
+}
+
+async function onlyV2(mesh: DemoMesh): Promise<void> {
+  for (let i = 0; i < IN_A_ROW; i++) {
+    const { app } = await reply(mesh.places.gateway, { path: '/hello' });
+    if (app !== 'hello-v2') throw new Error(`${app} answers`);
+  }
+}
+
+async function problems({ discovery }: DemoMesh, expected: RegExp | undefined): Promise<void> {
+  const state = await readState(discovery, []);
+  const listed = state.problems.join('; ');
+  const asExpected = expected === undefined ? state.problems.length === 0 : expected.test(listed);
+  if (!asExpected) throw new Error(`problems listed: ${listed === '' ? 'none' : listed}`);
+}
+
+const V2_BY_HEADER: Call = { path: '/hello', headers: { 'x-version': 'v2' } };
+
+/** In this order: edits come last, each undoing the one before or standing beside it. */
+export const CHECKS: readonly Check[] = [
+  { name: 'every proxy has what it should have, and has acknowledged it', run: allInSync },
+  { name: 'the gateway spreads requests by weight', run: weighted },
+  {
+    name: 'a header chooses version v2',
+    run: async ({ places }) => expectReply(await reply(places.gateway, V2_BY_HEADER), { app: 'hello-v2' }),
+  },
+  { name: 'an old address is redirected', run: redirected },
+  {
+    name: 'a path is rewritten before the application sees it',
+    run: async ({ places }) =>
+      expectReply(await reply(places.gateway, { path: '/shop/items' }), { app: 'shop', path: '/items' }),
+  },
+  {
+    name: 'retries hide an application that fails every other time',
+    run: async ({ places }) => {
+      for (let i = 0; i < IN_A_ROW; i++) await reply(places.gateway, { path: '/flaky' });
+      return `${IN_A_ROW} of ${IN_A_ROW} requests succeed`;
+    },
+  },
+  { name: 'a slow answer is not waited for', run: ({ places }) => statusAt(places.gateway, { path: '/slow' }, 504) },
+  {
+    name: 'a path without a route is not found',
+    run: ({ places }) => statusAt(places.gateway, { path: '/nowhere' }, 404),
+  },
+  {
+    name: "shop's sidecar carries calls to hello",
+    run: async ({ places }) =>
+      expectReply(await reply(places.shopOutbound, { path: '/hello', host: 'hello' }), { app: 'hello-v1' }),
+  },
+  {
+    name: "… by the sidecars' own routes",
+    run: async ({ places }) => {
+      const answer = await reply(places.shopOutbound, { path: '/new/items', host: 'hello.demo.svc.cluster.local' });
+      return expectReply(answer, { app: 'hello-v2', path: '/items', calledBy: 'shop' });
+    },
+  },
+  {
+    name: '… and calls to the outside',
+    run: async ({ places }) =>
+      expectReply(await reply(places.shopOutbound, { path: '/', host: 'clock.example.com' }), { app: 'clock' }),
+  },
+  {
+    name: '… but none that its Sidecar does not allow',
+    run: ({ places }) => statusAt(places.shopOutbound, { path: '/', host: 'shop.demo.svc.cluster.local' }, 502),
+  },
+  {
+    name: 'an edit of the weights moves all traffic to v2',
+    run: async (mesh) => {
+      const file = 'gateway-routes.yaml';
+      await editFile(join(mesh.configDir, file), 'weight: 20', 'weight: 100');
+      return afterEdit(mesh, { file, from: 'weight: 80', to: 'weight: 0' }, () => onlyV2(mesh));
+    },
+  },
+  {
+    name: 'a bad document is listed with its field, and what was good stays in force',
+    run: async (mesh) => {
+      const edit = { file: 'gateway-routes.yaml', from: 'weight: 0', to: 'weight: none' };
+      const when = await afterEdit(mesh, edit, () => problems(mesh, /gateway-routes\.yaml:\d+: .*weight/));
+      await onlyV2(mesh);
+      return `listed ${when}`;
+    },
+  },
+  {
+    name: 'the repaired document takes over',
+    run: async (mesh) => {
+      const edit = { file: 'gateway-routes.yaml', from: 'weight: none', to: 'weight: 0' };
+      return afterEdit(mesh, edit, () => problems(mesh, undefined));
+    },
+  },
+  {
+    name: 'a version without workloads is unavailable',
+    run: (mesh) =>
+      afterEdit(mesh, { file: 'hello.yaml', from: 'version: v2', to: 'version: v3' }, () =>
+        statusAt(mesh.places.gateway, V2_BY_HEADER, 503),
+      ),
+  },
+  {
+    name: 'a workload that takes the version on serves it',
+    run: (mesh) =>
+      afterEdit(mesh, { file: 'hello.yaml', from: 'version: v3', to: 'version: v2' }, () =>
+        reply(mesh.places.gateway, V2_BY_HEADER),
+      ),
+  },
+];

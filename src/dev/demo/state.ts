@@ -1,0 +1,126 @@
+/** What the demo shows of the mesh, read from ctl-discovery's debug interface and metrics: nothing here is known otherwise. */
+import type { Discovery } from '../../../test/harness/index.ts';
+
+/** How many resources of each type a proxy should have. */
+export interface Held {
+  readonly clusters: number;
+  readonly listeners: number;
+  readonly routes: number;
+  readonly endpoints: number;
+}
+
+export interface ProxyState {
+  readonly workload: string;
+  /** `sotw` or `delta`; undefined while it is not connected. */
+  readonly protocol: string | undefined;
+  readonly sync: 'synced' | 'waiting' | 'rejected' | 'not connected';
+  /** Envoy's words, when it rejected something. */
+  readonly rejection?: string;
+  readonly held?: Held;
+}
+
+/** Convergence as counted since ctl-discovery started: proxies brought up to date, and their times in seconds, added up. */
+export interface Convergence {
+  readonly count: number;
+  readonly sum: number;
+}
+
+export interface MeshState {
+  readonly proxies: readonly ProxyState[];
+  readonly convergence: Convergence;
+  /** Documents that were refused, one line each. */
+  readonly problems: readonly string[];
+}
+
+interface SyncLine {
+  readonly proxy: string;
+  readonly [key: string]: unknown;
+}
+
+interface AdszClient {
+  /** Node id. */
+  readonly proxy: string;
+  readonly protocol: string;
+}
+
+interface Problem {
+  readonly key?: string;
+  readonly origin: { readonly file?: string; readonly line?: number };
+  readonly field: string;
+  readonly message: string;
+}
+
+interface ConfigDump {
+  readonly configs: readonly Readonly<Record<string, unknown>>[];
+}
+
+const TYPES = ['cluster', 'listener', 'route', 'endpoint'] as const;
+
+/** What a proxy has acknowledged, from its line of `/debug/syncz`. */
+export function syncOf(line: SyncLine): Pick<ProxyState, 'sync' | 'rejection'> {
+  for (const type of TYPES) {
+    const rejected = line[`${type}_rejected`] as { readonly message?: string } | undefined;
+    if (line[`${type}_state`] === 'REJECTED') return { sync: 'rejected', rejection: rejected?.message ?? type };
+  }
+  const states = TYPES.map((type) => line[`${type}_state`]);
+  const synced = states.includes('SYNCED') && !states.includes('STALE');
+  return { sync: synced ? 'synced' : 'waiting' };
+}
+
+/** Counts the resources of a configuration dump. */
+export function heldOf({ configs }: ConfigDump): Held {
+  const count = (list: string) => configs.reduce((sum, config) => sum + lengthOf(config[list]), 0);
+  return {
+    clusters: count('dynamic_active_clusters'),
+    listeners: count('dynamic_listeners'),
+    routes: count('dynamic_route_configs'),
+    endpoints: count('dynamic_endpoint_configs'),
+  };
+}
+
+const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 0);
+
+/** Sum and count of `ctl_proxy_convergence_time` in the text form of the metrics, over all its labels. */
+export function convergenceOf(metrics: string): Convergence {
+  const total = (suffix: string) =>
+    metrics
+      .split('\n')
+      .filter((line) => new RegExp(`^ctl_proxy_convergence_time_${suffix}[ {]`).test(line))
+      .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' ') + 1)), 0);
+  return { count: total('count'), sum: total('sum') };
+}
+
+/** `file:line: Kind/namespace/name: field: what was expected`, as far as known. */
+export function problemLine({ origin, key, field, message }: Problem): string {
+  const { file, line } = origin;
+  const place = file === undefined ? undefined : line === undefined ? file : `${file}:${line}`;
+  return [place, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+}
+
+async function page<T>(discovery: Discovery, path: string): Promise<T> {
+  const answer = await discovery.http(`/debug/${path}`);
+  if (answer.status !== 200) throw new Error(`/debug/${path} answered ${answer.status}: ${answer.body.trim()}`);
+  return answer.json() as T;
+}
+
+/** Reads the state of the mesh. `workloads` are the proxies that should be there. */
+export async function readState(discovery: Discovery, workloads: readonly string[]): Promise<MeshState> {
+  const [lines, { clients }, { problems }, metrics] = await Promise.all([
+    page<readonly SyncLine[]>(discovery, 'syncz'),
+    page<{ readonly clients: readonly AdszClient[] }>(discovery, 'adsz'),
+    page<{ readonly problems: readonly Problem[] }>(discovery, 'configz'),
+    discovery.metrics(),
+  ]);
+  const proxies = workloads.map(async (workload): Promise<ProxyState> => {
+    const line = lines.find(({ proxy }) => proxy === workload);
+    const protocol = clients.find(({ proxy }) => proxy.split('~')[2] === workload)?.protocol;
+    if (line === undefined || protocol === undefined) return { workload, protocol: undefined, sync: 'not connected' };
+    const dump = await page<ConfigDump>(discovery, `config_dump?proxyID=${workload}`);
+    return { workload, protocol, ...syncOf(line), held: heldOf(dump) };
+  });
+  return {
+    proxies: await Promise.all(proxies),
+    convergence: convergenceOf(metrics),
+    problems: problems.map(problemLine),
+  };
+}

@@ -1,0 +1,142 @@
+/** The live view as lines of text: pure, so that what a user sees is tested without a mesh or a terminal. */
+import { styleText } from 'node:util';
+import type { Places } from './ports.ts';
+import type { MeshState, ProxyState } from './state.ts';
+import type { Shares } from './traffic.ts';
+
+/** The last time that proxies were brought up to date. */
+export interface LastPush {
+  readonly at: Date;
+  readonly proxies: number;
+  /** From the noticed change to the acknowledgement, on average over these proxies. */
+  readonly seconds: number;
+}
+
+export interface View {
+  readonly state: MeshState;
+  readonly lastPush?: LastPush;
+  /** Left out where lines are printed on change: it always changes. */
+  readonly traffic?: Shares;
+}
+
+const COLUMNS = ['PROXY', 'PROTOCOL', 'STATE', 'CLUSTERS', 'LISTENERS', 'ROUTES', 'ENDPOINTS'] as const;
+
+const PROTOCOLS: Readonly<Record<string, string>> = { sotw: 'SotW', delta: 'Delta' };
+
+const STATE_STYLES = { synced: 'green', waiting: 'yellow', rejected: 'red', 'not connected': 'red' } as const;
+
+/** Colours text where the terminal has colours. */
+export type Paint = (style: 'green' | 'yellow' | 'red' | 'bold' | 'dim', text: string) => string;
+
+export const plain: Paint = (_style, text) => text;
+/** The caller decides whether colours are wanted; nothing is looked up here. */
+export const coloured: Paint = (style, text) => styleText(style, text, { validateStream: false });
+
+function cells({ workload, protocol, sync, held }: ProxyState): string[] {
+  const counts = [held?.clusters, held?.listeners, held?.routes, held?.endpoints];
+  const shown = protocol === undefined ? '-' : (PROTOCOLS[protocol] ?? protocol);
+  return [workload, shown, sync, ...counts.map((count) => (count === undefined ? '-' : String(count)))];
+}
+
+/** Names, then numbers set flush right. */
+function tableLines(proxies: readonly ProxyState[], paint: Paint): string[] {
+  const rows = proxies.map(cells);
+  const widths = COLUMNS.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const pad = (text: string, i: number) => (i < 3 ? text.padEnd(widths[i] ?? 0) : text.padStart(widths[i] ?? 0));
+  const line = (row: readonly string[], style: (text: string, i: number) => string) =>
+    row.map((text, i) => style(pad(text, i), i)).join('  ');
+  const head = line(COLUMNS, (text) => paint('dim', text));
+  const body = rows.map((row, index) =>
+    line(row, (text, i) => (i === 2 ? paint(STATE_STYLES[proxies[index]?.sync ?? 'waiting'], text) : text)),
+  );
+  return [head, ...body.map((text) => text.trimEnd())];
+}
+
+/** `12:03:04`, local time. */
+function clock(at: Date): string {
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+}
+
+function pushText({ at, proxies, seconds }: LastPush): string {
+  const who = proxies === 1 ? '1 proxy' : `${proxies} proxies`;
+  return `${clock(at)}  ${who} in ${Math.round(seconds * 1000)} ms, from the change on disk to the acknowledgement`;
+}
+
+function trafficText(shares: Shares): string {
+  const total = [...shares.values()].reduce((sum, count) => sum + count, 0);
+  if (total === 0) return 'none yet';
+  const parts = [...shares].map(([outcome, count]) => `${outcome} ${Math.round((count / total) * 100)} %`);
+  return `${parts.join('   ')}   (the last ${total} requests for /hello)`;
+}
+
+/** What changes while the demo runs. */
+export function viewLines({ state, lastPush, traffic }: View, paint: Paint): string[] {
+  const label = (name: string) => paint('bold', name.padEnd(10));
+  const lines = [...tableLines(state.proxies, paint), ''];
+  for (const { workload, rejection } of state.proxies) {
+    if (rejection !== undefined)
+      lines.push(`${label('rejected')}${paint('red', `${workload}: ${oneLine(rejection)}`)}`);
+  }
+  lines.push(`${label('last push')}${lastPush === undefined ? 'none yet' : pushText(lastPush)}`);
+  if (traffic !== undefined) lines.push(`${label('traffic')}${trafficText(traffic)}`);
+  if (state.problems.length === 0) lines.push(`${label('problems')}none`);
+  for (const problem of state.problems) lines.push(`${label('problem')}${paint('red', oneLine(problem))}`);
+  return lines;
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
+
+/** What to try: it stands still. `folder` is the configuration directory as the user would name it. */
+export function hintLines(places: Places, folder: string, paint: Paint): string[] {
+  const { gateway, shopOutbound, http, monitoring } = places;
+  const front = `http://${gateway.address}:${gateway.port}`;
+  const shop = `http://${shopOutbound.address}:${shopOutbound.port}`;
+  const rows: [label: string, text: string, about: string][] = [
+    ['try', `curl ${front}/hello`, 'v1 or v2, by weight'],
+    ['', `curl -H 'x-version: v2' ${front}/hello`, 'always v2, by header'],
+    ['', `curl -i ${front}/old`, 'a redirect'],
+    ['', `curl ${front}/shop/items`, 'a rewrite'],
+    ['', `curl ${front}/flaky`, 'retries'],
+    ['', `curl -i ${front}/slow`, 'a timeout'],
+    ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
+    ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
+    ['edit', `${folder}/gateway-routes.yaml`, 'weights, matches, timeouts … and every other file there'],
+    ['look', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows'],
+    ['', `http://${monitoring.address}:${monitoring.port}/metrics`, 'its metrics'],
+    ['', 'Ctrl-C', 'ends everything'],
+  ];
+  const width = Math.max(...rows.map(([, text]) => text.length));
+  return rows.map(
+    ([label, text, about]) => `${paint('bold', label.padEnd(10))}${text.padEnd(width)}  ${paint('dim', about)}`,
+  );
+}
+
+/** Lines of `next` that were not in `previous`: what is worth printing where nothing can be redrawn. */
+export function changedLines(previous: readonly string[], next: readonly string[]): string[] {
+  const known = new Set(previous);
+  return next.filter((line) => line !== '' && !known.has(line));
+}
+
+/** The sequence that replaces the `drawn` lines above the cursor by others, cut to the terminal's size. */
+export function redraw(drawn: number, lines: readonly string[], size: { columns: number; rows: number }): string {
+  const up = drawn === 0 ? '' : `\x1b[${drawn}A`;
+  const shown = lines.slice(0, Math.max(1, size.rows - 1)).map((line) => cutLine(line, size.columns));
+  return `${up}\r\x1b[J${shown.map((line) => `${line}\n`).join('')}`;
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters
+const COLOUR = /\x1b\[\d+m/y;
+
+/** Cuts a line after `columns` visible characters; colour sequences take no room and stay, so that each is ended. */
+export function cutLine(line: string, columns: number): string {
+  let cut = '';
+  let visible = 0;
+  for (let i = 0; i < line.length; ) {
+    COLOUR.lastIndex = i;
+    const colour = COLOUR.exec(line)?.[0];
+    if (colour !== undefined) cut += colour;
+    else if (visible++ < columns) cut += line[i];
+    i += colour?.length ?? 1;
+  }
+  return cut;
+}
