@@ -6,6 +6,7 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
+import { HAS_NOTHING } from './have.ts';
 import type { Protocol } from './protocol.ts';
 import { covers } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
@@ -39,25 +40,33 @@ export class AdsMachine<Request> {
   };
   /** EDS names of clusters just accepted that the proxy has not asked for yet. */
   readonly #awaited = new Set<string>();
+  /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
+  #resuming = false;
   #counter = 0;
 
   constructor(protocol: Protocol<Request>) {
     this.protocol = protocol;
   }
 
-  /** True while listeners and routes wait for the proxy to ask for its new clusters' endpoints; end it with `stopAwaiting`. */
-  get awaitingEndpoints(): boolean {
-    return this.#awaited.size > 0;
+  /**
+   * True while something waits for requests that the proxy is expected to send: listeners and routes for it to ask for
+   * its new clusters' endpoints, removals for all its types after a reconnect. End it with `stopAwaiting`.
+   */
+  get awaiting(): boolean {
+    return this.#awaited.size > 0 || this.#resuming;
   }
 
   /** The proxy had its time to ask: serve the rest. */
   stopAwaiting(): void {
     this.#awaited.clear();
+    this.#resuming = false;
   }
 
   receive(type: XdsType, request: Request, partsOf: PartsOf, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
+    const first = subscription.interest === undefined;
     const answer = this.protocol.receive(subscription, request, partsOf(type), nowMs);
+    if (type === 'cds' && first && subscription.have !== HAS_NOTHING) this.#resuming = true;
     if (type === 'cds' && answer.kind === 'ack') this.#awaitEndpoints(answer);
     if (type === 'eds') this.#checkAwaited();
     return answer;
@@ -124,7 +133,7 @@ export class AdsMachine<Request> {
   #removalsOpen(partsOf: PartsOf): boolean {
     const { cds, lds, rds } = this.#subscriptions;
     return (
-      this.#awaited.size === 0 &&
+      !this.awaiting &&
       [cds, lds, rds].every((subscription) => subscription.settled(partsOf(subscription.type))) &&
       lds.rejections.empty &&
       rds.rejections.empty

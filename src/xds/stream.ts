@@ -17,10 +17,10 @@ import type { Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
 
 /**
- * How long listeners and routes wait, after the proxy took new clusters, for it to ask for their endpoints. An Envoy asks
- * in the same breath; other clients may never.
+ * How long to wait for requests that an Envoy sends in the same breath, and other clients may never: for the endpoints of new
+ * clusters (listeners and routes wait), for all its types after a reconnect (removals wait).
  */
-export const ENDPOINT_GRACE_MS = 1000;
+const REQUEST_GRACE_MS = 1000;
 
 /** Unknown types noted per stream. */
 const MAX_UNKNOWN_TYPES = 16;
@@ -162,7 +162,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   #watchGrace(): void {
-    if (!this.#machine.awaitingEndpoints) {
+    if (!this.#machine.awaiting) {
       clearTimeout(this.#grace);
       this.#grace = undefined;
       return;
@@ -171,7 +171,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       this.#grace = undefined;
       this.#machine.stopAwaiting();
       this.#advance();
-    }, ENDPOINT_GRACE_MS).unref();
+    }, REQUEST_GRACE_MS).unref();
   }
 
   push(_pending: PendingPush): Promise<PushOutcome> {

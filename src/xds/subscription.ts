@@ -72,16 +72,14 @@ export class Subscription {
     return this.#sentNonce;
   }
 
-  /** Nothing is outstanding and the proxy was brought to these parts, except for what is kept back. */
+  /** Nothing is outstanding and the proxy was brought to these parts, except for what is kept back and removals. */
   settled(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
-    return (
-      this.inflight === undefined &&
-      this.owed.size === 0 &&
-      !this.mustAnswer &&
-      !this.rejections.searching &&
-      sameBundles(this.have.bases, parts)
-    );
+    if (this.inflight !== undefined || this.owed.size > 0 || this.mustAnswer || this.rejections.searching) return false;
+    if (!sameBundles(this.have.bases, parts)) return false;
+    for (const name of this.have.overlay.keys())
+      if (!this.rejections.quarantined.has(name) && findIn(parts, name) !== undefined) return false;
+    return true;
   }
 
   /** Settled, and no removal waits for its turn. */
