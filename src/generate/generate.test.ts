@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { DEFAULT_SETTINGS } from '../../test/golden-harness/settings.ts';
+import { createModel, replay } from '../model/index.ts';
+import type { Snapshot } from '../model/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { parseResource } from '../resources/parse.ts';
+import { generate, unitsOf } from './generate.ts';
+import { STATIC_CLUSTERS_UNIT } from './names.ts';
+import type { OutboundView } from './types.ts';
+
+const VIEW: OutboundView = {
+  part: 'outbound',
+  scope: 'default/',
+  namespace: 'default',
+  interception: 'REDIRECT',
+  ipv6Only: false,
+  sourceLabels: {},
+  dnsDomain: 'default.svc.cluster.local',
+  network: '',
+  locality: '',
+  capabilities: { extensions: undefined },
+};
+
+const entry = (host: string) => `
+apiVersion: networking.mesh.io/v1alpha3
+kind: ServiceEntry
+metadata: {name: ${host}, namespace: default}
+spec:
+  hosts: [${host}]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 10.0.0.1}]
+`;
+
+const MESH = `${entry('good.example.com')}---${entry('bad.example.com')}---
+apiVersion: networking.mesh.io/v1alpha3
+kind: DestinationRule
+metadata: {name: bad, namespace: default}
+spec:
+  host: bad.example.com
+  trafficPolicy: {tls: {mode: SIMPLE, credentialName: somewhere-else}}
+`;
+
+function snapshotOf(yaml: string): Snapshot {
+  const resources = parseAllDocuments(yaml).map((document) => {
+    const parsed = parseResource(document.toJS(), { source: 'test' }, () => undefined);
+    if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
+    return parsed.resource;
+  });
+  return replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
+}
+
+test('a unit that cannot be built is a failure of its own, and the rest is built', () => {
+  const { units, failures } = generate(snapshotOf(MESH), VIEW, { cds: 'all' });
+  assert.deepEqual([...(units.cds?.keys() ?? [])], ['good.example.com', STATIC_CLUSTERS_UNIT]);
+  assert.deepEqual(
+    failures.map(({ type, unit }) => `${type} ${unit}`),
+    ['cds bad.example.com'],
+  );
+  assert.match(failures[0]?.message ?? '', /credentialName/);
+});
+
+test('a unit that does not exist has no resources', () => {
+  const selection = { cds: new Set(['gone.example.com']), lds: new Set(['81']), rds: new Set(['81']) };
+  const { units, failures } = generate(snapshotOf(MESH), VIEW, selection);
+  assert.deepEqual([units.cds?.get('gone.example.com'), units.lds?.get('81'), units.rds?.get('81')], [[], [], []]);
+  assert.deepEqual(failures, []);
+});
+
+test('a unit has the same bytes whether generated alone or with all others', () => {
+  const snapshot = snapshotOf(MESH);
+  const all = generate(snapshot, VIEW, { cds: 'all', lds: 'all', rds: 'all' });
+  for (const type of ['cds', 'lds', 'rds'] as const) {
+    for (const unit of unitsOf(snapshot, VIEW, type)) {
+      if (unit === 'bad.example.com') continue;
+      const alone = generate(snapshot, VIEW, { [type]: new Set([unit]) });
+      assert.deepEqual(alone.units[type]?.get(unit), all.units[type]?.get(unit), `${type} ${unit}`);
+    }
+  }
+});
+
+test('every listener asks only for routes that there are', () => {
+  const { units } = generate(snapshotOf(MESH), VIEW, { lds: 'all', rds: 'all' });
+  const asked = [...(units.lds?.values() ?? [])].flat().flatMap(({ refs }) => refs);
+  assert.deepEqual(asked, ['80']);
+  assert.deepEqual([...(units.rds?.keys() ?? [])], ['80']);
+});
