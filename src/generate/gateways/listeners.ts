@@ -1,9 +1,15 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
 import type { Snapshot } from '../../model/types.ts';
-import { encode, envoy } from '../../protobuf/index.ts';
-import { TLS_INSPECTOR, typedConfig } from '../listeners/extensions.ts';
-import { httpConnectionManager, SERVER_NAME } from '../listeners/http-connection-manager.ts';
-import type { FilterChain } from '../listeners/tcp-proxy.ts';
+import { envoy } from '../../protobuf/index.ts';
+import {
+  type FilterChain,
+  httpConnectionManager,
+  listenerResource,
+  type NamedListener,
+  SERVER_NAME,
+  TLS_INSPECTOR,
+  typedConfig,
+} from '../listeners/index.ts';
 import { listenerName } from '../names.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
@@ -13,7 +19,6 @@ import { gatewayPlan, type ListenerPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
 import { downstreamTlsContext } from './tls-context.ts';
 
-const { Listener } = envoy.config.listener.v3;
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
 const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
@@ -56,25 +61,19 @@ export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Un
     for (const message of complaints) {
       findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
     }
-    if (chains.length > 0) resources.push(listenerResource(listener, chains, refs));
+    if (chains.length > 0) resources.push(listenerResource(listenerMessage(listener, chains), refs));
   }
   return { resources, findings };
 }
 
-function listenerResource(
-  plan: ListenerPlan,
-  filterChains: readonly FilterChain[],
-  refs: readonly string[],
-): GeneratedResource {
-  const name = listenerName(plan.bind, plan.bindPort);
-  const bytes = encode(Listener, {
-    name,
+function listenerMessage(plan: ListenerPlan, filterChains: readonly FilterChain[]): NamedListener {
+  return {
+    name: listenerName(plan.bind, plan.bindPort),
     address: addressOf(plan.bind, plan.bindPort),
     filterChains,
     trafficDirection: OUTBOUND,
     ...(plan.family === 'tls' ? { listenerFilters: [typedConfig(TLS_INSPECTOR, TlsInspector, {})] } : {}),
-  });
-  return { name, bytes, refs };
+  };
 }
 
 function chainsOf(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {

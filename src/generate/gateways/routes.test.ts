@@ -8,6 +8,9 @@ const HTTP = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'
 const services = [serviceOf('reviews', [httpPort(9080)])];
 const { ALL, NONE } = envoy.config.route.v3.VirtualHost.TlsRequirementType;
 
+const OLD = { created: 1 };
+const NEW = { created: 2 };
+
 function bound(name: string, hosts: readonly string[], http: readonly unknown[], gateways = ['edge/gw']) {
   return virtualServiceOf({ hosts, gateways, http }, { name });
 }
@@ -52,7 +55,14 @@ describe('routes of a gateway port', () => {
         { name: 'no', route: TO_REVIEWS },
       ],
     );
-    const output = gatewayOutput({ servers: [HTTP], services, virtualServices: [older, newer] });
+    const output = gatewayOutput({
+      servers: [HTTP],
+      services,
+      virtualServices: [
+        { ...newer, ...NEW },
+        { ...older, ...OLD },
+      ],
+    });
     const [host, ...others] = output.routes.get('http.80')?.virtualHosts ?? [];
     assert.equal(others.length, 0);
     assert.deepEqual(

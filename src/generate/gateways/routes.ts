@@ -1,7 +1,9 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
+import { compareCreated, compareText } from '../../model/order.ts';
 import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { RouteContext } from '../routes/context.ts';
+import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
 import { encodeRouteConfiguration } from '../routes/route-configuration.ts';
@@ -44,13 +46,14 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
       : hosts.map(([host, content]) => encodeHost(host, content, context));
   const bytes = encodeRouteConfiguration(unit, virtualHosts, {
     validateClusters: { value: false },
+    maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
     // Clients name the port they reached, which need not be the gateway's own: load balancers map ports.
     ignorePortInHostMatching: true,
   });
   return { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
 }
 
-/** Hosts of the servers' virtual services, each with what it leads to; virtual services of one host in precedence order. */
+/** Hosts of the servers' virtual services, each with what it leads to. */
 function gatewayHosts(
   servers: readonly ServerPlan[],
   snapshot: Snapshot,
@@ -79,8 +82,14 @@ function gatewayHosts(
   return hosts;
 }
 
+/** The order of virtual services in general, here across gateways. */
+function byPrecedence({ virtualService: a }: Contribution, { virtualService: b }: Contribution): number {
+  return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
+}
+
 function encodeHost(host: string, content: GatewayHost, context: RouteContext): Uint8Array {
-  const { contributions, httpsRedirect } = content;
+  const { httpsRedirect } = content;
+  const contributions = content.contributions.toSorted(byPrecedence);
   const shell: VirtualHostMessage = {
     name: `${host}:${context.port}`,
     domains: [host],

@@ -30,11 +30,13 @@ export function weighted<D extends { readonly weight?: number | undefined }>(
 }
 
 /**
- * Time limits: `timeout` of 0 is none. The limit holds for gRPC requests too, which may ask for less by `grpc-timeout`.
+ * Time limits: `timeout` of 0 is none. The limit holds for gRPC requests too. A route without one lets gRPC clients set
+ * theirs by `grpc-timeout`; beside a limit that field must not stand, because Envoy then ignores the limit
+ * (https://github.com/envoyproxy/envoy/issues/15530).
  */
 export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout' | 'maxStreamDuration'> {
   const timeout = durationOf(milliseconds);
-  return { timeout, maxStreamDuration: { grpcTimeoutHeaderMax: timeout } };
+  return milliseconds > 0 ? { timeout } : { timeout, maxStreamDuration: { grpcTimeoutHeaderMax: timeout } };
 }
 
 /** The action for a route with destinations. */

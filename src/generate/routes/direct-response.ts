@@ -2,12 +2,19 @@
 import type { HttpDirectResponse } from '../../resources/schemas.ts';
 import type { DirectResponseAction } from './messages.ts';
 
-/** Undefined for a status that Envoy does not take (it wants 200–599). */
+/** Bytes of the longest body; route configurations raise Envoy's own limit (4 KiB) to this. */
+export const MAX_BODY_BYTES = 1024 * 1024;
+
+/** Undefined when Envoy would refuse the whole route configuration for it: a status outside 200–599, a body over the limit. */
 export function directResponseAction({ status, body }: HttpDirectResponse): DirectResponseAction | undefined {
   if (status < 200 || status > 599) return undefined;
-  if (body?.string !== undefined) return { status, body: { inlineString: body.string } };
+  if (body?.string !== undefined) {
+    const fits = new TextEncoder().encode(body.string).length <= MAX_BODY_BYTES;
+    return fits ? { status, body: { inlineString: body.string } } : undefined;
+  }
   const bytes = body?.bytes === undefined ? undefined : fromBase64(body.bytes);
-  return bytes === undefined ? { status } : { status, body: { inlineBytes: bytes } };
+  if (bytes === undefined) return { status };
+  return bytes.length <= MAX_BODY_BYTES ? { status, body: { inlineBytes: bytes } } : undefined;
 }
 
 /** Undefined for what is not Base64. */

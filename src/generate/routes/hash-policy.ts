@@ -17,8 +17,8 @@ export function hashPolicies(destinations: readonly Destination[], context: Rout
 }
 
 function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
-  if (rule.httpHeaderName !== undefined) return { header: { headerName: rule.httpHeaderName } };
-  if (rule.httpCookie !== undefined) {
+  if (rule.httpHeaderName) return { header: { headerName: rule.httpHeaderName } };
+  if (rule.httpCookie?.name) {
     const { name, ttl, path, attributes } = rule.httpCookie;
     return {
       cookie: {
@@ -31,6 +31,6 @@ function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
     };
   }
   if (rule.useSourceIp === true) return { connectionProperties: { sourceIp: true } };
-  if (rule.httpQueryParameterName !== undefined) return { queryParameter: { name: rule.httpQueryParameterName } };
+  if (rule.httpQueryParameterName) return { queryParameter: { name: rule.httpQueryParameterName } };
   return undefined;
 }

@@ -133,6 +133,13 @@ describe('redirects and fixed answers', () => {
     const route = routeOf({ directResponse: { status: 418, body: { string: 'short and stout' } } });
     assert.deepEqual(route.directResponse, { status: 418, body: { inlineString: 'short and stout' } });
   });
+  test('a body that is longer than Envoy takes: the route is left out, the others stay', () => {
+    const http = {
+      match: [{ uri: { exact: '/a' } }],
+      directResponse: { status: 200, body: { string: 'ä'.repeat(600_000) } },
+    };
+    assert.equal(routesOf([http, { route: TO_REVIEWS }]).length, 1);
+  });
   test('direct response with bytes', () => {
     const body = routeOf({ directResponse: { status: 200, body: { bytes: 'AAH/' } } }).directResponse?.body;
     assert.deepEqual(body?.inlineBytes, new Uint8Array([0, 1, 255]));

@@ -5,6 +5,7 @@ import { type OutboundRoutePlan, outboundPlan } from '../listeners/port-plan.ts'
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
+import { MAX_BODY_BYTES } from './direct-response.ts';
 import { catchAllHost, type EncodedHosts, type OutboundHosts, sharedHosts, singleHost } from './outbound-hosts.ts';
 import { encodeRouteConfiguration } from './route-configuration.ts';
 
@@ -19,7 +20,10 @@ export function outboundRoutes(snapshot: Snapshot, view: OutboundView, unit: Uni
   if (plan === undefined || scope === undefined) return { resources: [], findings: [] };
   const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
   // A cluster that a route names may come later, or never: the route is right all the same, and answers 503 until then.
-  const bytes = encodeRouteConfiguration(unit, virtualHosts, { validateClusters: { value: false } });
+  const bytes = encodeRouteConfiguration(unit, virtualHosts, {
+    validateClusters: { value: false },
+    maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
+  });
   return {
     resources: [{ name: unit, bytes, refs: [] }],
     findings: duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type: 'rds', unit, message })),

@@ -29,8 +29,8 @@ export interface VirtualHostInputs {
   readonly key: string;
 }
 
-/** Entries by object: about one for each port and namespace that looks at it. The oldest goes first. */
-const MAX_ENTRIES = 128;
+/** Entries by object: a few for each port, as its own namespace and the others see it. The oldest goes first. */
+const MAX_ENTRIES = 32;
 
 const entriesByObject = new WeakMap<object, Entry[]>();
 
