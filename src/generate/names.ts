@@ -3,7 +3,7 @@
  * every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
  */
 
-export type Direction = 'outbound' | 'inbound';
+type Direction = 'outbound' | 'inbound';
 
 /** Takes every connection to wherever it was going. */
 export const PASSTHROUGH_CLUSTER = 'PassthroughCluster';
@@ -15,9 +15,6 @@ export const INBOUND_PASSTHROUGH_CLUSTER_IPV6 = 'InboundPassthroughClusterIpv6';
 
 export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
 export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
-/** Where redirected outbound and inbound connections arrive. */
-export const VIRTUAL_OUTBOUND_PORT = 15001;
-export const VIRTUAL_INBOUND_PORT = 15006;
 
 /** The listener unit of the virtual listeners; all other listener units are ports. */
 export const VIRTUAL_LISTENER_UNIT = 'virtual';
@@ -27,7 +24,7 @@ export const STATIC_CLUSTERS_UNIT = '|static';
 /** The one cluster unit of the inbound part. */
 export const INBOUND_CLUSTERS_UNIT = '|inbound';
 
-export interface ClusterNameParts {
+interface ClusterNameParts {
   readonly direction: Direction;
   readonly port: number;
   readonly subset: string;

@@ -22,7 +22,7 @@ import { parseResource } from '../../src/resources/parse.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
 
-export const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
+const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
 export type Shown = (typeof SHOWN)[number];
 
 const proxy = z.strictObject({

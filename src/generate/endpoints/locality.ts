@@ -14,7 +14,7 @@ export interface LocalityRules {
   readonly failoverEnabled: boolean;
 }
 
-export interface LocalityShare {
+interface LocalityShare {
   readonly locality: string;
   readonly weight: number;
   readonly priority: number;
@@ -42,7 +42,7 @@ export function shareLocalities(
 }
 
 /** `region/zone/*` and `*` match whatever follows; a shorter pattern matches every locality inside it. */
-export function localityMatches(pattern: string, locality: string): boolean {
+function localityMatches(pattern: string, locality: string): boolean {
   const parts = locality.split('/');
   return pattern.split('/').every((part, index) => part === '*' || part === '' || part === (parts[index] ?? ''));
 }

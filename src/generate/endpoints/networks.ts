@@ -7,7 +7,7 @@ export interface NetworkGateway {
   readonly port: number;
 }
 
-export interface NetworkGateways {
+interface NetworkGateways {
   /** Network → its gateways, never an empty list. Networks without a known gateway are reached directly. */
   readonly byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
   /** Names all of it, for keys: '' when there is none. */
