@@ -1,7 +1,15 @@
 /** Access logs as the mesh configuration wants them: one file for all listeners, lines of text or of JSON. */
 import { envoy, type google } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { FILE_ACCESS_LOG, hasExtension, type ProxyCapabilities, typedConfig } from './extensions.ts';
+import {
+  FILE_ACCESS_LOG,
+  hasExtension,
+  type ProxyCapabilities,
+  STDERR_ACCESS_LOG,
+  STDOUT_ACCESS_LOG,
+  type TypedConfig,
+  typedConfig,
+} from './extensions.ts';
 
 type LogFormat = envoy.config.core.v3.SubstitutionFormatString.Input;
 
@@ -46,20 +54,34 @@ const DEFAULT_TEXT = [
   `${F.requested_server_name} ${F.route_name}\n`,
 ].join(' ');
 
+type LogConfig = Pick<MeshConfig, 'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding'>;
+
 /** The mesh's access loggers; none when the mesh configuration names no file. */
-export function accessLogs(
-  mesh: Pick<MeshConfig, 'accessLogFile' | 'accessLogFormat' | 'accessLogEncoding'>,
-  view: ProxyCapabilities,
-): envoy.config.accesslog.v3.AccessLog.Input[] {
-  if (mesh.accessLogFile === '' || !hasExtension(view, FILE_ACCESS_LOG)) return [];
+export function accessLogs(mesh: LogConfig, view: ProxyCapabilities): envoy.config.accesslog.v3.AccessLog.Input[] {
+  if (mesh.accessLogFile === '') return [];
+  const stream = streamLog(mesh, view);
+  if (stream !== undefined) return [stream];
+  if (!hasExtension(view, FILE_ACCESS_LOG)) return [];
   const { FileAccessLog } = envoy.extensions.access_loggers.file.v3;
   return [typedConfig(FILE_ACCESS_LOG, FileAccessLog, { path: mesh.accessLogFile, logFormat: logFormat(mesh) })];
 }
 
-function logFormat({
-  accessLogFormat,
-  accessLogEncoding,
-}: Pick<MeshConfig, 'accessLogFormat' | 'accessLogEncoding'>): LogFormat {
+/**
+ * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as it is under many
+ * process supervisors, and Envoy then refuses every listener.
+ */
+function streamLog(mesh: LogConfig, view: ProxyCapabilities): TypedConfig | undefined {
+  const { StdoutAccessLog, StderrAccessLog } = envoy.extensions.access_loggers.stream.v3;
+  if (mesh.accessLogFile === '/dev/stdout' && hasExtension(view, STDOUT_ACCESS_LOG)) {
+    return typedConfig(STDOUT_ACCESS_LOG, StdoutAccessLog, { logFormat: logFormat(mesh) });
+  }
+  if (mesh.accessLogFile === '/dev/stderr' && hasExtension(view, STDERR_ACCESS_LOG)) {
+    return typedConfig(STDERR_ACCESS_LOG, StderrAccessLog, { logFormat: logFormat(mesh) });
+  }
+  return undefined;
+}
+
+function logFormat({ accessLogFormat, accessLogEncoding }: LogConfig): LogFormat {
   if (accessLogEncoding === 'JSON') return { jsonFormat: structOf(jsonObject(accessLogFormat) ?? DEFAULT_FIELDS) };
   const text = accessLogFormat === '' ? DEFAULT_TEXT : accessLogFormat;
   // Envoy writes the format as it is: without an end of line, lines would run together.

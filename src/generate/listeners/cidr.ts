@@ -41,6 +41,16 @@ export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | 
   return { addressPrefix: addressText(range.bytes), prefixLen: { value: range.bits } };
 }
 
+/** Each range once, in the order given. */
+export function cidrRanges(texts: readonly string[]): envoy.config.core.v3.CidrRange.Input[] {
+  const byKey = new Map<string, envoy.config.core.v3.CidrRange.Input>();
+  for (const text of texts) {
+    const range = cidrRange(text);
+    if (range !== undefined) byKey.set(addressKey(text), range);
+  }
+  return [...byKey.values()];
+}
+
 function addressText(bytes: readonly number[]): string {
   if (bytes.length === 4) return bytes.join('.');
   const groups: string[] = [];

@@ -14,6 +14,8 @@ export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
+export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
+export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 
 /** What is asked of a view about the Envoys that share it. */
 export type ProxyCapabilities = Pick<View, 'capabilities'>;

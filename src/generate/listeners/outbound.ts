@@ -7,6 +7,7 @@ import type { GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutp
 import { addressOf, isIpAddress } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { mergeChains } from './chain-merge.ts';
+import { cidrRanges } from './cidr.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains } from './l4-chains.ts';
 import { detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
@@ -86,18 +87,19 @@ function outboundListener(
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
   const sniffed = http !== undefined && chains.length > 0;
   const filterChains: FilterChain[] = [...chains];
-  if (http !== undefined) filterChains.push(httpChain(snapshot, view, plan, http, sniffed));
+  if (http !== undefined) filterChains.push(...httpChains(snapshot, view, plan, http, sniffed));
   const matchesAll = takesAll || (http !== undefined && !sniffed);
-  // A bound socket is where its connections were going: passing them on would only bring them back.
-  if (!matchesAll && !bindToPort) {
-    filterChains.push(tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy)));
-  }
   const inspected = sniffed || matchesServerNames;
   const listener: NamedListener = {
     name: listenerName(bind, port),
     address: addressOf(bind, port),
     trafficDirection: OUTBOUND,
     filterChains,
+    // Not for a bound socket: that is where its connections were going, so there is nowhere to pass them on to.
+    ...(!matchesAll &&
+      !bindToPort && {
+        defaultFilterChain: tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy)),
+      }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
       listenerFilters: [...tlsInspector(view), ...(sniffed ? httpInspector(view) : [])],
@@ -107,13 +109,13 @@ function outboundListener(
   return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };
 }
 
-function httpChain(
+function httpChains(
   snapshot: Snapshot,
   view: OutboundView,
-  { bind, port }: OutboundListenerPlan,
+  { bind, port, tcp }: OutboundListenerPlan,
   { routeName, grpcWeb }: HttpTarget,
   sniffed: boolean,
-): FilterChain {
+): FilterChain[] {
   const filter = httpConnectionManager(snapshot, view, {
     statPrefix: `outbound_${listenerName(bind, port)}`,
     routes: { rds: routeName },
@@ -121,7 +123,16 @@ function httpChain(
     useRemoteAddress: snapshot.settings.sidecarUseRemoteAddress,
     grpcWeb,
   });
-  return { ...(sniffed && { filterChainMatch: SNIFFED_HTTP }), filters: [filter] };
+  if (!sniffed) return [{ filters: [filter] }];
+  const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters: [filter] };
+  // Envoy decides by destination first and never goes back: services that have a range need a chain for it.
+  const ranges = tcp.flatMap(({ protocol, range }) =>
+    protocol === 'Unsupported' && range !== undefined ? [range] : [],
+  );
+  const prefixRanges = cidrRanges(ranges);
+  return prefixRanges.length === 0
+    ? [chain]
+    : [chain, { filterChainMatch: { ...SNIFFED_HTTP, prefixRanges }, filters: [filter] }];
 }
 
 /**
