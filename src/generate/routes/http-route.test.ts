@@ -73,6 +73,12 @@ describe('time limits', () => {
     assert.deepEqual(timeoutOf({ timeout: '0s' }, 2500), { seconds: 0, nanos: 0 }));
 });
 
+test('only a route without a time limit leaves gRPC clients theirs: beside a limit Envoy would ignore the limit', () => {
+  const durationOf = (http: object) => routeOf({ route: TO_REVIEWS, ...http }).route?.maxStreamDuration;
+  assert.deepEqual(durationOf({}), { grpcTimeoutHeaderMax: { seconds: 0, nanos: 0 } });
+  assert.equal(durationOf({ timeout: '1s' }), undefined);
+});
+
 describe('retries', () => {
   const retriesOf = (retries: unknown) =>
     routeOf({ route: TO_REVIEWS, ...(retries ? { retries } : {}) }).route?.retryPolicy;
