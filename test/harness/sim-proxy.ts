@@ -4,10 +4,9 @@
  */
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import { envoy, type google } from '../../src/protobuf/index.ts';
-import { factsOf, type SimType } from './sim-refs.ts';
+import { anyValue, contentHash, eachField, factsOf, type SimType } from './sim-refs.ts';
 
-const { DiscoveryRequest, DiscoveryResponse, DeltaDiscoveryRequest, DeltaDiscoveryResponse } =
-  envoy.service.discovery.v3;
+const { DiscoveryRequest, DeltaDiscoveryRequest } = envoy.service.discovery.v3;
 const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
 const TYPE_URL: Readonly<Record<SimType, string>> = {
   cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
@@ -28,7 +27,7 @@ export interface SimProxyOptions {
 }
 
 interface TypeState {
-  /** Name → content hash. */
+  /** Name → identity of its content. */
   readonly has: Map<string, string>;
   readonly refs: Map<string, readonly string[]>;
   asked: ReadonlySet<string>;
@@ -40,8 +39,16 @@ interface Answer {
   readonly type: SimType;
   readonly nonce: string;
   readonly version: string;
-  readonly resources: readonly { readonly bytes: Uint8Array; readonly version: string }[];
+  readonly resources: readonly Received[];
   readonly removed: readonly string[];
+}
+
+interface Received {
+  readonly bytes: Uint8Array;
+  /** Stands for the content: equal for equal content of one mode. */
+  readonly identity: string;
+  /** Delta only. */
+  readonly version: string;
 }
 
 function typeOf(url: string): SimType {
@@ -51,15 +58,40 @@ function typeOf(url: string): SimType {
 }
 
 function readSotw(message: Buffer): Answer {
-  const { typeUrl, nonce, versionInfo, resources } = DiscoveryResponse.decode(message);
-  const bodies = resources.map(({ value }) => ({ bytes: value, version: '' }));
-  return { type: typeOf(typeUrl), nonce, version: versionInfo, resources: bodies, removed: [] };
+  const resources: Received[] = [];
+  let [version, nonce, url] = ['', '', ''];
+  eachField(message, (field, value) => {
+    if (field === 1) version = value.toString();
+    else if (field === 4) url = value.toString();
+    else if (field === 5) nonce = value.toString();
+    else if (field === 2) {
+      const bytes = anyValue(value);
+      resources.push({ bytes, identity: contentHash(bytes), version: '' });
+    }
+  });
+  return { type: typeOf(url), nonce, version, resources, removed: [] };
 }
 
 function readDelta(message: Buffer): Answer {
-  const { typeUrl, nonce, resources, removedResources } = DeltaDiscoveryResponse.decode(message);
-  const bodies = resources.map(({ resource, version }) => ({ bytes: resource?.value ?? new Uint8Array(), version }));
-  return { type: typeOf(typeUrl), nonce, version: '', resources: bodies, removed: removedResources };
+  const resources: Received[] = [];
+  const removed: string[] = [];
+  let [nonce, url] = ['', ''];
+  eachField(message, (field, value) => {
+    if (field === 4) url = value.toString();
+    else if (field === 5) nonce = value.toString();
+    else if (field === 6) removed.push(value.toString());
+    else if (field === 2) {
+      let [version, name] = ['', ''];
+      let any = value;
+      eachField(value, (inner, bytes) => {
+        if (inner === 1) version = bytes.toString();
+        else if (inner === 2) any = bytes;
+        else if (inner === 3) name = bytes.toString();
+      });
+      resources.push({ bytes: anyValue(any), identity: `${name}@${version}`, version });
+    }
+  });
+  return { type: typeOf(url), nonce, version: '', resources, removed };
 }
 
 export class SimProxy {
@@ -84,6 +116,7 @@ export class SimProxy {
     this.#client = new Client(`127.0.0.1:${options.port}`, credentials.createInsecure(), {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': -1,
+      'grpc-node.flow_control_window': 16 * 1024 * 1024,
     });
   }
 
@@ -121,7 +154,7 @@ export class SimProxy {
     this.#client.close();
   }
 
-  /** Name → content hash of a type. */
+  /** Name → what stands for the content: its hash (SotW) or its version (Delta). */
   content(type: SimType): ReadonlyMap<string, string> {
     return this.#state(type).has;
   }
@@ -147,15 +180,16 @@ export class SimProxy {
     const answer = this.options.mode === 'sotw' ? readSotw(message) : readDelta(message);
     const state = this.#state(answer.type);
     const names: string[] = [];
-    for (const { bytes, version } of answer.resources) {
-      const { name, refs, hash } = factsOf(answer.type, bytes);
+    for (const { bytes, identity, version } of answer.resources) {
+      const { name, refs } = factsOf(answer.type, identity, bytes);
       names.push(name);
-      state.has.set(name, hash);
+      state.has.set(name, identity);
       state.refs.set(name, refs);
       this.#versions.get(answer.type)?.set(name, version);
     }
     const wildcardSet = this.options.mode === 'sotw' && (answer.type === 'cds' || answer.type === 'lds');
-    const gone = wildcardSet ? [...state.has.keys()].filter((name) => !names.includes(name)) : answer.removed;
+    const listed = new Set(names);
+    const gone = wildcardSet ? [...state.has.keys()].filter((name) => !listed.has(name)) : answer.removed;
     for (const name of gone) this.#forget(answer.type, name);
     state.version = answer.version;
     state.nonce = answer.nonce;

@@ -1,5 +1,5 @@
 /** What a resource makes an Envoy ask for next, read from its bytes: for simulated proxies, which hold no configuration. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { envoy } from '../../src/protobuf/index.ts';
 
 const HCM = 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
@@ -51,13 +51,51 @@ function readFacts(type: SimType, bytes: Uint8Array): Facts {
 /** Shared by all simulated proxies of a process: a thousand of them read each resource once. */
 const known = new Map<string, Facts>();
 
-export function factsOf(type: SimType, bytes: Uint8Array): Facts & { readonly hash: string } {
-  const hash = createHash('sha1').update(bytes).digest('base64');
-  const key = `${type}${hash}`;
+/** `identity` stands for the content: its hash, or its name and version. */
+export function factsOf(type: SimType, identity: string, bytes: Uint8Array): Facts {
+  const key = `${type} ${identity}`;
   let facts = known.get(key);
   if (facts === undefined) {
     facts = readFacts(type, bytes);
     known.set(key, facts);
   }
-  return { ...facts, hash };
+  return facts;
+}
+
+/** Calls back for every length-delimited field of a message; other fields are passed over. Reads nothing twice. */
+export function eachField(message: Buffer, visit: (field: number, value: Buffer) => void): void {
+  let at = 0;
+  const varint = (): number => {
+    let value = 0;
+    let scale = 1;
+    for (;;) {
+      const byte = message[at++] ?? 0;
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+      scale *= 128;
+    }
+  };
+  while (at < message.length) {
+    const tag = varint();
+    const wire = tag & 7;
+    if (wire === 2) {
+      const length = varint();
+      visit(tag >>> 3, message.subarray(at, at + length));
+      at += length;
+    } else if (wire === 0) varint();
+    else at += wire === 1 ? 8 : 4;
+  }
+}
+
+/** The value of an Any. */
+export function anyValue(any: Buffer): Buffer {
+  let value: Buffer = Buffer.alloc(0);
+  eachField(any, (field, bytes) => {
+    if (field === 2) value = bytes;
+  });
+  return value;
+}
+
+export function contentHash(bytes: Uint8Array): string {
+  return hash('sha1', bytes, 'base64');
 }
