@@ -43,7 +43,7 @@ function change(subscription: Subscription, before: Interest, request: DeltaRequ
     if (wildcard && before.names.has(name)) subscription.owed.add(name);
   }
   // Asked for again is answered again: the proxy has dropped it in between.
-  for (const name of added) subscription.owed.add(name);
+  subscription.owe(added, before);
   if (request.subscribe.includes(WILDCARD)) subscription.mustAnswer = true;
 }
 
@@ -105,8 +105,7 @@ function respond(
         body,
       };
     }
-    subscription.have = plan.next;
-    subscription.owed.clear();
+    subscription.skipped(plan);
     if (!subscription.rejections.searching) return undefined;
     // What was to be tried next is gone by now: on to the next group in doubt.
     subscription.rejections.acknowledged();

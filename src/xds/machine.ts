@@ -140,9 +140,14 @@ export class AdsMachine<Request> {
     );
   }
 
-  /** Everything that the proxy asked for is acknowledged (or kept back for good reason). */
+  /** Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals are. */
   complete(partsOf: PartsOf): boolean {
-    return SEND_ORDER.every((type) => this.#subscriptions[type].complete(partsOf(type)));
+    const { lds, rds } = this.#subscriptions;
+    const stuck = lds.rejections.quarantined.size + rds.rejections.quarantined.size > 0;
+    return SEND_ORDER.every((type) => {
+      const subscription = this.#subscriptions[type];
+      return stuck ? subscription.settled(partsOf(type)) : subscription.complete(partsOf(type));
+    });
   }
 
   /** True when the proxy has asked for anything yet. */

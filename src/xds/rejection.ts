@@ -49,7 +49,11 @@ export class Rejections {
 
   /** True when this version must not be sent now. */
   holds(name: string, version: string): boolean {
-    if (this.quarantined.get(name) === version) return true;
+    return this.quarantined.get(name) === version || this.waits(name, version);
+  }
+
+  /** True when this version will be tried later in the search. */
+  waits(name: string, version: string): boolean {
     for (let index = 1; index < this.#groups.length; index++)
       if (this.#groups[index]?.get(name) === version) return true;
     return false;

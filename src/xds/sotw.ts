@@ -45,7 +45,10 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
   if (interest === before) return answer;
   subscription.subscribe(interest);
   if (!before.wildcard)
-    for (const name of interest.names.names) if (!before.names.has(name)) subscription.owed.add(name);
+    subscription.owe(
+      [...interest.names.names].filter((name) => !before.names.has(name)),
+      before,
+    );
   return answer;
 }
 
@@ -75,7 +78,7 @@ function respond(
   for (;;) {
     const plan = subscription.plan(interest, parts, removals);
     // Names that never existed are nothing to take away.
-    const shrinks = full && plan.removed.some((name) => heldOf(subscription.have, name) !== undefined);
+    const shrinks = full && plan.removed.some((name) => subscription.held(name) !== undefined);
     const needed = subscription.mustAnswer || plan.changed.length > 0 || shrinks;
     if (needed) {
       const version = versionOf(plan.next, interest, subscription.have);
@@ -83,8 +86,7 @@ function respond(
       subscription.sent(context.nonce, plan, context.snapshot);
       return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
     }
-    subscription.have = plan.next;
-    subscription.owed.clear();
+    subscription.skipped(plan);
     if (!subscription.rejections.searching) return undefined;
     // What was to be tried next is gone by now: on to the next group in doubt.
     subscription.rejections.acknowledged();

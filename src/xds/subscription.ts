@@ -7,7 +7,7 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
-import { Rejections } from './rejection.ts';
+import { namedInNack, Rejections } from './rejection.ts';
 import { covers, type Interest, type Selection, select } from './selection.ts';
 
 /** A response that has not been acknowledged. */
@@ -30,6 +30,11 @@ export interface Answer {
   readonly quarantined: readonly string[];
 }
 
+/** Something of that name, in a version that nobody knows. */
+const UNKNOWN: Held = { version: '', resource: undefined };
+
+const NONE: ReadonlySet<string> = new Set();
+
 const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 
 /** What to send to bring the proxy up to date. */
@@ -37,6 +42,8 @@ export interface Plan {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
   readonly next: Have;
+  /** Owed names that have to wait for the next response: they are in doubt after a NACK. */
+  readonly kept: ReadonlySet<string>;
   /** When set: `changed` is exactly what these hold, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
 }
@@ -54,6 +61,8 @@ export class Subscription {
   mustAnswer = false;
   inflight: Inflight | undefined;
   readonly rejections = new Rejections();
+  /** Names in a rejected response of which the proxy may have taken some all the same. */
+  readonly #maybe = new Set<string>();
 
   #sentNonce = '';
   #ackedNonce = '';
@@ -99,7 +108,7 @@ export class Subscription {
       mustAnswer: this.mustAnswer,
       snapshot,
     };
-    this.owed = new Set();
+    this.owed = new Set(plan.kept);
     this.mustAnswer = false;
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;
@@ -119,7 +128,7 @@ export class Subscription {
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
     this.inflight = undefined;
     if (nack === undefined) {
-      this.have = inflight.next;
+      this.reached(inflight.next);
       this.rejections.acknowledged();
       this.#ackedNonce = nonce;
       this.#ackedSnapshot = inflight.snapshot;
@@ -132,13 +141,43 @@ export class Subscription {
       atMs: nowMs,
       resources: quarantined.length > 0 ? quarantined : inflight.changed.map(({ name }) => name),
     };
-    // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
-    if (inflight.changed.length === 0) this.have = inflight.next;
-    else {
-      for (const name of inflight.owed) this.owed.add(name);
-      this.mustAnswer ||= inflight.mustAnswer;
-    }
+    this.#afterNack(inflight, namedInNack(nack, inflight.changed));
     return { kind: 'nack', changed: inflight.changed, quarantined };
+  }
+
+  #afterNack(inflight: Inflight, culprits: readonly EncodedResource[]): void {
+    if (culprits.length > 0) {
+      // Envoy names what it could not apply after having applied the rest, removals included.
+      const overlay = new Map(inflight.next.overlay);
+      for (const { name } of culprits) overlay.set(name, this.held(name));
+      this.reached({ bases: inflight.next.bases, overlay });
+      return;
+    }
+    // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
+    if (inflight.changed.length === 0) {
+      this.reached(inflight.next);
+      return;
+    }
+    for (const { name } of inflight.changed) this.#maybe.add(name);
+    for (const name of inflight.owed) this.owed.add(name);
+    this.mustAnswer ||= inflight.mustAnswer;
+  }
+
+  /** Records that the plan needs no response. */
+  skipped(plan: Plan): void {
+    this.reached(plan.next);
+    this.owed = new Set(plan.kept);
+  }
+
+  /** The proxy is known to have this. */
+  reached(have: Have): void {
+    this.have = have;
+    this.#maybe.clear();
+  }
+
+  /** What the proxy has of this name, as far as is known. */
+  held(name: string): Held | undefined {
+    return heldOf(this.have, name) ?? (this.#maybe.has(name) ? UNKNOWN : undefined);
   }
 
   /**
@@ -154,12 +193,24 @@ export class Subscription {
     if (this.inflight !== undefined) this.inflight.next = without(this.inflight.next, before);
   }
 
+  /** Owes an answer for names that the proxy asks for, of which it has nothing unless they were covered `before`. */
+  owe(names: Iterable<string>, before: Interest): void {
+    const added: string[] = [];
+    for (const name of names) {
+      this.owed.add(name);
+      if (!covers(before, name)) added.push(name);
+    }
+    this.have = lacking(this.have, added);
+    if (this.inflight !== undefined) this.inflight.next = lacking(this.inflight.next, added);
+  }
+
   /** What is to be sent. `removals`: also what is gone, otherwise the proxy keeps it for now. */
   plan(interest: Interest, parts: readonly Bundle[], removals: boolean): Plan {
     const { have } = this;
     if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
     const fresh = have === HAS_NOTHING;
     if (
+      this.#maybe.size === 0 &&
       this.owed.size === 0 &&
       have.overlay.size === 0 &&
       this.rejections.empty &&
@@ -173,10 +224,11 @@ export class Subscription {
     const changed: EncodedResource[] = [];
     const removed: string[] = [];
     const overlay = new Map<string, Held | undefined>();
+    const kept = new Set<string>();
     for (const name of this.#touched(interest, parts, fresh)) {
       if (!covers(interest, name)) continue;
       const now = findIn(parts, name);
-      const held = heldOf(this.have, name);
+      const held = this.held(name);
       const owed = this.owed.has(name);
       if (now === undefined) {
         if (owed || (fresh && interest.names.has(name)) || (held !== undefined && removals)) removed.push(name);
@@ -184,9 +236,10 @@ export class Subscription {
       } else if (owed || held?.version !== now.version) {
         if (!this.rejections.holds(name, now.version)) changed.push(now);
         else if (held?.version !== now.version) overlay.set(name, held);
+        if (owed && this.rejections.waits(name, now.version)) kept.add(name);
       }
     }
-    return { changed, removed, next: { bases: parts, overlay }, shared: undefined };
+    return { changed, removed, next: { bases: parts, overlay }, kept, shared: undefined };
   }
 
   /** Names whose state may differ between what the proxy has and the parts. */
@@ -194,6 +247,7 @@ export class Subscription {
     const { have } = this;
     const names = new Set<string>(this.owed);
     for (const name of have.overlay.keys()) names.add(name);
+    for (const name of this.#maybe) names.add(name);
     if (fresh) for (const name of interest.names.names) names.add(name);
     if (sameViews(have.bases, parts)) {
       parts.forEach((bundle, index) => {
@@ -226,13 +280,22 @@ export class Subscription {
   }
 }
 
+/** What the proxy has when it lacks these names, whatever the bases say. */
+function lacking(have: Have, names: readonly string[]): Have {
+  const missing = names.filter((name) => findIn(have.bases, name) !== undefined);
+  if (missing.length === 0) return have;
+  const overlay = new Map(have.overlay);
+  for (const name of missing) overlay.set(name, undefined);
+  return { bases: have.bases, overlay };
+}
+
 /** What the proxy has when of the bases only what `interest` covered was ever sent. */
 function without(have: Have, interest: Interest): Have {
-  const overlay = new Map(have.overlay);
-  for (const bundle of have.bases)
-    for (const { name } of bundle.resources())
-      if (!covers(interest, name) && !overlay.has(name)) overlay.set(name, undefined);
-  return { bases: have.bases, overlay };
+  const names = have.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
+  return lacking(
+    have,
+    names.filter((name) => !covers(interest, name)),
+  );
 }
 
 /** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
@@ -248,5 +311,5 @@ function planShared(have: Have, interest: Interest, parts: readonly Bundle[], re
   else for (const name of gone) overlay.set(name, heldOf(have, name));
   if (fresh && (interest.wildcard || changed.length < interest.names.size))
     for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
-  return { changed, removed, next: { bases: parts, overlay }, shared: selections };
+  return { changed, removed, next: { bases: parts, overlay }, kept: NONE, shared: selections };
 }

@@ -1,0 +1,466 @@
+/** Both protocol machines against model proxies: whatever happens in whatever order, the proxy ends with what the engine holds. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { XdsType } from '../generate/types.ts';
+import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, encodeResponse, type SotwRequest } from './codec.ts';
+import { DELTA } from './delta.ts';
+import { AdsMachine } from './machine.ts';
+import { SOTW } from './sotw.ts';
+import {
+  Content,
+  type DeltaFields,
+  encodeDeltaRequest,
+  encodeSotwRequest,
+  type ParsedResponse,
+  parseDelta,
+  parseSotw,
+} from './testing.ts';
+import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
+
+const TYPES: readonly XdsType[] = ['cds', 'eds', 'lds', 'rds'];
+const NAMES = ['a', 'b', 'c', 'd', 'e', 'in-1', 'in-2'];
+const NOUN: Readonly<Record<XdsType, string>> = { cds: 'cluster', eds: 'endpoint', lds: 'listener', rds: 'route' };
+
+interface TypeModel {
+  connected: boolean;
+  wildcard: boolean;
+  names: Set<string>;
+  /** Name → text. */
+  has: Map<string, string>;
+  /** Names that may be sent although the proxy has them, and how often: requests cross responses on the wire. */
+  forced: Allowances;
+  /** An answer without news is in order. */
+  answerDue: boolean;
+  nonce: string;
+  version: string;
+  /** SotW: names were dropped since the last response, so that its version is about more than the proxy has. */
+  narrowed: boolean;
+  outstanding: number;
+  /** The first request of the stream is still on the wire. */
+  greeting: boolean;
+}
+
+function freshModel(): TypeModel {
+  return {
+    connected: false,
+    wildcard: false,
+    names: new Set(),
+    has: new Map(),
+    forced: new Allowances(),
+    answerDue: false,
+    nonce: '',
+    version: '',
+    narrowed: false,
+    outstanding: 0,
+    greeting: false,
+  };
+}
+
+class Allowances {
+  readonly #counts = new Map<string, number>();
+  add(name: string): void {
+    this.#counts.set(name, (this.#counts.get(name) ?? 0) + 1);
+  }
+  has(name: string): boolean {
+    return (this.#counts.get(name) ?? 0) > 0;
+  }
+  delete(name: string): void {
+    this.#counts.set(name, Math.max(0, (this.#counts.get(name) ?? 0) - 1));
+  }
+}
+
+type Wire = { readonly type: XdsType; readonly bytes: Buffer; readonly answers: boolean };
+
+/** A proxy, the server's machine, and the two directions of the wire between them. */
+abstract class Simulation<Request> {
+  readonly content = new Content();
+  readonly models = new Map<XdsType, TypeModel>(TYPES.map((type) => [type, freshModel()]));
+  machine: AdsMachine<Request>;
+  up: Wire[] = [];
+  down: Wire[] = [];
+
+  constructor() {
+    this.machine = this.newMachine();
+  }
+
+  abstract newMachine(): AdsMachine<Request>;
+  abstract decode(bytes: Buffer): Request;
+  abstract parse(bytes: Buffer): ParsedResponse;
+  abstract first(type: XdsType, model: TypeModel): Buffer;
+  abstract changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void;
+  abstract accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[];
+  abstract answer(type: XdsType, model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer;
+
+  model(type: XdsType): TypeModel {
+    const model = this.models.get(type);
+    assert.ok(model);
+    return model;
+  }
+
+  push(): number {
+    const { messages } = this.machine.push(this.content.partsOf, this.content.version);
+    for (const { type, message } of messages) {
+      const model = this.model(type);
+      model.outstanding++;
+      assert.equal(model.outstanding, 1, `two responses of ${type} outstanding`);
+      this.down.push({ type, bytes: Buffer.concat(encodeResponse(message)).subarray(5), answers: false });
+    }
+    return messages.length;
+  }
+
+  deliverUp(): void {
+    const wire = this.up.shift();
+    if (wire === undefined) return;
+    if (wire.answers) this.model(wire.type).outstanding--;
+    this.model(wire.type).greeting = false;
+    this.machine.receive(wire.type, this.decode(wire.bytes), this.content.partsOf, 0);
+  }
+
+  deliverDown(): void {
+    const wire = this.down.shift();
+    if (wire === undefined) return;
+    const model = this.model(wire.type);
+    const response = this.parse(wire.bytes);
+    assert.equal(response.typeUrl, TYPE_URL_OF[wire.type]);
+    model.nonce = response.nonce;
+    const bad = this.accept(wire.type, model, response);
+    // A cluster that changed asks the proxy to wait for endpoints: they may come again.
+    if (wire.type === 'cds')
+      for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
+    const error =
+      bad.length === 0
+        ? undefined
+        : isFullSetType(wire.type)
+          ? `Error adding/updating ${NOUN[wire.type]}(s) ${bad.map((name) => `${name}: no good`).join(wire.type === 'cds' ? ', ' : '\n')}`
+          : 'Proto constraint validation failed';
+    if (error !== undefined) {
+      for (const { name } of response.resources) model.forced.add(name);
+      model.answerDue = true;
+    }
+    this.up.push({ type: wire.type, bytes: this.answer(wire.type, model, response, error), answers: true });
+  }
+
+  connect(type: XdsType, wildcard: boolean, names: string[]): void {
+    const model = this.model(type);
+    if (model.connected || (!wildcard && names.length === 0)) return;
+    Object.assign(model, { connected: true, wildcard, answerDue: true });
+    model.names = new Set(names);
+    for (const name of names) model.forced.add(name);
+    this.up.push({ type, bytes: this.first(type, model), answers: false });
+  }
+
+  reconnect(): void {
+    this.up = [];
+    this.down = [];
+    this.machine = this.newMachine();
+    for (const [type, model] of this.models) {
+      model.outstanding = 0;
+      model.nonce = '';
+      if (!model.connected) continue;
+      if (!model.wildcard && model.names.size === 0) {
+        model.connected = false;
+        model.has.clear();
+        continue;
+      }
+      this.resume(type, model);
+      model.greeting = true;
+      this.up.push({ type, bytes: this.first(type, model), answers: false });
+    }
+  }
+
+  settle(): void {
+    for (let round = 0; round < 2000; round++) {
+      while (this.up.length > 0) this.deliverUp();
+      this.machine.stopAwaiting();
+      const sent = this.push();
+      if (sent === 0 && this.down.length === 0) return;
+      while (this.down.length > 0) this.deliverDown();
+    }
+    assert.fail('never settles');
+  }
+
+  /** The proxy's view of a type against the engine's. */
+  check(type: XdsType): void {
+    const model = this.model(type);
+    if (!model.connected) return;
+    const want = this.content.texts(type);
+    for (const [name, text] of want) {
+      if (!model.wildcard && !model.names.has(name)) continue;
+      if (text.startsWith('bad')) assert.ok(!model.has.get(name)?.startsWith('bad'), `${type} ${name}: a bad resource`);
+      else assert.equal(model.has.get(name), text, `${type} ${name}`);
+    }
+    // Clusters and endpoints stay while a rejected listener or route may live on in a version that points to them.
+    const status = this.machine.status();
+    const stuck = (['lds', 'rds'] as const).some((one) => (status.get(one)?.quarantined.size ?? 0) > 0);
+    if (this.removes(type) && !(stuck && type !== 'lds'))
+      for (const name of model.has.keys()) assert.ok(want.has(name), `${type} ${name} is gone but the proxy has it`);
+  }
+
+  abstract removes(type: XdsType): boolean;
+  /** What the proxy must be ready for on its new stream. */
+  abstract resume(type: XdsType, model: TypeModel): void;
+
+  /** A second round: nothing moved, so nothing may be sent. */
+  checkQuiet(): void {
+    assert.equal(this.push(), 0);
+    assert.ok(this.machine.complete(this.content.partsOf));
+  }
+}
+
+class DeltaSimulation extends Simulation<DeltaRequest> {
+  newMachine(): AdsMachine<DeltaRequest> {
+    return new AdsMachine(DELTA);
+  }
+  decode(bytes: Buffer): DeltaRequest {
+    return decodeDeltaRequest(bytes);
+  }
+  parse(bytes: Buffer): ParsedResponse {
+    return parseDelta(bytes);
+  }
+  first(type: XdsType, model: TypeModel): Buffer {
+    const legacy = model.wildcard && isFullSetType(type) && model.names.size === 0;
+    return encodeDeltaRequest({
+      typeUrl: TYPE_URL_OF[type],
+      subscribe: legacy ? [] : [...(model.wildcard ? ['*'] : []), ...model.names],
+      initial: new Map([...model.has].map(([name, text]) => [name, `v:${text}`])),
+    });
+  }
+  changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
+    for (const name of drop) {
+      model.names.delete(name);
+      if (model.wildcard) model.forced.add(name);
+      else model.has.delete(name);
+    }
+    for (const name of add) {
+      model.names.add(name);
+      model.forced.add(name);
+    }
+    const fields: DeltaFields = { typeUrl: TYPE_URL_OF[type], subscribe: add, unsubscribe: drop };
+    this.up.push({ type, bytes: encodeDeltaRequest(fields), answers: false });
+  }
+  accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
+    const news = response.resources.length + response.removed.length;
+    assert.ok(news > 0 || model.answerDue, `${type}: an empty response`);
+    model.answerDue = false;
+    const bad = response.resources.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
+    for (const { name, text, version } of response.resources) {
+      assert.equal(version, `v:${text}`);
+      if (!model.wildcard && !model.names.has(name)) continue;
+      assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
+      if (bad.length > 0 && (!isFullSetType(type) || bad.includes(name))) continue;
+      if (model.has.get(name) === text) model.forced.delete(name);
+      model.has.set(name, text);
+    }
+    if (bad.length === 0 || isFullSetType(type)) for (const name of response.removed) model.has.delete(name);
+    return bad;
+  }
+  answer(type: XdsType, _model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
+    return encodeDeltaRequest({
+      typeUrl: TYPE_URL_OF[type],
+      nonce: response.nonce,
+      ...(error === undefined ? {} : { error }),
+    });
+  }
+  removes(): boolean {
+    return true;
+  }
+  resume(_type: XdsType, model: TypeModel): void {
+    // Without anything to show, a new stream looks like a first connection.
+    model.answerDue = model.has.size === 0;
+  }
+}
+
+class SotwSimulation extends Simulation<SotwRequest> {
+  newMachine(): AdsMachine<SotwRequest> {
+    return new AdsMachine(SOTW);
+  }
+  decode(bytes: Buffer): SotwRequest {
+    return decodeSotwRequest(bytes);
+  }
+  parse(bytes: Buffer): ParsedResponse {
+    return parseSotw(bytes);
+  }
+  #names(type: XdsType, model: TypeModel): string[] {
+    if (!model.wildcard) return [...model.names];
+    return isFullSetType(type) && model.names.size === 0 ? [] : ['*', ...model.names];
+  }
+  first(type: XdsType, model: TypeModel): Buffer {
+    return encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+    });
+  }
+  changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
+    // A wildcard proxy that names resources explicitly too is the Delta model's business.
+    if (model.wildcard) return;
+    for (const name of drop) {
+      model.names.delete(name);
+      model.has.delete(name);
+      model.narrowed = true;
+    }
+    for (const name of add) {
+      if (!model.names.has(name)) model.forced.add(name);
+      model.names.add(name);
+    }
+    const bytes = encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+      nonce: model.nonce,
+    });
+    this.up.push({ type, bytes, answers: false });
+  }
+  accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
+    const full = isFullSetType(type);
+    const wanted = response.resources.filter(({ name }) => model.wildcard || model.names.has(name));
+    const bad = wanted.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
+    const news =
+      wanted.length !== response.resources.length ||
+      wanted.some(({ name, text }) => model.has.get(name) !== text || model.forced.has(name)) ||
+      (full && wanted.length !== model.has.size);
+    assert.ok(news || model.answerDue, `${type}: nothing new in the response`);
+    model.answerDue = false;
+    if (full)
+      for (const name of [...model.has.keys()]) if (!wanted.some((one) => one.name === name)) model.has.delete(name);
+    for (const { name, text } of wanted) {
+      if (!full) assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
+      if (bad.length > 0 && (!full || bad.includes(name))) continue;
+      if (model.has.get(name) === text) model.forced.delete(name);
+      model.has.set(name, text);
+    }
+    if (bad.length > 0) return bad;
+    model.version = response.version;
+    model.narrowed = wanted.length !== response.resources.length;
+    return bad;
+  }
+  answer(type: XdsType, model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
+    return encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+      nonce: response.nonce,
+      ...(error === undefined ? {} : { error }),
+    });
+  }
+  removes(type: XdsType): boolean {
+    return isFullSetType(type);
+  }
+  resume(type: XdsType, model: TypeModel): void {
+    // The version is about the whole set: an up-to-date proxy gets nothing, any other all of it.
+    const want = [...this.content.texts(type)].filter(([name]) => model.wildcard || model.names.has(name));
+    const current =
+      !model.narrowed && want.length === model.has.size && want.every(([name, text]) => model.has.get(name) === text);
+    if (current && model.version !== '') return;
+    model.answerDue = true;
+    for (const name of model.has.keys()) model.forced.add(name);
+  }
+}
+
+type Step =
+  | { readonly kind: 'set'; readonly type: XdsType; readonly name: string; readonly text: string | undefined }
+  | { readonly kind: 'connect'; readonly type: XdsType; readonly wildcard: boolean; readonly names: string[] }
+  | { readonly kind: 'names'; readonly type: XdsType; readonly add: string[]; readonly drop: string[] }
+  | { readonly kind: 'push' | 'up' | 'down' | 'reconnect' | 'move' | 'settle' };
+
+const type = fc.constantFrom(...TYPES);
+const names = fc.uniqueArray(fc.constantFrom(...NAMES), { maxLength: 4 });
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: fc.constant('set' as const),
+        type,
+        name: fc.constantFrom(...NAMES),
+        text: fc.constantFrom('1', '2', '3', 'bad1', 'bad2', undefined),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('connect' as const), type, wildcard: fc.boolean(), names }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('names' as const), type, add: names, drop: names }) },
+    {
+      weight: 9,
+      arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
+    },
+  ),
+  { minLength: 5, maxLength: 80, size: 'max' },
+);
+
+/** EDS resources are called after the cluster that refers to them. */
+function resourceName(of: XdsType, name: string): string {
+  return of === 'eds' && !name.startsWith('in') ? `eds-${name}` : name;
+}
+
+function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
+  for (const step of plan) {
+    switch (step.kind) {
+      case 'set':
+        sim.content.set(
+          step.type,
+          resourceName(step.type, step.name),
+          step.text,
+          step.type === 'cds' ? [resourceName('eds', step.name)] : [],
+        );
+        if (sim.model(step.type).greeting) sim.resume(step.type, sim.model(step.type));
+        break;
+      case 'connect':
+        // Endpoints and routes have no wildcard among Envoys.
+        sim.connect(
+          step.type,
+          step.wildcard && isFullSetType(step.type),
+          step.wildcard && isFullSetType(step.type) ? [] : step.names.map((name) => resourceName(step.type, name)),
+        );
+        break;
+      case 'names': {
+        const model = sim.model(step.type);
+        const add = step.add.map((name) => resourceName(step.type, name));
+        const drop = step.drop
+          .map((name) => resourceName(step.type, name))
+          .filter((n) => model.names.has(n) && !add.includes(n));
+        if (model.connected && add.length + drop.length > 0) sim.changeNames(step.type, model, add, drop);
+        break;
+      }
+      case 'push':
+        sim.push();
+        break;
+      case 'up':
+        sim.deliverUp();
+        break;
+      case 'down':
+        sim.deliverDown();
+        break;
+      case 'reconnect':
+        sim.reconnect();
+        break;
+      case 'move':
+        sim.content.moveViews();
+        break;
+      case 'settle':
+        sim.settle();
+    }
+  }
+  sim.settle();
+  for (const one of TYPES) sim.check(one);
+  sim.checkQuiet();
+}
+
+describe('protocol machines against a model proxy', () => {
+  it('Delta converges, sends nothing twice, has one response outstanding', () => {
+    fc.assert(
+      fc.property(steps, (plan) => run(new DeltaSimulation(), plan)),
+      { numRuns: 12000 },
+    );
+  });
+
+  it('SotW converges, sends nothing twice, has one response outstanding', () => {
+    fc.assert(
+      fc.property(steps, (plan) => run(new SotwSimulation(), plan)),
+      { numRuns: 12000 },
+    );
+  });
+});
