@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Protocol, Service } from '../../model/types.ts';
+import { virtualServiceOf } from '../routes/testing.ts';
+import { outboundListeners, outboundListenerUnits } from './outbound.ts';
+import { outboundPlan } from './port-plan.ts';
+import { chainTexts, oneService, outboundOf, outboundView, type World, worldOf } from './testing.ts';
+
+const AUTO = 'Unsupported';
+const OFF = { sniffOutbound: false };
+
+function chainsOf(world: World, name: string, view = outboundView()): string[] {
+  return chainTexts(outboundOf(worldOf(world), view).listeners.get(name));
+}
+
+test('another HTTP service on a port leaves the bytes of its listener as they are', () => {
+  const web = oneService('web', 'HTTP', 80, ['10.96.0.1']);
+  const api = oneService('api', 'GRPC', 80, ['10.96.0.2'], { created: 1 });
+  const alone = outboundOf(worldOf({ services: [web] })).resources.get('0.0.0.0_80');
+  const together = outboundOf(worldOf({ services: [api, web] })).resources.get('0.0.0.0_80');
+  assert.deepEqual(alone?.refs, ['80']);
+  assert.deepEqual(together, alone);
+});
+
+test('a gRPC-Web service on the port brings its filter', () => {
+  const services = [oneService('web', 'HTTP', 80), oneService('api', 'GRPC-Web', 80)];
+  const without = outboundOf(worldOf({ services: services.slice(0, 1) })).resources.get('0.0.0.0_80');
+  const withIt = outboundOf(worldOf({ services })).resources.get('0.0.0.0_80');
+  assert.notDeepEqual(withIt?.bytes, without?.bytes);
+});
+
+test('TCP services have a listener for each address; UDP ports have none', () => {
+  const services = [
+    oneService('db', 'TCP', 5432, ['10.96.0.1', '10.96.0.2/32']),
+    oneService('dns', 'UDP', 53, ['10.96.0.3']),
+  ];
+  const { listeners } = outboundOf(worldOf({ services }));
+  assert.deepEqual([...listeners.keys()], ['10.96.0.1_5432', '10.96.0.2_5432', 'virtualOutbound']);
+  const cluster = 'outbound|5432||db.default.svc.cluster.local';
+  assert.deepEqual(chainTexts(listeners.get('10.96.0.2_5432')), [cluster]);
+  assert.equal(listeners.get('10.96.0.2_5432')?.bindToPort?.value, false);
+});
+
+test('address ranges share the wildcard listener, and the rest is unknown traffic', () => {
+  const services = [oneService('a', 'TCP', 80, ['10.0.0.0/8']), oneService('b', 'TCP', 80, ['11.0.0.0/8'])];
+  const world = { services, outboundTrafficPolicy: 'REGISTRY_ONLY' } as const;
+  assert.deepEqual(chainsOf(world, '0.0.0.0_80'), [
+    'outbound|80||a.default.svc.cluster.local if 10.0.0.0/8',
+    'outbound|80||b.default.svc.cluster.local if 11.0.0.0/8',
+    'else BlackHoleCluster',
+  ]);
+});
+
+test('pods of a headless TCP service have listeners of their own, whatever their number', () => {
+  const nodes = oneService('nodes', 'TCP', 7000, [], { headless: true, resolution: 'passthrough' });
+  const world = { services: [nodes], endpoints: [[nodes, ['10.0.0.2', '10.0.0.1', '/run/sock']]] } as const;
+  const names = (changes: World) => [...outboundOf(worldOf({ ...world, ...changes })).listeners.keys()];
+  assert.deepEqual(names({}), ['10.0.0.1_7000', '10.0.0.2_7000', 'virtualOutbound']);
+  assert.deepEqual(names({ endpoints: [] }), ['virtualOutbound']);
+  assert.deepEqual(names({ settings: { headlessPodListeners: false } }), ['0.0.0.0_7000', 'virtualOutbound']);
+  assert.deepEqual(names({ settings: { edsForHeadless: true } }), ['0.0.0.0_7000', 'virtualOutbound']);
+});
+
+test('two services of one address and port: the older has it, and the other is counted', () => {
+  const old = oneService('z', 'TCP', 80, ['10.96.0.1'], { created: 1 });
+  const young = oneService('a', 'TCP', 80, ['10.96.0.1'], { created: 2 });
+  const { listeners, findings } = outboundOf(worldOf({ services: [young, old] }));
+  assert.deepEqual(chainTexts(listeners.get('10.96.0.1_80')), ['outbound|80||z.default.svc.cluster.local']);
+  assert.deepEqual(
+    findings.map(({ metric, unit }) => [metric, unit]),
+    [['ctl_conflict_outbound_listener_tcp_over_current_tcp', '80']],
+  );
+});
+
+test('what nobody says is HTTP when it looks so: at its own address by its own routes, else by those of the port', () => {
+  const services = [oneService('a', AUTO, 80, ['10.96.0.1']), oneService('b', AUTO, 81)];
+  const a = outboundOf(worldOf({ services })).listeners.get('10.96.0.1_80');
+  const host = 'a.default.svc.cluster.local';
+  assert.deepEqual(chainTexts(a), [`outbound|80||${host}`, `routes ${host}:80 if is HTTP`]);
+  assert.equal(a?.continueOnListenerFiltersTimeout, true);
+  assert.deepEqual(
+    a?.listenerFilters.map(({ name }) => name),
+    ['envoy.filters.listener.tls_inspector', 'envoy.filters.listener.http_inspector'],
+  );
+  assert.deepEqual(chainsOf({ services }, '0.0.0.0_81'), [
+    'outbound|81||b.default.svc.cluster.local',
+    'routes 81 if is HTTP',
+  ]);
+  assert.deepEqual(chainsOf({ services, settings: OFF }, '10.96.0.1_80'), [`outbound|80||${host}`]);
+});
+
+test('an Envoy without the inspectors is not told to sniff', () => {
+  const services = [oneService('a', AUTO, 80, ['10.96.0.1'])];
+  const view = outboundView({ capabilities: { extensions: ['envoy.filters.listener.tls_inspector'] } });
+  assert.deepEqual(chainsOf({ services }, '10.96.0.1_80', view), ['outbound|80||a.default.svc.cluster.local']);
+});
+
+test('HTTP of a sniffed range is found by a chain of its own', () => {
+  const services = [oneService('a', AUTO, 80, ['10.0.0.0/8'])];
+  assert.deepEqual(chainsOf({ services }, '0.0.0.0_80'), [
+    'outbound|80||a.default.svc.cluster.local if 10.0.0.0/8',
+    'routes 80 if is HTTP',
+    'routes 80 if 10.0.0.0/8 is HTTP',
+    'else PassthroughCluster',
+  ]);
+});
+
+const httpAndTcp: readonly (readonly [
+  older: Protocol,
+  younger: Protocol,
+  on: string[],
+  off: string[],
+  metric: string,
+])[] = [
+  [
+    'HTTP',
+    'TCP',
+    ['outbound|80||young.default.svc.cluster.local', 'routes 80 if is HTTP'],
+    ['routes 80'],
+    'ctl_conflict_outbound_listener_tcp_over_current_http',
+  ],
+  [
+    'TCP',
+    'HTTP',
+    ['outbound|80||old.default.svc.cluster.local', 'routes 80 if is HTTP'],
+    ['outbound|80||old.default.svc.cluster.local'],
+    'ctl_conflict_outbound_listener_http_over_current_tcp',
+  ],
+];
+
+for (const [older, younger, on, off, metric] of httpAndTcp) {
+  test(`${younger} joins older ${older} on a port: both with sniffing, else the older alone`, () => {
+    const services = [
+      oneService('old', older, 80, [], { created: 1 }),
+      oneService('young', younger, 80, [], { created: 2 }),
+    ];
+    assert.deepEqual(chainsOf({ services }, '0.0.0.0_80'), on);
+    assert.deepEqual(outboundOf(worldOf({ services })).findings, []);
+    assert.deepEqual(chainsOf({ services, settings: OFF }, '0.0.0.0_80'), off);
+    const { findings } = outboundOf(worldOf({ services, settings: OFF }));
+    assert.deepEqual(
+      findings.map((finding) => finding.metric),
+      [metric],
+    );
+  });
+}
+
+test('TLS that shares a listener is told apart by host name; that with an address of its own is not', () => {
+  const services = [
+    oneService('a', 'TLS', 443),
+    oneService('b', 'HTTPS', 443, [], { hostname: '*.example.com', key: 'default/*.example.com' }),
+    oneService('c', 'TLS', 443, ['10.96.0.1']),
+  ];
+  assert.deepEqual(chainsOf({ services }, '0.0.0.0_443').toSorted(), [
+    'else PassthroughCluster',
+    'outbound|443||*.example.com if *.example.com',
+    'outbound|443||a.default.svc.cluster.local if a.default.svc.cluster.local',
+  ]);
+  assert.deepEqual(chainsOf({ services }, '10.96.0.1_443'), ['outbound|443||c.default.svc.cluster.local']);
+});
+
+const DB = 'db.default.svc.cluster.local';
+
+function tcpRoutes(tcp: readonly unknown[], view = outboundView()): string[] {
+  const services = [oneService('db', 'TCP', 5432, ['10.96.0.1'])];
+  return chainsOf({ services, virtualServices: [virtualServiceOf({ hosts: [DB], tcp })] }, '10.96.0.1_5432', view);
+}
+
+const toSubset = (subset: string, weight?: number) => ({ destination: { host: DB, subset }, weight });
+
+test('TCP routes go by subnet, then to the service', () => {
+  const match = [{ destinationSubnets: ['10.96.0.0/24'] }, { destinationSubnets: ['10.97.0.1'] }];
+  assert.deepEqual(tcpRoutes([{ match, route: [toSubset('v1')] }]), [
+    `outbound|5432|v1|${DB} if 10.96.0.0/24 10.97.0.1/32`,
+    `outbound|5432||${DB}`,
+  ]);
+});
+
+test('a TCP route that takes everything ends the list', () => {
+  const routes = [{ route: [toSubset('v1', 80), toSubset('v2', 20), toSubset('v3', 0)] }, { route: [toSubset('v4')] }];
+  assert.deepEqual(tcpRoutes(routes), [`outbound|5432|v1|${DB} 80, outbound|5432|v2|${DB} 20`]);
+});
+
+const clauses: readonly (readonly [what: string, clause: object, matches: boolean])[] = [
+  ['its port', { port: 5432 }, true],
+  ['another port', { port: 5433 }, false],
+  ['labels it has', { sourceLabels: { app: 'web' } }, true],
+  ['labels it has not', { sourceLabels: { app: 'api' } }, false],
+  ['its namespace', { sourceNamespace: 'default' }, true],
+  ['another namespace', { sourceNamespace: 'other' }, false],
+  ['the mesh', { gateways: ['default/edge', 'mesh'] }, true],
+  ['gateways alone', { gateways: ['default/edge'] }, false],
+];
+
+for (const [what, clause, matches] of clauses) {
+  test(`a TCP route for ${what} is ${matches ? '' : 'not '}for the proxy`, () => {
+    const view = outboundView({ sourceLabels: { app: 'web' } });
+    const chains = tcpRoutes([{ match: [clause], route: [toSubset('v1')] }], view);
+    assert.deepEqual(chains, [`outbound|5432|${matches ? 'v1' : ''}|${DB}`]);
+  });
+}
+
+test('TLS routes go by server name; names that Envoy refuses match nothing', () => {
+  const services = [oneService('db', 'TLS', 5432, ['10.96.0.1'])];
+  const tls = [
+    { match: [{ sniHosts: ['A.example.com'] }], route: [toSubset('v1')] },
+    { match: [{ sniHosts: ['w*.example.com'] }], route: [toSubset('v2')] },
+    { match: [{ sniHosts: ['*'] }], route: [toSubset('v3')] },
+  ];
+  const virtualServices = [virtualServiceOf({ hosts: [DB], tls })];
+  assert.deepEqual(chainsOf({ services, virtualServices }, '10.96.0.1_5432'), [
+    `outbound|5432|v1|${DB} if a.example.com`,
+    `outbound|5432|v3|${DB}`,
+  ]);
+});
+
+test('a Sidecar listener takes its port for itself', () => {
+  const services = [oneService('web', 'HTTP', 80), oneService('db', 'TCP', 80, ['10.96.0.1'])];
+  const egress = [
+    { port: { number: 80, protocol: 'HTTP', name: 'http' }, bind: '127.0.0.1', captureMode: 'NONE' },
+    {},
+  ] as const;
+  const { listeners } = outboundOf(worldOf({ services, egress }));
+  assert.deepEqual([...listeners.keys()], ['127.0.0.1_80', 'virtualOutbound']);
+  assert.equal(listeners.get('127.0.0.1_80')?.bindToPort, null);
+});
+
+test('a Sidecar TCP listener leads to the port of its number, else to the only port', () => {
+  const two: Service = {
+    ...oneService('two', 'TCP', 1),
+    ports: [1, 2].map((port) => ({ name: `p${port}`, port, protocol: 'TCP' })),
+  };
+  const egressOf = (number: number) => [{ port: { number, protocol: 'TCP', name: '' } as const }];
+  const chains = (service: Service, number: number) =>
+    chainsOf({ services: [service], egress: egressOf(number) }, `0.0.0.0_${number}`);
+  assert.deepEqual(chains(two, 2), ['outbound|2||two.default.svc.cluster.local']);
+  assert.deepEqual(chains(oneService('one', 'TCP', 1), 9), ['outbound|1||one.default.svc.cluster.local']);
+  assert.deepEqual(chains(two, 9), ['no listener']);
+});
+
+test('a unix domain socket is bound and has routes of its own', () => {
+  const egress = [{ port: { number: 0, protocol: 'HTTP', name: '' }, bind: 'unix:///run/out.sock' }] as const;
+  const { listeners, resources } = outboundOf(worldOf({ services: [oneService('web', 'HTTP', 80)], egress }));
+  assert.equal(listeners.get('/run/out.sock')?.address?.pipe?.path, '/run/out.sock');
+  assert.equal(listeners.get('/run/out.sock')?.bindToPort, null);
+  assert.deepEqual(resources.get('/run/out.sock')?.refs, ['/run/out.sock']);
+});
+
+test('without redirection everything is bound on the loopback address, and unknown traffic has nowhere to come from', () => {
+  const services = [oneService('web', 'HTTP', 80), oneService('db', 'TLS', 5432, ['10.96.0.1'])];
+  const none = outboundOf(worldOf({ services }), outboundView({ interception: 'NONE', ipv6Only: true }));
+  assert.deepEqual([...none.listeners.keys()], ['::1_80', '::1_5432']);
+  assert.deepEqual(chainTexts(none.listeners.get('::1_5432')), [
+    'outbound|5432||db.default.svc.cluster.local if db.default.svc.cluster.local',
+  ]);
+  assert.equal(none.listeners.get('::1_80')?.bindToPort, null);
+});
+
+test('the virtual listener takes what is redirected, except what was meant for itself', () => {
+  const listener = outboundOf(worldOf({ mesh: { proxyListenPort: 16001 } })).listeners.get('virtualOutbound');
+  assert.equal(listener?.address?.socketAddress?.portValue, 16001);
+  assert.equal(listener?.useOriginalDst?.value, true);
+  assert.equal(listener?.transparent, null);
+  assert.deepEqual(chainTexts(listener), ['BlackHoleCluster if port 16001', 'PassthroughCluster']);
+});
+
+test('TPROXY makes the virtual listener transparent, IPv6 moves the wildcard', () => {
+  const view = outboundView({ interception: 'TPROXY', ipv6Only: true });
+  const { listeners } = outboundOf(worldOf({ services: [oneService('web', 'HTTP', 80)] }), view);
+  assert.equal(listeners.get('virtualOutbound')?.transparent?.value, true);
+  assert.equal(listeners.get('virtualOutbound')?.address?.socketAddress?.address, '::');
+  assert.ok(listeners.has('::_80'));
+});
+
+test("a service on the proxy's own port gets no listener that would clash with it", () => {
+  const { listeners, findings } = outboundOf(worldOf({ services: [oneService('odd', 'HTTP', 15001)] }));
+  assert.deepEqual([...listeners.keys()], ['virtualOutbound']);
+  assert.deepEqual(
+    findings.map(({ metric }) => metric),
+    ['ctl_invalid_out_listeners'],
+  );
+});
+
+test('units that are gone make nothing', () => {
+  const snapshot = worldOf({ services: [oneService('web', 'HTTP', 80)] });
+  assert.deepEqual(outboundListeners(snapshot, outboundView(), '81'), { resources: [], findings: [] });
+  const none = outboundView({ interception: 'NONE' });
+  assert.deepEqual(outboundListeners(snapshot, none, 'virtual'), { resources: [], findings: [] });
+  const gone = outboundView({ scope: 'gone/' });
+  assert.deepEqual(outboundListenerUnits(snapshot, gone), []);
+  assert.deepEqual(outboundListeners(snapshot, gone, '80').resources, []);
+});
+
+const anyService = fc.record({
+  name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+  protocol: fc.constantFrom<Protocol>('HTTP', 'GRPC-Web', 'TCP', 'TLS', 'Unsupported', 'UDP'),
+  port: fc.constantFrom(80, 443, 15001),
+  addresses: fc.subarray(['10.96.0.1', '10.96.0.2', '10.0.0.0/8', '::/0']),
+  headless: fc.boolean(),
+  created: fc.option(fc.nat(3), { nil: undefined }),
+});
+
+test('any mesh: routes asked for are routes planned, names are unique, order of arrival does not matter', () => {
+  const services = fc.uniqueArray(anyService, { selector: ({ name }) => name });
+  const interception = fc.constantFrom('REDIRECT', 'NONE' as const);
+  fc.assert(
+    fc.property(services, fc.boolean(), interception, (list, sniffOutbound, mode) => {
+      const made = list.map(({ name, protocol, port, addresses, headless, created }) =>
+        oneService(name, protocol, port, headless ? [] : addresses, {
+          headless,
+          created,
+          resolution: headless ? 'passthrough' : 'eds',
+        }),
+      );
+      const world = { settings: { sniffOutbound }, endpoints: made.map((service) => [service, ['10.0.0.1']] as const) };
+      const view = outboundView({ interception: mode === 'NONE' ? 'NONE' : 'REDIRECT' });
+      const snapshot = worldOf({ ...world, services: made });
+      const outputs = outboundListenerUnits(snapshot, view).map((unit) => outboundListeners(snapshot, view, unit));
+      const resources = outputs.flatMap((output) => output.resources);
+      const names = resources.map(({ name }) => name);
+      assert.equal(new Set(names).size, names.length);
+      const refs = new Set(resources.flatMap((resource) => resource.refs));
+      assert.deepEqual([...refs].sort(), [...outboundPlan(snapshot, view).routes.keys()]);
+      const reversed = worldOf({ ...world, services: made.toReversed() });
+      assert.deepEqual([...outboundOf(reversed, view).resources.values()], resources);
+    }),
+  );
+});
