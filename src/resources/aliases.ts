@@ -15,8 +15,8 @@
  */
 import { CORE_KINDS, type Kind, MESH_KINDS } from './types.ts';
 
-export const NETWORKING_API = 'networking.mesh.io/v1alpha3';
-export const SECURITY_API = 'security.mesh.io/v1beta1';
+const NETWORKING_API = 'networking.mesh.io/v1alpha3';
+const SECURITY_API = 'security.mesh.io/v1beta1';
 
 const SECURITY_KINDS: ReadonlySet<Kind> = new Set([
   'AuthorizationPolicy',

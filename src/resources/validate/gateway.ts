@@ -41,7 +41,7 @@ function checkServer(server: GatewayServer, faults: Faults): void {
   if (server.tls !== undefined) checkServerTls(server.tls, faults.at('tls'));
 }
 
-// A host, alone or after a namespace, "." or "*" and a slash.
+/** A host, alone or after a namespace, "." or "*" and a slash. */
 function checkServerHost(entry: string, faults: Faults): void {
   const slash = entry.indexOf('/');
   const namespace = slash < 0 ? '*' : entry.slice(0, slash);

@@ -5,6 +5,7 @@
 import { type Document, isAlias, LineCounter, parseDocument } from 'yaml';
 import { type Locate, type ParsedResource, parseResource } from '../../resources/index.ts';
 import type { ResourceOrigin } from '../../resources/types.ts';
+import { readPlainYaml } from './plain-yaml.ts';
 
 /** Name of the source in the origin of its resources. */
 export const SOURCE = 'directory';
@@ -21,6 +22,9 @@ export interface FilePart {
 
 /** Aliases that one document may expand to; the library's measure against exponential documents. */
 const MAX_ALIASES = 100;
+/** Deeper nesting is refused before it is parsed: parsing recurses, and protobuf's own JSON form allows 100. */
+const MAX_NESTING = 200;
+const DEEP_SEQUENCE = new RegExp(`(?:-[ \\t]+){${MAX_NESTING}}`);
 /** A document marker stands at the beginning of a line, followed by white space or nothing (YAML 1.2, 9.1.2). */
 const MARKER = /^---(?=[ \t\r\n]|$)/gm;
 const DIRECTIVE = /^%/m;
@@ -82,28 +86,55 @@ function readPart(file: string, piece: Piece, index: number): ParsedResource[] {
 }
 
 function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): ParsedResource[] {
-  const lines = new LineCounter();
-  const document = parseDocument(piece.text, { lineCounter: lines, merge: true, prettyErrors: false });
-  const [error] = document.errors;
-  const lineAt = (offset: number): number => piece.line + lines.linePos(offset).line - 1;
-  if (error !== undefined) return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, error.message)];
-  if (document.contents === null) return [];
-  const raw: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
-  if (raw === null) return [];
-  const start = document.contents.range?.[0] ?? 0;
-  const whole = { ...origin, line: lineAt(start) };
+  if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`)];
+  const plain = readPlainYaml(piece.text);
+  let parsed: ParsedText | undefined;
+  const complete = (): ParsedText => {
+    parsed ??= parseText(piece.text);
+    return parsed;
+  };
+  const lineAt = (offset: number): number => piece.line + complete().lines.linePos(offset).line - 1;
   const locate = (prefix: readonly (string | number)[]): Locate => {
     return (path) => {
-      const offset = offsetOf(document, [...prefix, ...path]);
+      const offset = offsetOf(complete().document, [...prefix, ...path]);
       return offset === undefined ? undefined : lineAt(offset);
     };
   };
+  if (plain === undefined) {
+    const [error] = complete().document.errors;
+    if (error !== undefined) return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, error.message)];
+  }
+  const raw: unknown = plain === undefined ? complete().document.toJS({ maxAliasCount: MAX_ALIASES }) : plain.value;
+  if (raw === null || raw === undefined) return [];
+  const line = plain === undefined ? (locate([])([]) ?? piece.line) : piece.line + plain.line;
+  const whole = { ...origin, line };
   const items = listItems(raw);
   if (items === undefined) return [parseResource(raw, whole, locate([]), index)];
   return items.map((item, position) => {
     const inItem = locate(['items', position]);
-    return parseResource(item, { ...whole, line: inItem([]) ?? whole.line }, inItem, index + position);
+    return parseResource(item, { ...whole, line: inItem([]) ?? line }, inItem, index + position);
   });
+}
+
+/** Counts open brackets, in text as well: a document with that many unclosed in a string is none of ours. */
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
+    depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
+    if (depth > MAX_NESTING) return true;
+  }
+  return DEEP_SEQUENCE.test(text);
+}
+
+interface ParsedText {
+  readonly document: Document;
+  readonly lines: LineCounter;
+}
+
+/** The complete parser; needed for what is not plain, and for the lines of what is at fault. */
+function parseText(text: string): ParsedText {
+  const lines = new LineCounter();
+  return { document: parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false }), lines };
 }
 
 /** Items of `kind: List` and of typed lists such as `ServiceList`. */

@@ -38,7 +38,7 @@ interface Provision {
 
 interface FileRecord {
   readonly provisions: ReadonlyMap<ResourceKey, Provision>;
-  readonly problems: readonly ResourceProblem[];
+  readonly problems: readonly { readonly index: number; readonly problem: ResourceProblem }[];
 }
 
 export function createLedger(): Ledger {
@@ -82,12 +82,13 @@ export function createLedger(): Ledger {
   const wantedProblems = (): Map<string, ResourceProblem> => {
     const wanted = new Map<string, ResourceProblem>();
     for (const [file, { problems }] of files) {
-      for (const problem of problems) {
-        // Its key names another file's resource as well: the file's name keeps the two apart.
-        const shared = problem.key !== undefined && (providers.get(problem.key)?.size ?? 0) > 1;
-        const index =
-          shared && problem.key !== undefined ? files.get(file)?.provisions.get(problem.key)?.index : undefined;
-        const id = index === undefined ? problem.id : `${file}#${index}`;
+      for (const { index, problem } of problems) {
+        const { key } = problem;
+        // Where another document has the same key, this one is named by its place.
+        const shared =
+          key !== undefined &&
+          ((providers.get(key)?.size ?? 0) > 1 || files.get(file)?.provisions.get(key)?.index !== index);
+        const id = shared && problem.id === key ? `${file}#${index}` : problem.id;
         wanted.set(id, { ...problem, id });
       }
     }
@@ -114,7 +115,10 @@ export function createLedger(): Ledger {
     put(file, reading) {
       const previous = files.get(file);
       if ('unreadable' in reading) {
-        record(file, { provisions: previous?.provisions ?? new Map(), problems: [reading.unreadable] });
+        record(file, {
+          provisions: previous?.provisions ?? new Map(),
+          problems: [{ index: 0, problem: reading.unreadable }],
+        });
         return;
       }
       const { next, unsure } = recordOf(file, reading.documents, previous);
@@ -129,7 +133,7 @@ export function createLedger(): Ledger {
       for (const key of [...touched].sort()) {
         const resource = winner(key);
         const before = told.get(key);
-        if (resource === before) continue;
+        if (isSameVersion(resource, before)) continue;
         if (resource === undefined) {
           told.delete(key);
           events.push({ type: 'delete', key, at });
@@ -157,6 +161,12 @@ export function createLedger(): Ledger {
   };
 }
 
+/** The same content from the same place: nothing to tell, even if it was read anew. */
+function isSameVersion(a: AnyResource | undefined, b: AnyResource | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b;
+  return a.fingerprint === b.fingerprint && a.origin.file === b.origin.file && a.origin.line === b.origin.line;
+}
+
 /** `unsure`: some document's key cannot be told, so a key that is missing may be that one. */
 function recordOf(
   file: string,
@@ -164,25 +174,29 @@ function recordOf(
   previous: FileRecord | undefined,
 ): { readonly next: FileRecord; readonly unsure: boolean } {
   const provisions = new Map<ResourceKey, Provision>();
-  const problems: ResourceProblem[] = [];
+  const problems: { index: number; problem: ResourceProblem }[] = [];
+  const faulty = new Set<ResourceKey>();
   let unsure = false;
   documents.forEach((document, index) => {
     if ('ignored' in document) return;
     if ('problem' in document) {
       const { problem } = document;
-      problems.push(problem);
+      problems.push({ index, problem });
       if (problem.key === undefined) unsure = true;
       else if (!provisions.has(problem.key)) {
         const resource = previous?.provisions.get(problem.key)?.resource;
         provisions.set(problem.key, { index, origin: problem.origin, resource });
+        faulty.add(problem.key);
       }
       return;
     }
     const { resource } = document;
     const key = keyOf(resource);
     const first = provisions.get(key);
-    if (first !== undefined) problems.push(duplicate(`${file}#${index}`, key, resource.origin, first.origin));
-    else provisions.set(key, { index, origin: resource.origin, resource });
+    // A good document stands in for a faulty one of the same key before it; otherwise the first wins.
+    if (first !== undefined && !faulty.delete(key)) {
+      problems.push({ index, problem: duplicate(`${file}#${index}`, key, resource.origin, first.origin) });
+    } else provisions.set(key, { index, origin: resource.origin, resource });
   });
   return { next: { provisions, problems }, unsure };
 }

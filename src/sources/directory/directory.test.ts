@@ -1,0 +1,209 @@
+import assert from 'node:assert/strict';
+import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { keyOf, type ResourceEvent } from '../../resources/types.ts';
+import { systemClock } from '../clock.ts';
+import { createDirectorySource } from './directory.ts';
+
+const service = (name: string, port = 80) =>
+  `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {ports: [{port: ${port}}]}\n`;
+
+/** Follows a directory for one test; `until` waits for a state that the events have led to. */
+async function follow(context: TestContext, prepare: (dir: string) => Promise<unknown> = async () => {}) {
+  const base = await mkdtemp(join(tmpdir(), 'meshd-directory-'));
+  const dir = join(base, 'config');
+  await mkdir(dir);
+  await prepare(dir);
+  const state = new Map<string, number | undefined>();
+  const problems = new Map<string, string>();
+  const warnings: string[] = [];
+  const sets: string[] = [];
+  let synced = false;
+  let wake = () => {};
+  const note = (message: string) => {
+    warnings.push(message);
+    wake();
+  };
+  const take = (event: ResourceEvent): void => {
+    if (event.type === 'set') {
+      assert.ok(event.resource.kind === 'Service');
+      sets.push(event.resource.meta.name);
+      state.set(event.resource.meta.name, event.resource.content.spec.ports?.[0]?.port);
+      problems.delete(keyOf(event.resource));
+    } else if (event.type === 'delete') state.delete(event.key.slice('Service/default/'.length));
+    else if (event.type === 'invalid') problems.set(event.problem.id, event.problem.message);
+    else problems.delete(event.id);
+  };
+  const source = createDirectorySource({
+    dir,
+    onEvents: (events) => {
+      for (const event of events) take(event);
+      wake();
+    },
+    onSynced: () => {
+      synced = true;
+      wake();
+    },
+    log: { debug: () => {}, info: () => {}, warn: note, error: note },
+    clock: systemClock,
+    resyncMs: 0,
+  });
+  context.after(async () => {
+    await source.close();
+    await rm(base, { recursive: true, force: true });
+  });
+  const until = async (what: string, condition: () => boolean): Promise<void> => {
+    const deadline = Date.now() + 10_000;
+    while (!condition()) {
+      assert.ok(
+        Date.now() < deadline,
+        `never: ${what}; state ${JSON.stringify([...state])}, problems ${JSON.stringify([...problems])}`,
+      );
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 200);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+  };
+  const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
+  source.start();
+  return { dir, base, source, state, problems, warnings, sets, until, is, isSynced: () => synced };
+}
+
+function same(state: ReadonlyMap<string, number | undefined>, expected: Record<string, number>): boolean {
+  const entries = Object.entries(expected);
+  return state.size === entries.length && entries.every(([name, port]) => state.get(name) === port);
+}
+
+test('follows edits, new files, new directories and deletions, reading only what changed', async (context) => {
+  const { dir, is, sets, until, isSynced } = await follow(context, async (dir) => {
+    await writeFile(join(dir, 'a.yaml'), service('a'));
+    await writeFile(join(dir, 'b.yaml'), service('b'));
+    await writeFile(join(dir, '.hidden.yaml'), service('hidden'));
+    await writeFile(join(dir, 'readme.txt'), 'no');
+  });
+  await until('synced', isSynced);
+  await is({ a: 80, b: 80 });
+  sets.length = 0;
+  await writeFile(join(dir, 'a.yaml'), service('a', 81));
+  await is({ a: 81, b: 80 });
+  assert.deepEqual(sets, ['a']);
+  await mkdir(join(dir, 'deep', 'deeper'), { recursive: true });
+  await writeFile(join(dir, 'deep', 'deeper', 'c.yml'), service('c'));
+  await is({ a: 81, b: 80, c: 80 });
+  await writeFile(join(dir, 'deep', 'deeper', 'c.yml'), service('c', 82));
+  await is({ a: 81, b: 80, c: 82 });
+  await unlink(join(dir, 'b.yaml'));
+  await rm(join(dir, 'deep'), { recursive: true });
+  await is({ a: 81 });
+});
+
+test('an atomic rename replaces a file without its resources ever being gone', async (context) => {
+  const { dir, base, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
+  await is({ a: 80 });
+  for (let port = 81; port < 85; port++) {
+    await writeFile(join(base, 'next'), service('a', port));
+    await rename(join(base, 'next'), join(dir, 'a.yaml'));
+    await is({ a: port });
+    assert.equal(state.size, 1);
+  }
+});
+
+test('a mounted volume is followed when its hidden link is swapped, three times', async (context) => {
+  const { dir, is } = await follow(context, async (dir) => {
+    await mkdir(join(dir, '..v0'));
+    await writeFile(join(dir, '..v0', 'a.yaml'), service('a'));
+    await symlink('..v0', join(dir, '..data'));
+    await symlink('..data/a.yaml', join(dir, 'a.yaml'));
+  });
+  await is({ a: 80 });
+  for (const version of [1, 2, 3]) {
+    await mkdir(join(dir, `..v${version}`));
+    await writeFile(join(dir, `..v${version}`, 'a.yaml'), service('a', 80 + version));
+    await symlink(`..v${version}`, join(dir, '..data_tmp'));
+    await rename(join(dir, '..data_tmp'), join(dir, '..data'));
+    await rm(join(dir, `..v${version - 1}`), { recursive: true });
+    await is({ a: 80 + version });
+  }
+});
+
+test('a linked file is followed where it lies', async (context) => {
+  const { base, is } = await follow(context, async (dir) => {
+    await mkdir(join(dir, '..', 'elsewhere'));
+    await writeFile(join(dir, '..', 'elsewhere', 'a.yaml'), service('a'));
+    await symlink('../elsewhere/a.yaml', join(dir, 'a.yaml'));
+  });
+  await is({ a: 80 });
+  await writeFile(join(base, 'elsewhere', 'a.yaml'), service('a', 81));
+  await is({ a: 81 });
+});
+
+test('half-written files: nothing is lost, nothing is reported that gets finished', async (context) => {
+  const { dir, is, problems, state } = await follow(context, (dir) =>
+    writeFile(join(dir, 'a.yaml'), `${service('a')}---\n${service('b')}`),
+  );
+  await is({ a: 80, b: 80 });
+  await writeFile(join(dir, 'a.yaml'), '');
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await appendFile(join(dir, 'a.yaml'), `${service('a', 81)}---\nkind: [`);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.equal(state.size, 2);
+  await writeFile(join(dir, 'a.yaml'), `${service('a', 82)}---\n${service('b', 82)}`);
+  await is({ a: 82, b: 82 });
+  assert.equal(problems.size, 0);
+});
+
+test('a bad file stands beside good ones, keeps its last good version, and is resolved', async (context) => {
+  const { dir, is, problems, until } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
+  await is({ a: 80 });
+  await writeFile(join(dir, 'a.yaml'), 'a: [');
+  await until('a problem', () => problems.size === 1);
+  await writeFile(join(dir, 'b.yaml'), service('b'));
+  await is({ a: 80, b: 80 });
+  await writeFile(join(dir, 'a.yaml'), service('a', 81));
+  await is({ a: 81, b: 80 });
+  await until('no problem', () => problems.size === 0);
+});
+
+test('a directory that goes keeps what it gave in force, and is followed again when it is back', async (context) => {
+  const { dir, is, until, state, warnings } = await follow(context, (dir) =>
+    writeFile(join(dir, 'a.yaml'), service('a')),
+  );
+  await is({ a: 80 });
+  await rm(dir, { recursive: true });
+  await until('a warning', () => warnings.some((line) => line.includes('stays in force')));
+  assert.equal(state.size, 1);
+  await mkdir(dir);
+  await writeFile(join(dir, 'a.yaml'), service('a', 81));
+  await is({ a: 81 });
+  await writeFile(join(dir, 'a.yaml'), service('a', 82));
+  await is({ a: 82 });
+});
+
+test('a directory that is missing at start is waited for', async (context) => {
+  const { dir, is, until, warnings, isSynced } = await follow(context, (dir) => rm(dir, { recursive: true }));
+  await until('a warning', () => warnings.length > 0);
+  assert.match(warnings[0] ?? '', /does not exist; waiting/);
+  assert.equal(isSynced(), false);
+  await mkdir(dir);
+  await writeFile(join(dir, 'a.yaml'), service('a'));
+  await is({ a: 80 });
+  assert.equal(isSynced(), true);
+});
+
+test('a file that may not be read is a problem and keeps what it gave', {
+  skip: process.getuid?.() === 0,
+}, async (context) => {
+  const { dir, is, problems, until, state } = await follow(context, (dir) =>
+    writeFile(join(dir, 'a.yaml'), service('a')),
+  );
+  await is({ a: 80 });
+  await chmod(join(dir, 'a.yaml'), 0);
+  await until('a problem', () => problems.size === 1);
+  assert.equal(state.get('a'), 80);
+});

@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { readDocuments } from './documents.ts';
+
+function lines(file: string, text: string): string[] {
+  return readDocuments(file, text)
+    .flatMap((part) => part.found)
+    .map((found) => {
+      if ('resource' in found)
+        return `${found.resource.kind} ${found.resource.meta.name}:${found.resource.origin.line}`;
+      if ('ignored' in found) return `ignored ${found.ignored}`;
+      return `problem ${found.problem.field}:${found.problem.origin.line}`;
+    });
+}
+
+const POD = 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec: {}\n';
+
+test('documents know their line, comments and empty documents are nothing', () => {
+  assert.deepEqual(lines('a.yaml', `# c\n---\n# d\n${POD}---\n---\n${POD}`), ['Pod p:4', 'Pod p:11']);
+});
+
+test('a fault points at the line of its field, whichever reader read the document', () => {
+  const gateway =
+    'apiVersion: networking.mesh.io/v1alpha3\nkind: Gateway\nmetadata: {name: g}\nspec:\n  servers:\n  - prt: 1\n';
+  assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway}`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
+  assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway} # ä`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
+});
+
+test('lists are their items, JSON is read, kinds of others are ignored', () => {
+  const list = `apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata: {name: n}\n- apiVersion: apps/v1\n  kind: Deployment\n`;
+  assert.deepEqual(lines('a.yaml', list), ['Namespace n:4', 'ignored apps/v1 Deployment']);
+  assert.deepEqual(lines('a.json', '{\n"apiVersion": "v1", "kind": "Namespace",\n"metadata": {"name": "n"}}'), [
+    'Namespace n:1',
+  ]);
+});
+
+test('hostile documents cost themselves alone', () => {
+  const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
+    .split('')
+    .map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`).join(',')}]`)
+    .join('\n')}\n`;
+  assert.deepEqual(lines('a.yaml', `${bomb}---\n${POD}`), ['problem :1', `Pod p:${bomb.split('\n').length + 1}`]);
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}\n`;
+  const found = lines('a.yaml', `${deep}---\n${POD}`);
+  assert.deepEqual([found.length, found[1]], [2, 'Pod p:3']);
+});
+
+test('an unchanged document at its place is not read again', () => {
+  const first = readDocuments('a.yaml', `${POD}---\n${POD}`);
+  const second = readDocuments('a.yaml', `${POD}---\n${POD.replace('{}', '{hostNetwork: true}')}`, first);
+  assert.equal(second[0], first[0]);
+  assert.notEqual(second[1], first[1]);
+});

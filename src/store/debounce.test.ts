@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Clock } from '../sources/clock.ts';
+import { createDebouncer, type DebounceHooks } from './debounce.ts';
+
+/** A clock that stands until told; timers run in order of their time. */
+function fakeClock() {
+  let now = 0;
+  let timers: { at: number; run: () => void }[] = [];
+  const clock: Clock = {
+    now: () => now,
+    setTimer(ms, run) {
+      const timer = { at: now + ms, run };
+      timers.push(timer);
+      const cancel = () => {
+        timers = timers.filter((each) => each !== timer);
+      };
+      return { cancel };
+    },
+  };
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+  const advanceTo = async (time: number) => {
+    for (;;) {
+      const next = timers.filter((timer) => timer.at <= time).sort((a, b) => a.at - b.at)[0];
+      if (next === undefined) break;
+      timers = timers.filter((each) => each !== next);
+      now = Math.max(now, next.at);
+      next.run();
+      await settle();
+    }
+    now = time;
+    await settle();
+  };
+  return { clock, advanceTo };
+}
+
+interface Published {
+  readonly at: number;
+  readonly keys: readonly string[] | 'all';
+}
+
+function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number } = {}) {
+  const { clock, advanceTo } = fakeClock();
+  const published: Published[] = [];
+  const counts = { change: 0, reset: 0, quiesce: 0, max: 0, error: 0, concurrent: 0, running: 0 };
+  const hooks: DebounceHooks = {
+    onChange: () => void counts.change++,
+    onTimerReset: () => void counts.reset++,
+    onQuiesce: () => void counts.quiesce++,
+    onMaxTime: () => void counts.max++,
+    onError: () => void counts.error++,
+  };
+  const debouncer = createDebouncer({
+    afterMs: options.afterMs ?? 100,
+    maxMs: options.maxMs ?? 1000,
+    edsDebounce: options.edsDebounce ?? true,
+    clock,
+    hooks,
+    publish: async (keys) => {
+      counts.running++;
+      counts.concurrent = Math.max(counts.concurrent, counts.running);
+      published.push({ at: clock.now(), keys: keys === 'all' ? keys : [...keys] });
+      const ms = options.publishMs ?? 0;
+      if (ms > 0) await new Promise<void>((resolve) => clock.setTimer(ms, resolve));
+      counts.running--;
+    },
+  });
+  const change = (...keys: string[]) => debouncer.changed(new Set(keys));
+  return { debouncer, change, advanceTo, published, counts };
+}
+
+test('one change is published when it has been quiet for the delay', async () => {
+  const { change, advanceTo, published, counts } = setUp();
+  change('Service/a/b');
+  await advanceTo(99);
+  assert.deepEqual(published, []);
+  await advanceTo(100);
+  assert.deepEqual(published, [{ at: 100, keys: 'all' }]);
+  assert.deepEqual([counts.change, counts.quiesce, counts.max, counts.reset], [1, 1, 0, 0]);
+});
+
+test('changes that never pause are published at the maximum', async () => {
+  const { change, advanceTo, published, counts } = setUp();
+  for (let time = 0; time <= 1500; time += 50) {
+    await advanceTo(time);
+    change('Service/a/b');
+  }
+  assert.deepEqual(published, [{ at: 1000, keys: 'all' }]);
+  assert.equal(counts.max, 1);
+  assert.ok(counts.reset > 0);
+});
+
+test('a change while a publish is under way waits its own delay, and for that publish', async () => {
+  const { change, advanceTo, published, counts } = setUp({ publishMs: 500 });
+  change('Service/a/b');
+  await advanceTo(150);
+  change('Service/a/c');
+  await advanceTo(599);
+  assert.equal(published.length, 1);
+  await advanceTo(600);
+  assert.deepEqual(
+    published.map(({ at }) => at),
+    [100, 600],
+  );
+  assert.equal(counts.concurrent, 1);
+});
+
+test('without endpoint debounce, endpoints go at once and alone; the rest waits', async () => {
+  const { change, advanceTo, published } = setUp({ edsDebounce: false });
+  change('EndpointSlice/a/b', 'Service/a/b');
+  await advanceTo(10);
+  assert.deepEqual(published, [{ at: 0, keys: ['EndpointSlice/a/b'] }]);
+  await advanceTo(100);
+  assert.deepEqual(published[1], { at: 100, keys: 'all' });
+});
+
+test('with endpoint debounce, endpoints wait like the rest', async () => {
+  const { change, advanceTo, published } = setUp();
+  change('Endpoints/a/b');
+  await advanceTo(99);
+  assert.equal(published.length, 0);
+});
+
+test('flush publishes without waiting; after stop nothing is published', async () => {
+  const { debouncer, change, advanceTo, published } = setUp();
+  change('Service/a/b');
+  debouncer.flush();
+  await advanceTo(500);
+  assert.deepEqual(
+    published.map(({ at }) => at),
+    [0],
+  );
+  change('Service/a/b');
+  debouncer.stop();
+  await advanceTo(2000);
+  assert.equal(published.length, 1);
+});
+
+test('a publish that throws is reported, and later windows are published', async () => {
+  const { clock, advanceTo } = fakeClock();
+  const errors: unknown[] = [];
+  let calls = 0;
+  const none = () => {};
+  const debouncer = createDebouncer({
+    afterMs: 10,
+    maxMs: 100,
+    edsDebounce: true,
+    clock,
+    hooks: {
+      onChange: none,
+      onTimerReset: none,
+      onQuiesce: none,
+      onMaxTime: none,
+      onError: (e) => void errors.push(e),
+    },
+    publish: () => {
+      calls++;
+      throw new Error('broken');
+    },
+  });
+  debouncer.changed(new Set(['Pod/a/b']));
+  await advanceTo(10);
+  debouncer.changed(new Set(['Pod/a/b']));
+  await advanceTo(20);
+  assert.deepEqual([calls, errors.length], [2, 2]);
+});
+
+test('property: every change is published within its bounds, publishes never overlap', async () => {
+  const step = fc.record({ wait: fc.nat(250), endpoint: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(step, { minLength: 1, maxLength: 25 }),
+      fc.boolean(),
+      fc.nat(300),
+      async (steps, edsDebounce, publishMs) => {
+        const { change, advanceTo, published, counts } = setUp({ edsDebounce, publishMs });
+        let time = 0;
+        const changes: { at: number; key: string; urgent: boolean }[] = [];
+        for (const { wait, endpoint } of steps) {
+          time += wait;
+          await advanceTo(time);
+          const key = `${endpoint ? 'Endpoints' : 'Service'}/n/${changes.length}`;
+          changes.push({ at: time, key, urgent: endpoint && !edsDebounce });
+          change(key);
+        }
+        await advanceTo(time + 5000);
+        assert.ok(counts.concurrent <= 1);
+        for (const { at, key, urgent } of changes) {
+          const covering = published.find((each) => each.at >= at && (each.keys === 'all' || each.keys.includes(key)));
+          assert.ok(covering, `${key} was never published`);
+          // A publish under way (and one queued before it) is the only further wait.
+          assert.ok(covering.at - at <= (urgent ? 0 : 1000) + 2 * publishMs, `${key} waited ${covering.at - at}`);
+        }
+        assert.equal(counts.quiesce + counts.max, published.filter(({ keys }) => keys === 'all').length);
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
