@@ -11,7 +11,7 @@ export function fingerprintOf(kind: Kind, meta: ResourceMeta, content: unknown):
 }
 
 /** JSON with sorted keys and without `undefined`. */
-export function canonicalJson(value: unknown): string {
+function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   const entries = Object.entries(value).filter(([, item]) => item !== undefined);

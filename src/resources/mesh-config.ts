@@ -25,7 +25,7 @@ const remoteService = z.strictObject({
 });
 
 /** `defaultConfig`, and what the annotation `proxy.mesh.io/config` holds: how a node's proxy is run. */
-export const proxyConfig = z.strictObject({
+const proxyConfig = z.strictObject({
   configPath: z.string().optional(),
   binaryPath: z.string().optional(),
   serviceCluster: z.string().optional(),

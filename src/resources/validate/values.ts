@@ -29,7 +29,7 @@ export function isDomain(host: string): boolean {
 }
 
 /** A host that may begin with a wildcard: `*`, `*.example.com`, `*-db.example.com`. */
-export function isWildcardDomain(host: string): boolean {
+function isWildcardDomain(host: string): boolean {
   if (host === '*') return true;
   if (host.length > MAX_HOST) return false;
   const [first = '', ...rest] = host.split('.');
