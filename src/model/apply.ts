@@ -78,7 +78,11 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const counted = { ...state, unservedPods: updateUnserved(state, changed, serviceChanges.addresses) };
   const scopes: ScopeResults = everything
     ? { book: EMPTY_BOOK, changes: forgetScopes(book) }
-    : updateScopes(book, counted, { ...inputs, services: serviceChanges.services });
+    : updateScopes(book, counted, {
+        ...inputs,
+        services: serviceChanges.services,
+        publicServices: before.publicServices,
+      });
   return {
     snapshot: makeSnapshot(counted, scopes.book),
     changes: {
@@ -136,7 +140,7 @@ function updateConfiguration(
   state: State,
   changed: readonly Changed[],
   everything: boolean,
-): { state: State; inputs: Omit<ScopeInputs, 'services'> } {
+): { state: State; inputs: Omit<ScopeInputs, 'services' | 'publicServices'> } {
   const virtual = updateVirtualServices(
     state.virtualServices,
     changedOf(state, changed, 'VirtualService', everything),

@@ -74,20 +74,36 @@ function seenFrom(group: RuleGroup, namespace: string): MergedDestinationRule | 
   return merged;
 }
 
-function findIn(
-  table: RuleTable,
-  owner: string,
-  patterns: readonly string[],
-  namespace: string,
-): MergedDestinationRule | undefined {
-  const rules = table.get(owner);
-  if (rules === undefined) return undefined;
-  for (const pattern of patterns) {
-    const group = rules.get(pattern);
-    const merged = group === undefined ? undefined : seenFrom(group, namespace);
-    if (merged !== undefined) return merged;
+/**
+ * Groups that match a host, most specific first. Remembered for as long as the namespace's rules stand: a mesh-wide rule of the
+ * root namespace is looked up for every host of every scope, with the same result.
+ */
+const rootMatches = new WeakMap<PMap<RuleGroup>, Map<string, readonly RuleGroup[]>>();
+
+function matchesInRoot(rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  let memo = rootMatches.get(rules);
+  if (memo === undefined) {
+    memo = new Map();
+    rootMatches.set(rules, memo);
   }
-  return undefined;
+  let groups = memo.get(service.hostname);
+  if (groups === undefined) {
+    groups = matchesIn(rules, service);
+    memo.set(service.hostname, groups);
+  }
+  return groups;
+}
+
+function matchesIn(rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  return patternsOf(service).flatMap((pattern) => rules.get(pattern) ?? []);
+}
+
+const patternsByService = new WeakMap<Service, readonly string[]>();
+
+function patternsOf(service: Service): readonly string[] {
+  const known = patternsByService.get(service) ?? matchingPatterns(service.hostname);
+  patternsByService.set(service, known);
+  return known;
 }
 
 /** The rule for a service as seen from `namespace`. */
@@ -98,10 +114,13 @@ export function findDestinationRule(
   service: Service,
 ): MergedDestinationRule | undefined {
   if (table.size === 0) return undefined;
-  const patterns = matchingPatterns(service.hostname);
   for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
-    const rule = findIn(table, owner, patterns, namespace);
-    if (rule !== undefined) return rule;
+    const rules = table.get(owner);
+    if (rules === undefined) continue;
+    for (const group of owner === rootNamespace ? matchesInRoot(rules, service) : matchesIn(rules, service)) {
+      const merged = seenFrom(group, namespace);
+      if (merged !== undefined) return merged;
+    }
   }
   return undefined;
 }

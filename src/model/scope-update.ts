@@ -16,18 +16,27 @@ import {
   listenerService,
   routedHosts,
   scopeService,
-  visibleServices,
   watchesOf,
 } from './scope-build.ts';
 import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
 import type { ServiceChange } from './services.ts';
 import type { State } from './state.ts';
-import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
+import type {
+  EgressListener,
+  MergedDestinationRule,
+  ResolvedVirtualService,
+  Scope,
+  ScopeChange,
+  Service,
+  ServiceKey,
+} from './types.ts';
 import { isForMesh, meshVirtualServices, replaceResolved, type VirtualServiceChange } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
 /** All that changed of what scopes are made of. */
 export interface ScopeInputs {
+  /** The previous state's map, which scopes without differences of their own share. */
+  readonly publicServices: State['publicServices'];
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
   readonly rules: readonly RuleGroupChange[];
@@ -147,7 +156,7 @@ function updateScope(
   const egress = scope.egress.map((listener, index) => {
     const own = plan.listeners[index];
     if (own === undefined) return listener;
-    const services = nextServices(listener, own, plan.namespace, state, touched.hosts, hosts);
+    const services = nextServices(listener, own, plan.namespace, state, touched.hosts, inputs.publicServices, hosts);
     const list = nextVirtualServices(listener, own, plan.namespace, state, touched, inputs, virtualServices);
     const same = services === listener.services && list === listener.virtualServices;
     return same ? listener : { ...listener, services, virtualServices: list };
@@ -170,19 +179,22 @@ function nextServices(
   namespace: string,
   state: State,
   touched: ReadonlySet<string>,
+  sharedBefore: EgressListener['services'],
   changed: Set<string>,
 ): EgressListener['services'] {
   if (touched.size === 0) return listener.services;
   const edits: [string, Service | undefined][] = [];
+  let shares = listener.services === sharedBefore;
   for (const host of touched) {
     const service = listenerService(state, namespace, plan, host);
+    if (service !== state.publicServices.get(host)) shares = false;
     if (service === listener.services.get(host)) continue;
     edits.push([host, service]);
     changed.add(host);
   }
   if (edits.length === 0) return listener.services;
-  // Made from the shared map again, so that namespaces without differences keep sharing it.
-  return plan.everything ? visibleServices(state, namespace) : listener.services.with(edits);
+  // Namespaces without differences of their own go on sharing one map.
+  return shares ? state.publicServices : listener.services.with(edits);
 }
 
 /** A listener's virtual services now; adds those that differ to `changed`. */
@@ -246,6 +258,12 @@ function nextUnion(
   return scope.services.with(edits);
 }
 
+interface RuleComparison {
+  readonly was: MergedDestinationRule | undefined;
+  readonly is: MergedDestinationRule | undefined;
+  readonly equal: boolean;
+}
+
 /** Hosts of the scope, before or after, whose merged rule differs. */
 function changedRules(
   before: Scope,
@@ -265,8 +283,13 @@ function changedRules(
     }
   }
   const changed = new Set<string>();
+  // One wildcard rule stands for thousands of hosts: the last comparison is mostly the next one too.
+  let last = { was: undefined, is: undefined, equal: true } as RuleComparison;
   for (const host of candidates) {
-    if (!deepEqual(before.destinationRule(host), after.destinationRule(host))) changed.add(host);
+    const was = before.destinationRule(host);
+    const is = after.destinationRule(host);
+    if (was !== last.was || is !== last.is) last = { was, is, equal: deepEqual(was, is) };
+    if (!last.equal) changed.add(host);
   }
   return changed;
 }
