@@ -140,6 +140,12 @@ test('a TCP service touches no routes', () => {
   });
 });
 
+test('without sniffing a TCP service touches the routes of its port: they are there when no TCP service is older', () => {
+  const changed = service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }]);
+  const unable = { ...OUTBOUND, capabilities: { extensions: [] } };
+  assert.deepEqual(affected(mesh(), changed, unable)?.rds, ['3306']);
+});
+
 test('a service touches the routes that lead to it from other hosts', () => {
   const before = mesh(routes({ hosts: ['web'], http: httpTo('db') }));
   const changed = affected(before, service('db', '10.96.0.9', [{ name: 'tcp', port: 3307 }]));

@@ -8,6 +8,7 @@ import type {
   Service,
   Snapshot,
 } from '../../model/types.ts';
+import { sniffs } from '../listeners/index.ts';
 import { outboundRouteName } from '../names.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
@@ -22,6 +23,7 @@ const SOCKET = 'unix://';
 interface Context {
   readonly scopes: readonly [before: Scope, after: Scope];
   readonly marks: Marks;
+  readonly sniffing: boolean;
 }
 
 export function affectedOutbound(
@@ -37,7 +39,8 @@ export function affectedOutbound(
   if (before === undefined || after === undefined || scopeChange?.everything === true) return ALL_UNITS;
   // Another scope without a word about it: it was not yet built when the change was looked at.
   if (before !== after && scopeChange === undefined) return ALL_UNITS;
-  const context: Context = { scopes: [before, after], marks: new Marks() };
+  const sniffing = sniffs(next.settings, 'sniffOutbound', view);
+  const context: Context = { scopes: [before, after], marks: new Marks(), sniffing };
   for (const host of scopeChange?.hosts ?? []) markHost(context, host);
   for (const host of scopeChange?.destinationRules ?? []) {
     context.marks.add('cds', host);
@@ -82,6 +85,8 @@ function markPorts(
   for (const port of service?.ports ?? []) {
     if (port.protocol === 'UDP') continue;
     marks.routesOf(host, port);
+    // Without sniffing, a port has routes only if its oldest service is HTTP.
+    if (!context.sniffing && listeners) marks.add('rds', outboundRouteName(port.port));
     if (listeners) marks.listenerPort(port.port);
   }
   // A Sidecar's egress listener of its own port, or of a unix domain socket, serves services whatever their ports are.

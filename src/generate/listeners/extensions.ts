@@ -17,11 +17,26 @@ export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 
+/** Extensions that generation asks about. A view knows these of its proxies and no others, so that all that it reads is in its key. */
+export const ASKED_EXTENSIONS = [
+  FILE_ACCESS_LOG,
+  STDERR_ACCESS_LOG,
+  STDOUT_ACCESS_LOG,
+  CORS_FILTER,
+  FAULT_FILTER,
+  GRPC_STATS_FILTER,
+  GRPC_WEB_FILTER,
+  HTTP_INSPECTOR,
+  ORIGINAL_DST_FILTER,
+  TLS_INSPECTOR,
+] as const;
+export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
+
 /** What is asked of a view about the Envoys that share it. */
 export type ProxyCapabilities = Pick<View, 'capabilities'>;
 
 /** Whether the view's proxies have an extension built in. A node that sent no list is taken to have them all. */
-export function hasExtension({ capabilities }: ProxyCapabilities, name: string): boolean {
+export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {
   return capabilities.extensions === undefined || capabilities.extensions.includes(name);
 }
 

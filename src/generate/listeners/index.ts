@@ -14,6 +14,7 @@ export { inboundListeners, inboundListenerUnits } from './inbound.ts';
 export { listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
 export { type OutboundRoutePlan, outboundPlan } from './port-plan.ts';
+export { sniffs } from './protocol-kind.ts';
 export {
   type FilterChain,
   type FilterChainMatch,

@@ -90,6 +90,18 @@ test('what nobody says is HTTP when it looks so: at its own address by its own r
   assert.deepEqual(chainsOf({ services, settings: OFF }, '10.96.0.1_80'), [`outbound|80||${host}`]);
 });
 
+test('routes of a service do not hang on who else has its address', () => {
+  const services = [oneService('a', AUTO, 80, ['10.96.0.1'], { created: 2 })];
+  const older = oneService('b', AUTO, 80, ['10.96.0.1'], { created: 1 });
+  const routes = (list: readonly Service[]) => [
+    ...outboundPlan(worldOf({ services: list }), outboundView()).routes.keys(),
+  ];
+  assert.deepEqual(routes(services), ['a.default.svc.cluster.local:80']);
+  assert.ok(routes([...services, older]).includes('a.default.svc.cluster.local:80'));
+  const { resources } = outboundOf(worldOf({ services: [...services, older] }));
+  assert.deepEqual(resources.get('10.96.0.1_80')?.refs, ['b.default.svc.cluster.local:80']);
+});
+
 test('an Envoy without the inspectors is not told to sniff', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1'])];
   const view = outboundView({ capabilities: { extensions: ['envoy.filters.listener.tls_inspector'] } });
@@ -301,7 +313,7 @@ const anyService = fc.record({
   created: fc.option(fc.nat(3), { nil: undefined }),
 });
 
-test('any mesh: routes asked for are routes planned, names are unique, order of arrival does not matter', () => {
+test('any mesh: routes asked for are planned, names are unique, order of arrival does not matter', () => {
   const services = fc.uniqueArray(anyService, { selector: ({ name }) => name });
   const interception = fc.constantFrom('REDIRECT', 'NONE' as const);
   fc.assert(
@@ -320,8 +332,15 @@ test('any mesh: routes asked for are routes planned, names are unique, order of 
       const resources = outputs.flatMap((output) => output.resources);
       const names = resources.map(({ name }) => name);
       assert.equal(new Set(names).size, names.length);
+      const { routes } = outboundPlan(snapshot, view);
       const refs = new Set(resources.flatMap((resource) => resource.refs));
-      assert.deepEqual([...refs].sort(), [...outboundPlan(snapshot, view).routes.keys()]);
+      assert.deepEqual(
+        [...refs].filter((ref) => !routes.has(ref)),
+        [],
+      );
+      // Beside them only those of services that an older one took the address from.
+      const unasked = [...routes].filter(([name]) => !refs.has(name));
+      assert.ok(unasked.every(([, { host }]) => host !== undefined));
       const reversed = worldOf({ ...world, services: made.toReversed() });
       assert.deepEqual([...outboundOf(reversed, view).resources.values()], resources);
     }),

@@ -143,7 +143,7 @@ function makePlan(scope: Scope, input: PlanInput): OutboundPlan {
 interface Draft extends OutboundListenerPlan {
   http: HttpTarget | undefined;
   readonly tcp: TcpTarget[];
-  route: OutboundRoutePlan | undefined;
+  readonly routes: OutboundRoutePlan[];
   /** Who came first, for messages. */
   readonly first: string;
 }
@@ -231,9 +231,10 @@ class PortBuilder {
     }
     const draft = this.#draft(egress, place, hostname);
     if (this.#conflictsWith(draft, kind, hostname)) return;
-    if (kind !== 'tcp' && draft.http === undefined) {
-      if (place.shared) this.#setHttp(draft, outboundRouteName(this.#port), this.#httpEntries(entries), undefined);
-      else this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
+    if (kind !== 'tcp' && !place.shared) {
+      this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
+    } else if (kind !== 'tcp' && draft.http === undefined) {
+      this.#setHttp(draft, outboundRouteName(this.#port), this.#httpEntries(entries), undefined);
     }
     if (kind === 'http') return;
     const { service, port } = entry;
@@ -268,14 +269,18 @@ class PortBuilder {
     const port = isSocketPath(bind) ? 0 : this.#port;
     // A socket path has no connections redirected to it: it is there only when it is bound.
     const bindToPort = port === 0 || this.#bindsToPort(egress);
-    const draft: Draft = { bind, port, bindToPort, egress, http: undefined, tcp: [], route: undefined, first };
+    const draft: Draft = { bind, port, bindToPort, egress, http: undefined, tcp: [], routes: [], first };
     this.#drafts.set(key, draft);
     return draft;
   }
 
+  /**
+   * The first to say HTTP decides what the listener asks for. A service that lost its address to an older one keeps its routes
+   * planned: whether they exist then depends on that service alone, not on who else comes and goes.
+   */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
-    draft.http = { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
-    draft.route = { name: routeName, port: draft.port, egress: draft.egress, entries, host };
+    draft.http ??= { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
+    draft.routes.push({ name: routeName, port: draft.port, egress: draft.egress, entries, host });
   }
 
   #bindsToPort({ captureMode }: EgressListener): boolean {
@@ -301,7 +306,7 @@ class PortBuilder {
   }
 
   routes(): OutboundRoutePlan[] {
-    return [...this.#drafts.values()].flatMap(({ route }) => route ?? []);
+    return [...this.#drafts.values()].flatMap((draft) => draft.routes);
   }
 }
 
