@@ -195,3 +195,11 @@ test('distribution weighs localities by percentage, the more exact pattern first
     '0:us/a/1=1000[10.0.0.4@1]',
   ]);
 });
+
+test('endpoints without a locality have one all the same, for Envoy ignores the weight of a locality that is absent', () => {
+  const { endpoints } = ClusterLoadAssignment.decode(encodeEndpoints(input([endpoint('10.0.0.1')])));
+  assert.deepEqual(
+    endpoints.map(({ locality, loadBalancingWeight }) => [locality?.region, loadBalancingWeight?.value]),
+    [['', 1]],
+  );
+});

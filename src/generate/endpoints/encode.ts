@@ -34,7 +34,8 @@ function writeLocality(writer: BackwardWriter, { locality, weight, priority, end
     writeEndpoint(writer, endpoint);
     writer.message(2, mark);
   }
-  if (locality === '') return;
+  // Also where nothing is known: Envoy reads the weight of a locality only when the field is there, and one without a weight
+  // gets no requests from hashing balancers, nor beside others.
   const mark = writer.mark();
   const [region = '', zone = '', subZone = ''] = locality.split('/');
   if (subZone !== '') writer.string(3, subZone);

@@ -20,7 +20,8 @@ function localityMessage({
 }: AssignedLocality): envoy.config.endpoint.v3.LocalityLbEndpoints.Input {
   const [region = '', zone = '', subZone = ''] = locality.split('/');
   return {
-    ...(locality !== '' && { locality: { region, zone, subZone } }),
+    // Present even when empty: without it Envoy ignores the weight.
+    locality: { region, zone, subZone },
     lbEndpoints: endpoints.map(({ address, port, weight: ofEndpoint, health }) => ({
       endpoint: { address: addressOf(address, port) },
       ...(health !== 'healthy' && { healthStatus: HEALTH_STATUS[health] }),
