@@ -1,0 +1,184 @@
+/**
+ * A mesh for tests on loopback addresses of its own: a configuration directory, the real `ctl-discovery`, and real Envoys that
+ * work without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
+ */
+import {
+  type Discovery,
+  type DiscoveryOptions,
+  type Envoy,
+  eventually,
+  type Owner,
+  startDiscovery,
+  startEnvoy,
+  tempDir,
+} from '../../harness/index.ts';
+import { type ConfigDir, configDir, type Document, NAMESPACE, resource } from './config.ts';
+
+export type Mode = 'sotw' | 'delta';
+export const MODES = ['sotw', 'delta'] as const satisfies readonly Mode[];
+
+export interface ProxyOptions {
+  readonly name: string;
+  /** Default `sidecar`. */
+  readonly type?: 'sidecar' | 'router';
+  readonly address: string;
+  readonly mode: Mode;
+  readonly namespace?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly waitLive?: boolean;
+  readonly logLevel?: 'warning' | 'info' | 'debug';
+}
+
+/** An Envoy of the mesh. */
+export interface MeshProxy extends Envoy {
+  readonly name: string;
+  readonly address: string;
+  readonly mode: Mode;
+  /** `<name>.<namespace>`, as the debug interface calls it. */
+  readonly workload: string;
+}
+
+export interface TestMesh {
+  readonly config: ConfigDir;
+  /** The process that runs now; another one after `restart`. */
+  discovery(): Discovery;
+  /** Starts ctl-discovery again at the same addresses; the earlier process must have ended. */
+  restart(): Promise<Discovery>;
+  startProxy(options: ProxyOptions): Promise<MeshProxy>;
+  /** Address number `last` (1 to 254) of this mesh. */
+  address(last: number): string;
+}
+
+/**
+ * A loopback network that no other test process uses at the same time, as process ids differ: tests of different files may then
+ * listen on the same ports.
+ */
+function loopbackNetwork(): (last: number) => string {
+  const high = 64 + ((process.pid >> 8) % 128);
+  return (last) => `127.${high}.${process.pid % 256}.${last}`;
+}
+
+let meshes = 0;
+/** Addresses that one mesh of a process may use: its tests count from 1. */
+const ADDRESSES_PER_MESH = 50;
+
+export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'ports'> {
+  /** File name without ending → documents, written before ctl-discovery starts. */
+  readonly files?: Readonly<Record<string, readonly Document[]>>;
+}
+
+/** A mesh whose addresses are known before it is started, so that its configuration can name them. */
+export function planMesh(): (last: number) => string {
+  const address = loopbackNetwork();
+  const first = (meshes++ % 5) * ADDRESSES_PER_MESH;
+  return (last) => address(first + last);
+}
+
+export async function startMesh(
+  owner: Owner,
+  address: (last: number) => string,
+  options: MeshOptions,
+): Promise<TestMesh> {
+  const { files = {}, ...rest } = options;
+  const config = configDir(await tempDir(owner));
+  for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
+  let discovery = await startDiscovery(owner, { ...rest, configDir: config.path });
+  return {
+    config,
+    address,
+    discovery: () => discovery,
+    async restart() {
+      discovery = await startDiscovery(owner, { ...rest, configDir: config.path, ports: discovery.ports });
+      return discovery;
+    },
+    startProxy: (proxy) => startProxy(owner, discovery.ports.grpc, proxy),
+  };
+}
+
+export async function startProxy(owner: Owner, adsPort: number, options: ProxyOptions): Promise<MeshProxy> {
+  const { name, type = 'sidecar', address, mode, namespace = NAMESPACE, labels = { app: name } } = options;
+  const { waitLive = true, logLevel = 'warning' } = options;
+  const envoy = await startEnvoy(owner, {
+    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    metadata: { NAMESPACE: namespace, LABELS: labels, INTERCEPTION_MODE: 'NONE', INSTANCE_IPS: address },
+    mode,
+    adsPort,
+    waitLive,
+    logLevel,
+  });
+  return { ...envoy, name, address, mode, workload: `${name}.${namespace}` };
+}
+
+export interface EgressPort {
+  readonly number: number;
+  readonly protocol: string;
+  /** Default: everything. */
+  readonly hosts?: readonly string[];
+}
+
+export interface SidecarFields {
+  readonly address: string;
+  readonly namespace?: string;
+  readonly egress?: readonly EgressPort[];
+  readonly ingress?: readonly { readonly number: number; readonly protocol: string; readonly to: string }[];
+  /** Default REGISTRY_ONLY: what no route is for is answered with 502. */
+  readonly policy?: 'REGISTRY_ONLY' | 'ALLOW_ANY';
+}
+
+/** The Sidecar of the workload `app: <name>`: listeners at its own address, bound by Envoy itself. */
+export function sidecar(name: string, fields: SidecarFields): Document {
+  const { address, namespace = NAMESPACE, egress = [], ingress = [], policy = 'REGISTRY_ONLY' } = fields;
+  const listener = ({ number, protocol }: { number: number; protocol: string }) => ({
+    port: { number, protocol, name: `${protocol.toLowerCase()}-${number}` },
+    bind: address,
+    captureMode: 'NONE',
+  });
+  return resource(
+    'Sidecar',
+    name,
+    {
+      workloadSelector: { labels: { app: name } },
+      outboundTrafficPolicy: { mode: policy },
+      ...(ingress.length === 0
+        ? {}
+        : { ingress: ingress.map(({ to, ...port }) => ({ ...listener(port), defaultEndpoint: to })) }),
+      egress:
+        egress.length === 0
+          ? [{ hosts: ['~/*'] }]
+          : egress.map(({ hosts = ['*/*'], ...port }) => ({ ...listener(port), hosts })),
+    },
+    namespace,
+  );
+}
+
+/** One entry of `/debug/syncz`. */
+export type SyncStatus = Readonly<Record<string, unknown>> & { readonly proxy: string };
+
+export async function syncStatus(discovery: Discovery): Promise<readonly SyncStatus[]> {
+  return (await discovery.http('/debug/syncz')).json() as SyncStatus[];
+}
+
+/** Waits until every named proxy has acknowledged all that it was sent, and no push waits. */
+export async function waitSynced(
+  discovery: Discovery,
+  proxies: readonly { readonly workload: string }[],
+): Promise<void> {
+  await eventually(
+    async () => {
+      const all = await syncStatus(discovery);
+      for (const { workload } of proxies) {
+        const status = all.find(({ proxy }) => proxy === workload);
+        if (status === undefined) throw new Error(`${workload} is not connected`);
+        for (const type of ['cluster', 'listener'] as const) {
+          const state = status[`${type}_state`];
+          if (state !== 'SYNCED') throw new Error(`${workload}: ${type} ${String(state)}`);
+        }
+        for (const type of ['route', 'endpoint'] as const) {
+          const state = status[`${type}_state`];
+          if (state !== 'SYNCED' && state !== 'NOT SENT') throw new Error(`${workload}: ${type} ${String(state)}`);
+        }
+      }
+    },
+    { timeoutMs: 20_000 },
+  );
+}
