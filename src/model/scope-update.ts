@@ -184,7 +184,7 @@ function nextServices(
 ): EgressListener['services'] {
   if (touched.size === 0) return listener.services;
   const edits: [string, Service | undefined][] = [];
-  let shares = listener.services === sharedBefore;
+  let shares = plan.everything && listener.services === sharedBefore;
   for (const host of touched) {
     const service = listenerService(state, namespace, plan, host);
     if (service !== state.publicServices.get(host)) shares = false;

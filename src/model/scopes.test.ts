@@ -1,0 +1,245 @@
+/** What a namespace's proxies see: exportTo, Sidecars, destination rules, virtual services, gateways. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { applyChanges } from './apply.ts';
+import { fqdn, meshOf, resource, service, step } from './testing/build.ts';
+import type { Scope } from './types.ts';
+
+const hostsOf = (scope: Scope) => scope.services.sorted().map(([host]) => host);
+
+const exported = (path: string, exportTo: string) =>
+  service(path, {}, { annotations: { 'networking.istio.io/exportTo': exportTo } });
+
+test('exportTo says who sees a service; the mesh default stands in where nothing is said', () => {
+  const resources = [exported('a/own', '.'), exported('a/pub', '*'), exported('a/none', '~'), exported('a/b', 'b, c')];
+  const seen = (namespace: string) => hostsOf(meshOf(resources).scopeOf(namespace, {}));
+  assert.deepEqual(seen('a'), [fqdn('own.a'), fqdn('pub.a')]);
+  assert.deepEqual(seen('b'), [fqdn('b.a'), fqdn('pub.a')]);
+  const closed = meshOf([service('a/web')], { mesh: { defaultServiceExportTo: ['.'] } });
+  assert.deepEqual([hostsOf(closed.scopeOf('a', {})), hostsOf(closed.scopeOf('b', {}))], [[fqdn('web.a')], []]);
+});
+
+test('namespaces without services of their own kind share one map, before and after a change', () => {
+  const before = meshOf([service('a/web'), exported('b/own', '.')]);
+  for (const namespace of ['a', 'b', 'c']) before.scopeOf(namespace, {});
+  const { snapshot } = step(before, [service('a/new')]);
+  assert.equal(snapshot.scopeOf('a', {}).services, snapshot.scopeOf('c', {}).services);
+  assert.notEqual(snapshot.scopeOf('b', {}).services, snapshot.scopeOf('c', {}).services);
+});
+
+test('of one host in several namespaces the own namespace wins, then the oldest', () => {
+  const entry = (path: string, created: number) => resource('ServiceEntry', path, { hosts: ['h.com'] }, { created });
+  const snapshot = meshOf([entry('a/e', 1), entry('b/e', 2)]);
+  const seen = (namespace: string) => snapshot.scopeOf(namespace, {}).services.get('h.com')?.namespace;
+  assert.deepEqual([seen('a'), seen('b'), seen('c')], ['a', 'b', 'a']);
+});
+
+const sidecar = (path: string, hosts: readonly string[], spec: Record<string, unknown> = {}) =>
+  resource('Sidecar', path, { egress: [{ hosts }], ...spec });
+
+test('the Sidecar is chosen by selector, then for the namespace, then of the root namespace', () => {
+  const snapshot = meshOf([
+    sidecar('a/all', ['./*']),
+    sidecar('a/web', ['*/*'], { workloadSelector: { labels: { app: 'web' } } }),
+    sidecar('mesh-system/root', ['./*']),
+  ]);
+  assert.equal(snapshot.scopeOf('a', { app: 'web' }).id, 'a/web');
+  assert.equal(snapshot.scopeOf('a', {}).id, 'a/all');
+  assert.equal(snapshot.scopeOf('b', {}).id, 'b/mesh-system/root');
+  assert.equal(snapshot.scopeById('b/mesh-system/root')?.sidecar, 'Sidecar/mesh-system/root');
+  assert.equal(snapshot.scopeById('a/nothing'), undefined);
+  assert.equal(snapshot.gatewayScope('a').id, 'a/');
+});
+
+test('egress hosts: own namespace, others, wildcards, nothing; the root namespace’s mean the proxy’s namespace', () => {
+  const services = [service('a/web'), service('b/web'), service('b/db')];
+  const external = resource('ServiceEntry', 'b/e', { hosts: ['x.foo.com'] });
+  const seen = (...hosts: string[]) => hostsOf(meshOf([...services, external, sidecar('a/s', hosts)]).scopeOf('a', {}));
+  assert.deepEqual(seen('./*'), [fqdn('web.a')]);
+  assert.deepEqual(seen('b/*'), [fqdn('db.b'), fqdn('web.b'), 'x.foo.com']);
+  assert.deepEqual(seen('*/*.foo.com'), ['x.foo.com']);
+  assert.deepEqual(seen(`b/${fqdn('db.b')}`, './*'), [fqdn('db.b'), fqdn('web.a')]);
+  assert.deepEqual(seen('~/*'), []);
+  assert.equal(seen('*/*').length, 4);
+  const root = meshOf([...services, sidecar('mesh-system/s', ['./*'])]);
+  assert.deepEqual(hostsOf(root.scopeOf('a', {})), [fqdn('web.a')]);
+});
+
+test('a listener of one port has the services of that port; bind, capture mode and traffic policy are taken over', () => {
+  const snapshot = meshOf([
+    service('a/web'),
+    service('a/db', { ports: [{ name: 'tcp', port: 3306 }] }),
+    resource('Sidecar', 'a/s', {
+      egress: [
+        {
+          port: { number: 3306, protocol: 'MYSQL', name: 'db' },
+          bind: '127.0.0.1',
+          captureMode: 'NONE',
+          hosts: ['./*'],
+        },
+        { hosts: ['./*'] },
+      ],
+      outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' },
+    }),
+  ]);
+  const scope = snapshot.scopeOf('a', {});
+  const [first, second] = scope.egress;
+  assert.deepEqual(first?.port, { number: 3306, protocol: 'MySQL', name: 'db' });
+  assert.deepEqual([first?.bind, first?.captureMode], ['127.0.0.1', 'NONE']);
+  assert.deepEqual(
+    first?.services.sorted().map(([host]) => host),
+    [fqdn('db.a')],
+  );
+  assert.equal(second?.services.size, 2);
+  assert.equal(scope.outboundTrafficPolicy, 'REGISTRY_ONLY');
+});
+
+const route = (path: string, host: string, to: string, spec: Record<string, unknown> = {}, created?: number) =>
+  resource(
+    'VirtualService',
+    path,
+    { hosts: [host], http: [{ route: [{ destination: { host: to } }] }], ...spec },
+    created === undefined ? {} : { created },
+  );
+
+test('a service that a visible virtual service leads to is pulled in, and goes with it', () => {
+  const before = meshOf([
+    service('a/web'),
+    service('b/db'),
+    sidecar('a/s', ['./*']),
+    route('a/v', 'web', fqdn('db.b')),
+  ]);
+  const scope = before.scopeOf('a', {});
+  assert.deepEqual(hostsOf(scope), [fqdn('db.b'), fqdn('web.a')]);
+  assert.equal(scope.egress[0]?.services.has(fqdn('db.b')), false);
+  const { snapshot, changes } = step(before, [], ['VirtualService/a/v']);
+  assert.deepEqual(hostsOf(snapshot.scopeOf('a', {})), [fqdn('web.a')]);
+  assert.deepEqual([...(changes.scopes.get('a/s')?.hosts ?? [])], [fqdn('db.b')]);
+  assert.deepEqual([...(changes.scopes.get('a/s')?.virtualServices.keys() ?? [])], ['VirtualService/a/v']);
+});
+
+test('a change recomputes only the scopes that look at it', () => {
+  const before = meshOf([service('a/web'), service('b/web'), sidecar('a/s', ['./*']), sidecar('b/s', ['./*'])]);
+  for (const namespace of ['a', 'b']) before.scopeOf(namespace, {});
+  const { changes, snapshot } = step(before, [service('b/web', { ports: [{ name: 'http', port: 81 }] })]);
+  assert.deepEqual([...changes.scopes.keys()], ['b/s']);
+  assert.equal(snapshot.scopeOf('a', {}), before.scopeOf('a', {}));
+  const widened = step(before, [sidecar('a/s', ['*/*'])]);
+  assert.deepEqual([...widened.changes.scopes.keys()], ['a/s']);
+  assert.equal(widened.changes.scopes.get('a/s')?.everything, true);
+});
+
+const rule = (path: string, spec: Record<string, unknown>, created?: number) =>
+  resource('DestinationRule', path, spec, created === undefined ? {} : { created });
+
+test('destination rules: own namespace, then the service’s, then root; exportTo respected; most specific host first', () => {
+  const lb = (simple: string) => ({ trafficPolicy: { loadBalancer: { simple } } });
+  const snapshot = meshOf([
+    service('b/web'),
+    service('b/db'),
+    rule('a/d', { host: fqdn('web.b'), ...lb('RANDOM') }),
+    rule('b/d', { host: 'web', ...lb('ROUND_ROBIN') }),
+    rule('b/db', { host: 'db', ...lb('ROUND_ROBIN'), exportTo: ['.'] }),
+    rule('mesh-system/d', { host: '*.svc.cluster.local', ...lb('LEAST_CONN') }),
+    rule('mesh-system/e', { host: '*', ...lb('PASSTHROUGH') }),
+  ]);
+  const found = (namespace: string, host: string) =>
+    snapshot.scopeOf(namespace, {}).destinationRule(host)?.sources.join();
+  assert.equal(found('a', fqdn('web.b')), 'DestinationRule/a/d');
+  assert.equal(found('c', fqdn('web.b')), 'DestinationRule/b/d');
+  assert.equal(found('b', fqdn('db.b')), 'DestinationRule/b/db');
+  assert.equal(found('c', fqdn('db.b')), 'DestinationRule/mesh-system/d');
+});
+
+test('rules of one namespace for one host are merged: subsets joined, the first policy wins, duplicates counted', () => {
+  const snapshot = meshOf([
+    service('a/web'),
+    rule(
+      'a/new',
+      { host: 'web', subsets: [{ name: 'v1' }, { name: 'v2' }], trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } },
+      2,
+    ),
+    rule('a/old', { host: fqdn('web.a'), subsets: [{ name: 'v1', labels: { version: 'v1' } }] }, 1),
+    rule('a/some', { host: 'web', subsets: [{ name: 'v3' }], workloadSelector: { matchLabels: { app: 'x' } } }, 3),
+  ]);
+  const merged = snapshot.scopeOf('a', {}).destinationRule(fqdn('web.a'));
+  assert.deepEqual(merged?.subsets, [{ name: 'v1', labels: { version: 'v1' } }, { name: 'v2' }]);
+  assert.equal(merged?.trafficPolicy?.loadBalancer?.simple, 'RANDOM');
+  assert.deepEqual(merged?.sources, ['DestinationRule/a/old', 'DestinationRule/a/new']);
+  assert.equal(snapshot.findings().duplicateSubsets, 1);
+});
+
+test('virtual services: names resolved, delegating ones left out, oldest first, by gateway', () => {
+  const http = [
+    {
+      match: [{ sourceLabels: { version: 'v1' }, gateways: ['g'] }, { sourceLabels: { app: 'x' } }],
+      route: [{ destination: { host: 'db' } }],
+    },
+  ];
+  const snapshot = meshOf([
+    route('a/new', 'web', 'db', { gateways: ['mesh', './g', 'b/g'] }, 2),
+    resource('VirtualService', 'a/old', { hosts: ['api'], http: http.map((each) => each) }, { created: 1 }),
+    resource('VirtualService', 'a/delegating', { hosts: ['z'], http: [{ delegate: { name: 'x' } }] }),
+    route('a/hidden', 'web', 'db', { gateways: ['b/g'], exportTo: ['.'] }),
+  ]);
+  const scope = snapshot.scopeOf('a', {});
+  const [old, recent, ...others] = scope.egress[0]?.virtualServices ?? [];
+  assert.deepEqual([old?.name, recent?.name, others.length], ['old', 'new', 0]);
+  assert.deepEqual(old?.hosts, [fqdn('api.a')]);
+  assert.equal(old?.content.http?.[0]?.route?.[0]?.destination.host, fqdn('db.a'));
+  assert.deepEqual(old?.content.http?.[0]?.match?.[0]?.gateways, ['a/g']);
+  assert.deepEqual(recent?.gateways, ['mesh', 'a/g', 'b/g']);
+  assert.deepEqual(
+    snapshot.virtualServicesOfGateway('b/g').map(({ name }) => name),
+    ['new'],
+  );
+  assert.deepEqual(snapshot.sourceLabelKeys(scope.id), ['app']);
+});
+
+test('gateways are selected by labels, oldest first, and by namespace when so set', () => {
+  const gateway = (path: string, created: number, selector?: Record<string, string>) =>
+    resource('Gateway', path, selector === undefined ? {} : { selector }, { created });
+  const resources = [
+    gateway('a/g', 2, { istio: 'gw' }),
+    gateway('b/g', 1, { mesh: 'gw' }),
+    gateway('a/other', 1, { mesh: 'x' }),
+  ];
+  const names = (scopeGatewayToNamespace: boolean) =>
+    meshOf(resources, { settings: { scopeGatewayToNamespace } })
+      .gatewaysFor('a', { mesh: 'gw' })
+      .map(({ meta }) => `${meta.namespace}/${meta.name}`);
+  assert.deepEqual(names(false), ['b/g', 'a/g']);
+  assert.deepEqual(names(true), ['a/g']);
+});
+
+test('a gateway’s scope is watched from the moment its gateways were asked for', () => {
+  const before = meshOf([service('a/web')]);
+  before.gatewaysFor('edge', {});
+  const { changes } = step(before, [service('a/new')]);
+  assert.deepEqual([...(changes.scopes.get('edge/')?.hosts ?? [])], [fqdn('new.a')]);
+});
+
+test('a changed mesh configuration is everything; an equal one is nothing', () => {
+  const before = meshOf([service('a/web'), rule('a/d', { host: 'web', subsets: [{ name: 'x' }, { name: 'x' }] })]);
+  before.scopeOf('b', {});
+  const same = applyChanges(before, {
+    changes: [],
+    mesh: structuredClone(before.mesh),
+    networks: defaultMeshNetworks(),
+  });
+  assert.equal(same.changes.everything, false);
+  const mesh = { ...before.mesh, defaultServiceExportTo: ['.'] };
+  const { snapshot, changes } = applyChanges(before, { changes: [], mesh, version: 9 });
+  assert.deepEqual([changes.everything, changes.toVersion, [...changes.scopes.keys()]], [true, 9, ['b/']]);
+  assert.deepEqual(hostsOf(snapshot.scopeOf('b', {})), []);
+  assert.equal(snapshot.findings().duplicateSubsets, 1);
+});
+
+test('configuration that generation reads stands in the change set, by what it reads', () => {
+  const filter = (labels: Record<string, string>, priority: number) =>
+    resource('EnvoyFilter', 'a/f', { priority }, { labels });
+  const before = meshOf([filter({}, 1)]);
+  assert.deepEqual([...step(before, [filter({ note: 'x' }, 1)]).changes.configs.keys()], []);
+  assert.deepEqual([...step(before, [filter({}, 2)]).changes.configs.keys()], ['EnvoyFilter/a/f']);
+});
