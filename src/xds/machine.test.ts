@@ -415,8 +415,36 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['cds web']);
     peer.ack();
     peer.ask('cds', { names: [], nonce: peer.last[0]?.message.nonce ?? '' });
+    assert.deepEqual(peer.push(), ['cds'], 'a new version for the smaller set');
+    peer.ack();
     content.set('cds', 'web', '2');
     assert.deepEqual(peer.push(), []);
+  });
+
+  it('recognises a proxy that dropped names as up to date', () => {
+    content.set('eds', 'eds-api', '1');
+    const peer = new SotwPeer();
+    peer.ask('eds', { names: ['eds-web', 'eds-api'] });
+    peer.push();
+    peer.ack();
+    peer.ask('eds', { names: ['eds-web'], nonce: peer.last[0]?.message.nonce ?? '' });
+    peer.push();
+    peer.ack();
+    const again = new SotwPeer();
+    again.ask('eds', { names: ['eds-web'], version: peer.versions.get('eds') ?? '' });
+    assert.deepEqual(again.push(), []);
+  });
+
+  it('sends the endpoints of a cluster that came on this stream, whatever version the proxy shows', () => {
+    const peer = new SotwPeer();
+    peer.ask('eds', { names: ['eds-web'] });
+    peer.push();
+    peer.ack();
+    const again = new SotwPeer();
+    again.ask('cds');
+    assert.deepEqual(again.push(), ['cds in-web web']);
+    again.ask('eds', { names: ['eds-web'], version: peer.versions.get('eds') ?? '' });
+    assert.deepEqual(again.push(), ['eds eds-web']);
   });
 
   it('keeps the last good version of a rejected cluster in the set', () => {

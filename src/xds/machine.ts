@@ -38,7 +38,7 @@ export class AdsMachine<Request> {
     lds: new Subscription('lds'),
     rds: new Subscription('rds'),
   };
-  /** EDS names of clusters just accepted that the proxy has not asked for yet. */
+  /** EDS names of clusters just sent that the proxy has not asked for yet. */
   readonly #awaited = new Set<string>();
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
@@ -53,7 +53,7 @@ export class AdsMachine<Request> {
    * its new clusters' endpoints, removals for all its types after a reconnect. End it with `stopAwaiting`.
    */
   get awaiting(): boolean {
-    return this.#awaited.size > 0 || this.#resuming;
+    return (this.#awaited.size > 0 && this.#subscriptions.cds.inflight === undefined) || this.#resuming;
   }
 
   /** The proxy had its time to ask: serve the rest. */
@@ -67,20 +67,22 @@ export class AdsMachine<Request> {
     const first = subscription.interest === undefined;
     const answer = this.protocol.receive(subscription, request, partsOf(type), nowMs);
     if (type === 'cds' && first && subscription.have !== HAS_NOTHING) this.#resuming = true;
-    if (type === 'cds' && answer.kind === 'ack') this.#awaitEndpoints(answer);
+    // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
+    if (type === 'cds' && answer.kind === 'nack')
+      for (const { refs } of answer.changed) for (const name of refs) this.#awaited.delete(name);
     if (type === 'eds') this.#checkAwaited();
     return answer;
   }
 
-  #awaitEndpoints(answer: Answer): void {
-    for (const { refs } of answer.changed) for (const name of refs) this.#awaited.add(name);
-    this.#checkAwaited();
-  }
-
   #checkAwaited(): void {
-    const { interest } = this.#subscriptions.eds;
-    if (interest === undefined || this.#awaited.size === 0) return;
-    for (const name of this.#awaited) if (covers(interest, name)) this.#awaited.delete(name);
+    const { eds } = this.#subscriptions;
+    if (eds.interest === undefined) return;
+    for (const name of this.#awaited) {
+      if (!covers(eds.interest, name)) continue;
+      this.#awaited.delete(name);
+      // The proxy may have had these endpoints once, under a version that is current again, but not since it got the cluster.
+      if (eds.have !== HAS_NOTHING) eds.owed.add(name);
+    }
   }
 
   /** Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need nothing. */
@@ -117,10 +119,12 @@ export class AdsMachine<Request> {
 
   /** A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again. */
   #oweEndpoints(clusters: Subscription): void {
-    const endpoints = this.#subscriptions.eds;
-    if (endpoints.interest === undefined) return;
+    const { interest, owed } = this.#subscriptions.eds;
     for (const { refs } of clusters.inflight?.changed ?? [])
-      for (const name of refs) if (covers(endpoints.interest, name)) endpoints.owed.add(name);
+      for (const name of refs) {
+        if (interest !== undefined && covers(interest, name)) owed.add(name);
+        else this.#awaited.add(name);
+      }
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */

@@ -6,6 +6,7 @@
 import { isIP } from 'node:net';
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
+import { workloadLabels } from '../resources/index.ts';
 import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
 /** Encoded size of a node: an Envoy with 800 extensions, their type URLs and rich metadata sends about 100 kB. */
@@ -222,7 +223,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     workload,
     namespace: namespaceOf(text('NAMESPACE'), dnsDomain),
     dnsDomain,
-    labels: raw.labels,
+    labels: workloadLabels(raw.labels),
     interception: interceptionOf(text('INTERCEPTION_MODE')),
     clusterId: text('CLUSTER_ID'),
     network: text('NETWORK'),

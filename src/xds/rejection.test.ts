@@ -31,6 +31,14 @@ describe('names in a NACK', () => {
     assert.deepEqual(named('Error adding/updating cluster(s) aa: no route to b, sorry', sent), ['aa']);
   });
 
+  it('reads the resource that a failed validation quotes, not what is inside it', () => {
+    const sent = clusters('bad', 'inner', 'other');
+    const message =
+      'goo.gle/debugstr    \nname: "bad"\nfilters {\n  name: "inner"\n}\n: Proto constraint validation failed (ClusterValidationError.X: y)';
+    assert.deepEqual(named(message, sent), ['bad']);
+    assert.deepEqual(named('goo.gle/debugstr \ncluster_name: "other"\n: Proto constraint', sent), ['other']);
+  });
+
   it('finds nothing in other messages', () => {
     assert.deepEqual(named('Proto constraint validation failed: a: x', clusters('a')), []);
   });

@@ -1,9 +1,9 @@
 /**
  * After a NACK: which resources are to blame, and keeping them from the proxy in that version while the rest is served.
  *
- * Envoy names clusters and listeners that it could not add and applies the others; about anything else (a message that does
- * not parse, a field that fails validation, a route) it says only what is wrong. Then the changed resources are sent in halves
- * until the culprits are alone.
+ * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation; about anything else (an
+ * Any that does not parse, some routes) it says only what is wrong. Then the changed resources are sent in halves until the
+ * culprits are alone. The message forms were seen with Envoy 1.40.
  */
 import type { EncodedResource } from '../push/types.ts';
 
@@ -15,14 +15,20 @@ export const MAX_SEARCH_RESPONSES = 64;
 
 const NAMED = /^Error adding\/updating (?:cluster|listener)\(s\):? /;
 
+/** First fields of a quoted message, at the beginning of a line: inner messages are indented. */
+const QUOTED = /^(?:cluster_)?name: "(.*)"$/gm;
+
 /**
  * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`, and for
  * listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may hold anything, so that known
- * names are looked for where an entry can begin instead of splitting.
+ * names are looked for where an entry can begin instead of splitting. `Proto constraint validation failed` quotes the whole resource.
  */
 export function namedInNack(message: string, sent: readonly EncodedResource[]): EncodedResource[] {
   const head = NAMED.exec(message);
-  if (head === null) return [];
+  if (head === null) {
+    const quoted = new Set(Array.from(message.matchAll(QUOTED), (match) => match[1]));
+    return sent.filter(({ name }) => quoted.has(name));
+  }
   const text = message.slice(head[0].length);
   return sent.filter(({ name }) => {
     const entry = `${name}: `;

@@ -6,7 +6,7 @@
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { type ResponseMessage, type SotwRequest, sotwField } from './codec.ts';
-import { findIn, HAS_NOTHING, type Have, heldOf, versionOf } from './have.ts';
+import { findIn, HAS_NOTHING, type Have, type Held, heldOf, versionOf } from './have.ts';
 import { type NameSet, nameSetOf } from './name-set.ts';
 import { type Protocol, type ResponseContext, WILDCARD } from './protocol.ts';
 import { chunked, covers, type Interest } from './selection.ts';
@@ -49,6 +49,11 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
       [...interest.names.names].filter((name) => !before.names.has(name)),
       before,
     );
+  // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
+  // with a version that promises what it dropped.
+  if (!interest.wildcard)
+    for (const name of before.names.names)
+      if (!interest.names.has(name) && findIn(parts, name) !== undefined) subscription.mustAnswer = true;
   return answer;
 }
 
@@ -81,9 +86,10 @@ function respond(
     const shrinks = full && plan.removed.some((name) => subscription.held(name) !== undefined);
     const needed = subscription.mustAnswer || plan.changed.length > 0 || shrinks;
     if (needed) {
-      const version = versionOf(plan.next, interest, subscription.have);
-      const body = full ? fullBody(plan.next, interest) : partialBody(plan);
-      subscription.sent(context.nonce, plan, context.snapshot);
+      const next = full ? knownOnly(plan.next) : plan.next;
+      const version = versionOf(next, interest, subscription.have);
+      const body = full ? fullBody(next, interest) : partialBody(plan);
+      subscription.sent(context.nonce, { ...plan, next }, context.snapshot);
       return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
     }
     subscription.skipped(plan);
@@ -97,6 +103,16 @@ function partialBody(plan: Plan): readonly Uint8Array[] {
   return plan.shared === undefined
     ? chunked(plan.changed, sotwField)
     : plan.shared.flatMap((selection) => selection.sotwBody());
+}
+
+/** A full set takes away what is not in it, and so what the proxy has in a version that we cannot send. */
+function knownOnly(have: Have): Have {
+  const overlay = new Map<string, Held | undefined>();
+  for (const [name, held] of have.overlay) {
+    const kept = held?.resource === undefined ? undefined : held;
+    if (kept !== undefined || findIn(have.bases, name) !== undefined) overlay.set(name, kept);
+  }
+  return { bases: have.bases, overlay };
 }
 
 /** All resources of the set that the proxy is to have: the bundles' shared bodies where they can be used as they are. */

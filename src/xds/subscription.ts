@@ -7,7 +7,7 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
-import { namedInNack, Rejections } from './rejection.ts';
+import { Rejections } from './rejection.ts';
 import { covers, type Interest, type Selection, select } from './selection.ts';
 
 /** A response that has not been acknowledged. */
@@ -141,24 +141,22 @@ export class Subscription {
       atMs: nowMs,
       resources: quarantined.length > 0 ? quarantined : inflight.changed.map(({ name }) => name),
     };
-    this.#afterNack(inflight, namedInNack(nack, inflight.changed));
+    this.#afterNack(inflight, quarantined);
     return { kind: 'nack', changed: inflight.changed, quarantined };
   }
 
-  #afterNack(inflight: Inflight, culprits: readonly EncodedResource[]): void {
-    if (culprits.length > 0) {
-      // Envoy names what it could not apply after having applied the rest, removals included.
-      const overlay = new Map(inflight.next.overlay);
-      for (const { name } of culprits) overlay.set(name, this.held(name));
-      this.reached({ bases: inflight.next.bases, overlay });
-      return;
-    }
+  /**
+   * Everything is sent again except the culprits: an Envoy may have applied the good ones, but it does not count their versions
+   * as received, and would be sent them at its next reconnect.
+   */
+  #afterNack(inflight: Inflight, quarantined: readonly string[]): void {
     // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
     if (inflight.changed.length === 0) {
       this.reached(inflight.next);
       return;
     }
     for (const { name } of inflight.changed) this.#maybe.add(name);
+    for (const name of quarantined) this.#maybe.delete(name);
     for (const name of inflight.owed) this.owed.add(name);
     this.mustAnswer ||= inflight.mustAnswer;
   }
