@@ -20,7 +20,6 @@ export const discoveryEnv = {
     default: 'mesh-system',
     meaning: 'Namespace of the program.',
   },
-  POD_NAME: { setting: 'podName', type: 'string', default: '', meaning: 'Name of the pod of the program.' },
 
   // Push.
   CTL_DEBOUNCE_AFTER: {

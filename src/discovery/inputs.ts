@@ -15,34 +15,48 @@ import {
 import type { ResourceEvent } from '../resources/types.ts';
 import { createDirectorySource, createFileValue, startMockSource, systemClock } from '../sources/index.ts';
 
-export interface InputHandlers {
-  onEvents(events: readonly ResourceEvent[]): void;
-  /** A later change of a file; the first values are in {@link Inputs}. */
-  onMesh(mesh: MeshConfig, at: number): void;
-  onNetworks(networks: MeshNetworks, at: number): void;
-}
+type Close = () => Promise<void> | void;
 
-export interface Inputs {
+/** The mesh configuration and the networks: their first values, and later ones through the handlers. */
+export interface MeshFiles {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
   close(): Promise<void>;
 }
 
-type Close = () => Promise<void> | void;
-
-/** Resolves when every input has been read once; a configuration directory that does not exist is waited for. */
-export async function openInputs(settings: DiscoverySettings, handlers: InputHandlers): Promise<Inputs> {
-  const closers: Close[] = [];
-  const close = async (): Promise<void> => {
-    for (const closer of closers) await closer();
-  };
-  const mesh = await followMesh(settings, handlers, closers);
-  const networks = await followNetworks(settings, handlers, closers);
-  await Promise.all([readDirectory(settings, handlers, closers), readMock(settings, handlers)]);
-  return { mesh, networks, close };
+export interface MeshHandlers {
+  onMesh(mesh: MeshConfig, at: number): void;
+  onNetworks(networks: MeshNetworks, at: number): void;
 }
 
-function followMesh(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<MeshConfig> {
+export interface Sources {
+  close(): Promise<void>;
+}
+
+function closeAll(closers: readonly Close[]): () => Promise<void> {
+  return async () => {
+    for (const close of closers) await close();
+  };
+}
+
+export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshHandlers): Promise<MeshFiles> {
+  const closers: Close[] = [];
+  const mesh = await followMesh(settings, handlers, closers);
+  const networks = await followNetworks(settings, handlers, closers);
+  return { mesh, networks, close: closeAll(closers) };
+}
+
+/** Resolves when every source has been read once; a configuration directory that does not exist is waited for. */
+export async function openSources(
+  settings: DiscoverySettings,
+  onEvents: (events: readonly ResourceEvent[]) => void,
+): Promise<Sources> {
+  const closers: Close[] = [];
+  await Promise.all([readDirectory(settings, onEvents, closers), readMock(settings, onEvents)]);
+  return { close: closeAll(closers) };
+}
+
+function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
   const file = createFileValue({
     path: settings.meshConfig,
     what: 'mesh configuration',
@@ -57,7 +71,7 @@ function followMesh(settings: DiscoverySettings, handlers: InputHandlers, closer
   return file.start();
 }
 
-function followNetworks(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<MeshNetworks> {
+function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshNetworks> {
   const file = createFileValue({
     path: settings.networksConfig,
     what: 'mesh networks',
@@ -72,7 +86,11 @@ function followNetworks(settings: DiscoverySettings, handlers: InputHandlers, cl
   return file.start();
 }
 
-function readDirectory(settings: DiscoverySettings, handlers: InputHandlers, closers: Close[]): Promise<void> {
+function readDirectory(
+  settings: DiscoverySettings,
+  onEvents: (events: readonly ResourceEvent[]) => void,
+  closers: Close[],
+): Promise<void> {
   const log = getScope('source');
   if (settings.configDir === '') {
     log.warn('no --configDir: only built-in registries are read');
@@ -82,7 +100,7 @@ function readDirectory(settings: DiscoverySettings, handlers: InputHandlers, clo
   return new Promise((resolve) => {
     const source = createDirectorySource({
       dir: settings.configDir,
-      onEvents: (events) => handlers.onEvents(registry ? events : withoutRegistry(events)),
+      onEvents: (events) => onEvents(registry ? events : withoutRegistry(events)),
       onSynced: resolve,
       log,
       clock: systemClock,
@@ -93,10 +111,10 @@ function readDirectory(settings: DiscoverySettings, handlers: InputHandlers, clo
   });
 }
 
-function readMock(settings: DiscoverySettings, handlers: InputHandlers): Promise<void> {
+function readMock(settings: DiscoverySettings, onEvents: (events: readonly ResourceEvent[]) => void): Promise<void> {
   if (!settings.registries.includes('Mock')) return Promise.resolve();
   return new Promise((resolve) => {
-    startMockSource({ onEvents: (events) => handlers.onEvents(events), onSynced: resolve, clock: systemClock });
+    startMockSource({ onEvents, onSynced: resolve, clock: systemClock });
   });
 }
 

@@ -3,13 +3,18 @@ import type { DiscoverySettings } from '../cli/index.ts';
 import type { ModelSettings } from '../model/types.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
 
+/** Namespace of mesh-wide resources. */
+export function rootNamespaceOf(settings: DiscoverySettings, mesh: MeshConfig): string {
+  return mesh.rootNamespace === '' ? settings.namespace : mesh.rootNamespace;
+}
+
 /** Flags win over the mesh configuration where both can say it; the mesh configuration always has a value. */
 export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): ModelSettings {
   return {
     domain: settings.domain,
     clusterId: settings.clusterID,
     trustDomain: settings.trustDomain === '' ? mesh.trustDomain : settings.trustDomain,
-    rootNamespace: mesh.rootNamespace,
+    rootNamespace: rootNamespaceOf(settings, mesh),
     useEndpointSlice: settings.useEndpointSlice,
     serviceEntrySelectsPods: settings.serviceEntrySelectsPods,
     serviceSelectsWorkloadEntries: settings.serviceSelectsWorkloadEntries,

@@ -32,15 +32,17 @@ import {
   PoolGenerator,
   type Publication,
 } from '../push/index.ts';
+import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
 import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
-import { type Inputs, openInputs } from './inputs.ts';
-import { modelSettings } from './model-settings.ts';
+import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
+import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import { debounceHooks, engineObserver, SourceMeter, xdsObserver } from './observers.ts';
 import { Publisher } from './publisher.ts';
 
@@ -48,6 +50,7 @@ import { Publisher } from './publisher.ts';
 type Closer = () => Promise<void> | void;
 
 interface Running {
+  readonly store: Store;
   readonly engine: Engine;
   readonly publisher: Publisher;
   readonly debouncer: Debouncer;
@@ -60,7 +63,8 @@ export class DiscoveryProgram {
   readonly #registry = new Registry();
   readonly #metrics: Metrics = createMetrics(this.#registry);
   readonly #meter = new SourceMeter(this.#metrics);
-  readonly #store: Store;
+  /** Undefined when distribution is not tracked. */
+  readonly #history: DistributionHistory | undefined;
   readonly #closers: Closer[] = [];
   #running: Running | undefined;
   #publishedAt: number | undefined;
@@ -68,40 +72,41 @@ export class DiscoveryProgram {
   constructor(settings: DiscoverySettings, env: Environment) {
     this.#settings = settings;
     this.#env = env;
-    this.#store = createStore({
-      appNamespaces: settings.appNamespace
-        .split(',')
-        .map((name) => name.trim())
-        .filter((name) => name !== ''),
-      rootNamespace: settings.namespace,
-      onProblem: logProblem,
-    });
+    this.#history = settings.enableConfigDistributionTracking
+      ? new DistributionHistory(settings.distributionHistoryRetentionMs)
+      : undefined;
   }
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
     await this.#startHttp();
-    const inputs = await openInputs(this.#settings, {
-      onEvents: (events) => this.#take(events),
-      onMesh: (mesh, at) => this.#running?.publisher.publish(this.#pending(at), { mesh }),
-      onNetworks: (networks, at) => this.#running?.publisher.publish(this.#pending(at), { networks }),
+    const files = await openMeshFiles(this.#settings, {
+      onMesh: (mesh, at) => this.#publishMesh(at, { mesh }),
+      onNetworks: (networks, at) => this.#publishMesh(at, { networks }),
     });
-    this.#closers.push(() => inputs.close());
-    const snapshot = this.#firstSnapshot(inputs);
+    this.#closers.push(() => files.close());
+    const store = createStore({
+      appNamespaces: listOf(this.#settings.appNamespace),
+      rootNamespace: rootNamespaceOf(this.#settings, files.mesh),
+      onProblem: logProblem,
+    });
+    const sources = await openSources(this.#settings, (events) => this.#take(store, events));
+    this.#closers.push(() => sources.close());
+    const snapshot = this.#firstSnapshot(store, files);
     const engine = this.#startEngine(snapshot);
     const publisher = new Publisher({
       snapshot,
       now: systemClock.now,
       onPublication: (publication, milliseconds) => this.#published(engine, publication, milliseconds),
     });
-    const debouncer = this.#startDebouncer(publisher);
+    const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine);
-    this.#running = { engine, publisher, debouncer, server };
+    this.#running = { store, engine, publisher, debouncer, server };
     // What came while the engine was started.
-    if (this.#store.hasPending()) debouncer.flush();
+    if (store.hasPending()) debouncer.flush();
     server.setServing(true);
     getScope('default').info(
-      `serving xDS on ${this.#settings.grpcAddr}: ${snapshot.services.size} services, ${this.#store.problems().length} documents refused`,
+      `serving xDS on ${this.#settings.grpcAddr}: ${snapshot.services.size} services, ${store.problems().length} documents refused`,
     );
   }
 
@@ -112,10 +117,10 @@ export class DiscoveryProgram {
     this.#running = undefined;
   }
 
-  #firstSnapshot({ mesh, networks }: Inputs): Snapshot {
+  #firstSnapshot(store: Store, { mesh, networks }: MeshFiles): Snapshot {
     const model = createModel(modelSettings(this.#settings, mesh), mesh, networks);
     const started = systemClock.now();
-    const { snapshot } = applyChanges(model, { changes: this.#store.take().changes });
+    const { snapshot } = applyChanges(model, { changes: store.take().changes });
     this.#metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, (systemClock.now() - started) / 1000);
     this.#publishedAt = systemClock.now();
     return snapshot;
@@ -141,7 +146,7 @@ export class DiscoveryProgram {
     return new Engine({ snapshot, generator, throttle: pushThrottle, now: systemClock.now, observer });
   }
 
-  #startDebouncer(publisher: Publisher): Debouncer {
+  #startDebouncer(store: Store, publisher: Publisher): Debouncer {
     const { debounceAfterMs, debounceMaxMs, enableEdsDebounce } = this.#settings;
     return createDebouncer({
       afterMs: debounceAfterMs,
@@ -150,7 +155,7 @@ export class DiscoveryProgram {
       clock: systemClock,
       hooks: debounceHooks(this.#metrics),
       publish: (keys) => {
-        const taken = this.#store.take(keys === 'all' ? undefined : (key) => keys.has(key));
+        const taken = store.take(keys === 'all' ? undefined : (key) => keys.has(key));
         publisher.publish({ changes: taken.changes, firstEventAt: taken.firstEventAt ?? systemClock.now() });
       },
     });
@@ -207,17 +212,18 @@ export class DiscoveryProgram {
     for (const server of servers) this.#closers.push(() => server.close());
   }
 
-  #take(events: readonly ResourceEvent[]): void {
-    this.#meter.received(events, (key) => this.#store.get(key) !== undefined);
-    const summary = this.#store.apply(events);
+  #take(store: Store, events: readonly ResourceEvent[]): void {
+    this.#meter.received(events, (key) => store.get(key) !== undefined);
+    const summary = store.apply(events);
     this.#meter.applied(summary);
     this.#running?.debouncer.changed(summary.changed);
   }
 
-  /** Pending changes, to go out together with a changed file that is not a resource. */
-  #pending(at: number): { changes: ReturnType<Store['take']>['changes']; firstEventAt: number } {
-    const { changes, firstEventAt } = this.#store.take();
-    return { changes, firstEventAt: Math.min(at, firstEventAt ?? at) };
+  /** A changed mesh file goes out at once, with whatever else is pending. */
+  #publishMesh(at: number, files: { readonly mesh?: MeshConfig; readonly networks?: MeshNetworks }): void {
+    if (this.#running === undefined) return;
+    const { changes, firstEventAt } = this.#running.store.take();
+    this.#running.publisher.publish({ changes, firstEventAt: Math.min(at, firstEventAt ?? at) }, files);
   }
 
   #published(engine: Engine, publication: Publication, milliseconds: number): void {
@@ -233,24 +239,41 @@ export class DiscoveryProgram {
     const orphans =
       publication.snapshot.findings().endpointsWithoutPod - engine.snapshot.findings().endpointsWithoutPod;
     if (orphans > 0) metrics.ctl_orch_endpoints_with_no_pods.inc(orphans);
+    this.#history?.note(publication.snapshot.version, publication.resources, Date.now());
     engine.publish(publication);
+  }
+
+  #distribution(history: DistributionHistory, { store, engine, server }: Running, key: string): readonly object[] {
+    const unsettled = new Set([...engine.sessions()].filter((s) => !s.settled).map((s) => s.connectionId));
+    const current = store.get(key)?.fingerprint ?? '';
+    return history.where(key, current, server.connections(), (id) => !unsettled.has(id));
   }
 
   #debugSource(): DebugSource | undefined {
     const running = this.#running;
     if (running === undefined) return undefined;
-    const { engine, server } = running;
+    const { store, engine, server } = running;
+    const history = this.#history;
     const sessions = new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
     return {
       snapshot: () => engine.snapshot,
       connections: () => server.connections(),
       parts: (connectionId, type) => sessions.get(connectionId)?.parts(type) ?? [],
-      problems: () => this.#store.problems(),
+      problems: () => store.problems(),
       findings: () => [...engine.views()].flatMap((view) => view.findings()),
       engine: () => engine.stats(),
+      ...(history === undefined ? {} : { distribution: (key) => this.#distribution(history, running, key) }),
       showConfigInAdsz: this.#settings.debugAdszConfig,
     };
   }
+}
+
+/** The entries of a comma-separated list. */
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
 }
 
 function messageOf(error: unknown): string {

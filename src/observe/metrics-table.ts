@@ -43,7 +43,7 @@ export const METRICS = {
   },
   ctl_stage_seconds: {
     type: 'Distribution',
-    meaning: 'Seconds spent per stage of a push: snapshot, views, generate, intern, write, ack.',
+    meaning: 'Seconds spent per stage of a push: snapshot, views, generate, intern, write.',
     labels: ['stage'],
     buckets: WORK_SECONDS,
   },
@@ -150,4 +150,4 @@ export const METRICS = {
 export type MetricName = keyof typeof METRICS;
 
 /** The stages that `ctl_stage_seconds` is labelled with. */
-export type PushStage = 'snapshot' | 'views' | 'generate' | 'intern' | 'write' | 'ack';
+export type PushStage = 'snapshot' | 'views' | 'generate' | 'intern' | 'write';

@@ -97,6 +97,11 @@ export class Session implements ProxySession {
     };
   }
 
+  /** True when no change is on the way to the proxy. */
+  get settled(): boolean {
+    return this.#converging === undefined && this.#held === undefined && this.#next === undefined;
+  }
+
   synced(version: number): void {
     const converging = this.#converging;
     if (converging === undefined || version < converging.version) return;

@@ -4,7 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
-import type { GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
+import { ASKED_EXTENSIONS } from '../generate/index.ts';
+import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 
 /** True when every own address is IPv6, so that wildcard listeners bind `::`. */
@@ -19,6 +20,12 @@ function pick(labels: Readonly<Record<string, string>>, keys: readonly string[])
     if (value !== undefined) picked[key] = value;
   }
   return picked;
+}
+
+/** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
+function capabilitiesOf(node: ProxyNode): Capabilities {
+  const { extensions } = node;
+  return { extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)) };
 }
 
 /** Locality only where something reads it: otherwise proxies of different zones could not share a view. */
@@ -37,7 +44,7 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     dnsDomain: node.dnsDomain,
     network: node.network,
     locality: localityFor(snapshot, node),
-    capabilities: { extensions: node.extensions },
+    capabilities: capabilitiesOf(node),
   };
 }
 
@@ -74,7 +81,7 @@ function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Inboun
     ipv6Only: ipv6Only(node.addresses),
     ports: inboundPorts(snapshot, node),
     addresses: node.interception === 'NONE' ? node.addresses : [],
-    capabilities: { extensions: node.extensions },
+    capabilities: capabilitiesOf(node),
   };
 }
 
@@ -99,7 +106,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     dnsDomain: node.dnsDomain,
     network: node.network,
     locality: localityFor(snapshot, node),
-    capabilities: { extensions: node.extensions },
+    capabilities: capabilitiesOf(node),
   };
 }
 

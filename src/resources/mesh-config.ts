@@ -71,7 +71,8 @@ const meshConfig = z.strictObject({
   enableAutoMtls: z.boolean().default(true),
   enableTracing: z.boolean().default(true),
   enablePrometheusMerge: z.boolean().default(false),
-  rootNamespace: z.string().default('mesh-system'),
+  /** Empty: the namespace of the program. */
+  rootNamespace: z.string().default(''),
   trustDomain: z.string().default('cluster.local'),
   trustDomainAliases: strings.default([]),
   defaultServiceExportTo: strings.default(['*']),

@@ -13,6 +13,8 @@ export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
+export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
+export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
 export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
@@ -29,6 +31,8 @@ export const ASKED_EXTENSIONS = [
   HTTP_INSPECTOR,
   ORIGINAL_DST_FILTER,
   TLS_INSPECTOR,
+  PREVIOUS_HOSTS,
+  PREVIOUS_PRIORITIES,
 ] as const;
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
 

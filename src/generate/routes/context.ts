@@ -7,7 +7,15 @@
  */
 import type { Scope, Service } from '../../model/types.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
-import { CORS_FILTER, FAULT_FILTER, hasExtension, type ProxyCapabilities } from '../listeners/extensions.ts';
+import {
+  type AskedExtension,
+  CORS_FILTER,
+  FAULT_FILTER,
+  hasExtension,
+  PREVIOUS_HOSTS,
+  PREVIOUS_PRIORITIES,
+  type ProxyCapabilities,
+} from '../listeners/extensions.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 
 /** Questions about the world around a virtual host. */
@@ -46,12 +54,9 @@ export interface RouteContext {
 /** `gateway` of routes that sidecars use. */
 export const MESH_GATEWAY = 'mesh';
 
-export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
-export const PREVIOUS_PRIORITIES = 'envoy.retry_priorities.previous_priorities';
-
 /** A node that sent no list of its extensions is taken to have them all. */
 export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
-  const has = (name: string) => hasExtension(view, name);
+  const has = (name: AskedExtension) => hasExtension(view, name);
   return {
     cors: has(CORS_FILTER),
     fault: has(FAULT_FILTER),

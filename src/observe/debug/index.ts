@@ -11,6 +11,8 @@ export type { DebugSource } from './types.ts';
 
 interface Page {
   readonly title: string;
+  /** Query parameter without which there is no answer; `proxyID` when left out. */
+  readonly needs?: string;
   /** Undefined: the proxy that is asked for is not connected. */
   readonly answer: (source: DebugSource, query: URLSearchParams) => unknown;
 }
@@ -44,6 +46,11 @@ const PAGES: Readonly<Record<string, Page>> = {
       const [connection] = query.has('proxyID') ? connectionsFor(source, query) : [];
       return connection && configDump(source, connection);
     },
+  },
+  config_distribution: {
+    title: 'Which proxies have a resource in which version (?resource=Kind/namespace/name)',
+    needs: 'resource',
+    answer: (source, query) => source.distribution?.(query.get('resource') ?? ''),
   },
   configz: { title: 'Configuration in force, and documents refused', answer: (source) => configz(source) },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: perProxy('eds') },
@@ -93,8 +100,9 @@ export function handleDebug(source: DebugSource, request: IncomingMessage, respo
 function answerPage(name: string, source: DebugSource, query: URLSearchParams, response: ServerResponse): void {
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   const answer = page?.answer(source, query);
+  const needs = page?.needs ?? 'proxyID';
   if (page === undefined) send(response, 404, 'text/plain', `no page ${name}, see /debug\n`);
-  else if (answer === undefined && !query.has('proxyID')) send(response, 400, 'text/plain', 'proxyID is missing\n');
-  else if (answer === undefined) send(response, 404, 'text/plain', `no proxy ${query.get('proxyID')} is connected\n`);
-  else send(response, 200, 'application/json', `${JSON.stringify(answer, undefined, 2)}\n`);
+  else if (answer !== undefined) send(response, 200, 'application/json', `${JSON.stringify(answer, undefined, 2)}\n`);
+  else if (!query.has(needs)) send(response, 400, 'text/plain', `${needs} is missing\n`);
+  else send(response, 404, 'text/plain', `nothing is known of ${needs} ${query.get(needs)}\n`);
 }

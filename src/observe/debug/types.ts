@@ -16,6 +16,8 @@ export interface DebugSource {
   findings(): readonly GenerationFinding[];
   /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */
   engine(): Readonly<Record<string, number>>;
+  /** Where a resource has arrived, by its key `Kind/namespace/name`; undefined when distribution is not tracked. */
+  distribution?(key: string): readonly object[];
   /** CTL_DEBUG_ADSZ_CONFIG */
   readonly showConfigInAdsz: boolean;
 }
