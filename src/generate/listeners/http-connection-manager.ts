@@ -41,8 +41,6 @@ export interface HttpConnectionManagerOptions {
   readonly serverName?: string;
   /** Whether some service behind it takes gRPC-Web, which is then translated to gRPC. */
   readonly grpcWeb?: boolean;
-  /** HTTP filters that come first, in order: authentication and the like. */
-  readonly filters?: readonly HttpFilter[];
   /** Fields that only some callers set (client certificate details, …); they win over those set here. */
   readonly extra?: Partial<Manager>;
 }
@@ -60,7 +58,7 @@ export function httpConnectionManager(
     ...('rds' in routes
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
-    httpFilters: [...(options.filters ?? []), ...httpFilters(view, options.grpcWeb ?? false)],
+    httpFilters: httpFilters(view, options.grpcWeb ?? false),
     accessLog: accessLogs(mesh, view),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),

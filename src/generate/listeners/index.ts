@@ -1,25 +1,12 @@
 /**
  * The door of the listener generators: outbound and inbound listeners of sidecars, and the builders that gateways share
- * (connection manager, TCP proxies, access logs). What outbound listeners ask for by RDS stands in the port plan.
+ * (connection manager, TCP proxies). What outbound listeners ask for by RDS stands in the port plan.
  */
-export { accessLogs } from './access-log.ts';
-export { hasExtension, TLS_INSPECTOR, type TypedConfig, typedConfig } from './extensions.ts';
-export {
-  type HttpConnectionManagerOptions,
-  httpConnectionManager,
-  type RouteSource,
-  SERVER_NAME,
-} from './http-connection-manager.ts';
+export { hasExtension, TLS_INSPECTOR, typedConfig } from './extensions.ts';
+export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';
 export { listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
 export { type OutboundRoutePlan, outboundPlan } from './port-plan.ts';
 export { sniffs } from './protocol-kind.ts';
-export {
-  type FilterChain,
-  type FilterChainMatch,
-  type TcpProxyOptions,
-  tcpProxy,
-  tcpProxyChain,
-  type WeightedTcpCluster,
-} from './tcp-proxy.ts';
+export { type FilterChain, tcpProxy } from './tcp-proxy.ts';
