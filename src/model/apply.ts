@@ -82,6 +82,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
         ...inputs,
         services: serviceChanges.services,
         publicServices: before.publicServices,
+        previousRules: before.rules,
       });
   return {
     snapshot: makeSnapshot(counted, scopes.book),
@@ -140,7 +141,7 @@ function updateConfiguration(
   state: State,
   changed: readonly Changed[],
   everything: boolean,
-): { state: State; inputs: Omit<ScopeInputs, 'services' | 'publicServices'> } {
+): { state: State; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> } {
   const virtual = updateVirtualServices(
     state.virtualServices,
     changedOf(state, changed, 'VirtualService', everything),

@@ -3,10 +3,9 @@
  * the number of scopes that look at what changed.
  */
 import type { Resource, ResourceKey } from '../resources/types.ts';
-import type { RuleGroupChange } from './destination-rules.ts';
+import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
-import { hostMatches, isWildcardHost } from './hosts.ts';
 import { editBook, type ScopeBook, scopesWatching } from './scope-book.ts';
 import {
   assembleScope,
@@ -19,17 +18,10 @@ import {
   watchesOf,
 } from './scope-build.ts';
 import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
+import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 import type { ServiceChange } from './services.ts';
 import type { State } from './state.ts';
-import type {
-  EgressListener,
-  MergedDestinationRule,
-  ResolvedVirtualService,
-  Scope,
-  ScopeChange,
-  Service,
-  ServiceKey,
-} from './types.ts';
+import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
 import { isForMesh, meshVirtualServices, replaceResolved, type VirtualServiceChange } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
@@ -40,6 +32,7 @@ export interface ScopeInputs {
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
   readonly rules: readonly RuleGroupChange[];
+  readonly previousRules: RuleTable;
   /** Sidecars whose content or age changed: after, or undefined when gone. */
   readonly sidecars: ReadonlyMap<ResourceKey, Resource<'Sidecar'> | undefined>;
 }
@@ -49,6 +42,10 @@ interface Touched {
   readonly hosts: Set<string>;
   readonly virtualServices: Set<ResourceKey>;
   readonly rules: Set<RuleGroupChange>;
+}
+
+interface UpdateInputs extends ScopeInputs {
+  readonly changedRules: RuleComparer;
 }
 
 type Changes<V> = Map<ResourceKey, { readonly before: V | undefined; readonly after: V | undefined }>;
@@ -83,10 +80,11 @@ export function updateScopes(book: ScopeBook, state: State, inputs: ScopeInputs)
       changes.set(id, EVERYTHING);
     }
   }
+  const own = { ...inputs, changedRules: compareRulesOf(inputs.previousRules, state.rules) };
   for (const [id, touched] of touchedScopes(book, state, inputs)) {
     const before = book.built.get(id);
     if (before === undefined || edits.has(id)) continue;
-    const { after, change } = updateScope(before, state, touched, inputs);
+    const { after, change } = updateScope(before, state, touched, own);
     if (after === before) continue;
     edits.set(id, after);
     if (change !== undefined) changes.set(id, change);
@@ -148,7 +146,7 @@ function updateScope(
   built: BuiltScope,
   state: State,
   touched: Touched,
-  inputs: ScopeInputs,
+  inputs: UpdateInputs,
 ): { after: BuiltScope; change: ScopeChange | undefined } {
   const { scope, plan } = built;
   const hosts = new Set<string>();
@@ -165,7 +163,7 @@ function updateScope(
   const services = nextUnion(built, egress, routed, state, new Set([...touched.hosts, ...hosts]), hosts);
   const watches = routed === built.routed ? built.watches : watchesOf(plan, routed);
   const after = assembleScope(state, plan, { egress, services, routed, watches });
-  const destinationRules = changedRules(scope, after.scope, touched.rules, hosts);
+  const destinationRules = inputs.changedRules(scope, after.scope, touched.rules, hosts);
   if (hosts.size === 0 && virtualServices.size === 0 && destinationRules.size === 0) {
     return { after: built, change: undefined };
   }
@@ -256,40 +254,4 @@ function nextUnion(
   const [only, ...others] = egress;
   if (only !== undefined && others.length === 0 && routed.length === 0) return only.services;
   return scope.services.with(edits);
-}
-
-interface RuleComparison {
-  readonly was: MergedDestinationRule | undefined;
-  readonly is: MergedDestinationRule | undefined;
-  readonly equal: boolean;
-}
-
-/** Hosts of the scope, before or after, whose merged rule differs. */
-function changedRules(
-  before: Scope,
-  after: Scope,
-  groups: ReadonlySet<RuleGroupChange>,
-  changedHosts: ReadonlySet<string>,
-): ReadonlySet<string> {
-  const candidates = new Set(changedHosts);
-  const patterns: string[] = [];
-  for (const { host } of groups) {
-    candidates.add(host);
-    if (isWildcardHost(host)) patterns.push(host);
-  }
-  if (patterns.length > 0) {
-    for (const host of after.services.keys()) {
-      if (patterns.some((pattern) => hostMatches(pattern, host))) candidates.add(host);
-    }
-  }
-  const changed = new Set<string>();
-  // One wildcard rule stands for thousands of hosts: the last comparison is mostly the next one too.
-  let last = { was: undefined, is: undefined, equal: true } as RuleComparison;
-  for (const host of candidates) {
-    const was = before.destinationRule(host);
-    const is = after.destinationRule(host);
-    if (was !== last.was || is !== last.is) last = { was, is, equal: deepEqual(was, is) };
-    if (!last.equal) changed.add(host);
-  }
-  return changed;
 }
