@@ -101,7 +101,7 @@ describe('responses', () => {
       fc.property(chunks, fc.integer({ min: 1, max: 50 }), (parts, limit) => {
         const runs = [...slices(parts, limit)];
         assert.deepEqual(Buffer.concat(runs.flat()), Buffer.concat(parts));
-        const buffers = new Set(parts.map((part) => part.buffer));
+        const buffers = new Set<ArrayBufferLike>(parts.map((part) => part.buffer));
         for (const run of runs) {
           assert.ok(run.reduce((sum, chunk) => sum + chunk.length, 0) <= limit);
           assert.ok(run.length > 0 && run.every((chunk) => buffers.has(chunk.buffer)));

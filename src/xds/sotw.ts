@@ -109,7 +109,8 @@ function partialBody(plan: Plan): readonly Uint8Array[] {
 function knownOnly(have: Have): Have {
   const overlay = new Map<string, Held | undefined>();
   for (const [name, held] of have.overlay) {
-    const kept = held?.resource === undefined ? undefined : held;
+    const resource = held?.resource;
+    const kept = resource === undefined ? undefined : { version: resource.version, resource };
     if (kept !== undefined || findIn(have.bases, name) !== undefined) overlay.set(name, kept);
   }
   return { bases: have.bases, overlay };

@@ -30,8 +30,8 @@ export interface Answer {
   readonly quarantined: readonly string[];
 }
 
-/** Something of that name, in a version that nobody knows. */
-const UNKNOWN: Held = { version: '', resource: undefined };
+/** Equal to no version: the proxy may have this one or the last good one. */
+const UNKNOWN = '';
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -175,7 +175,8 @@ export class Subscription {
 
   /** What the proxy has of this name, as far as is known. */
   held(name: string): Held | undefined {
-    return heldOf(this.have, name) ?? (this.#maybe.has(name) ? UNKNOWN : undefined);
+    const held = heldOf(this.have, name);
+    return this.#maybe.has(name) ? { version: UNKNOWN, resource: held?.resource } : held;
   }
 
   /**
@@ -267,6 +268,7 @@ export class Subscription {
       subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
       nonceSent: this.#sentNonce,
       nonceAcked: this.#ackedNonce,
+      cameCurrent: this.#sentNonce === '' && interest !== undefined && this.have !== HAS_NOTHING,
       nonceNacked: this.#nackedNonce,
       versionSent: this.#sentSnapshot,
       versionAcked: this.#ackedSnapshot,
