@@ -79,10 +79,9 @@ async function weighted(mesh: DemoMesh): Promise<string> {
   return seen;
 }
 
-async function allInSync({ discovery, proxies }: DemoMesh): Promise<string> {
-  const workloads = proxies.map(({ workload }) => workload);
+async function allInSync(mesh: DemoMesh): Promise<string> {
   const state = await eventually(async () => {
-    const now = await readState(discovery, workloads);
+    const now = await readState(mesh);
     const late = now.proxies.find(({ sync }) => sync !== 'synced');
     if (late !== undefined) throw new Error(`${late.workload} is ${late.sync}: ${late.rejection ?? ''}`);
     return now;
@@ -120,8 +119,8 @@ async function onlyV2(mesh: DemoMesh): Promise<void> {
   }
 }
 
-async function problems({ discovery }: DemoMesh, expected: RegExp | undefined): Promise<void> {
-  const state = await readState(discovery, []);
+async function problems(mesh: DemoMesh, expected: RegExp | undefined): Promise<void> {
+  const state = await readState(mesh);
   const listed = state.problems.join('; ');
   const asExpected = expected === undefined ? state.problems.length === 0 : expected.test(listed);
   if (!asExpected) throw new Error(`problems listed: ${listed === '' ? 'none' : listed}`);
@@ -188,7 +187,7 @@ export const CHECKS: readonly Check[] = [
     name: 'a bad document is listed with its field, and what was good stays in force',
     run: async (mesh) => {
       const edit = { file: 'gateway-routes.yaml', from: 'weight: 0', to: 'weight: none' };
-      const when = await afterEdit(mesh, edit, () => problems(mesh, /gateway-routes\.yaml:\d+: .*weight/));
+      const when = await afterEdit(mesh, edit, () => problems(mesh, /^gateway-routes\.yaml:\d+: .*weight/));
       await onlyV2(mesh);
       return `listed ${when}`;
     },

@@ -2,7 +2,7 @@
 import { relative } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { DemoMesh } from './mesh.ts';
-import { type Convergence, type MeshState, readState } from './state.ts';
+import { type Convergence, type MeshState, readState, unknownState } from './state.ts';
 import { startTraffic } from './traffic.ts';
 import { changedLines, coloured, hintLines, type LastPush, type Paint, plain, redraw, viewLines } from './view.ts';
 
@@ -52,21 +52,25 @@ export async function showLive(mesh: DemoMesh, screen: Screen, signal: AbortSign
   const folder = relative(process.cwd(), mesh.configDir);
   const fixed = hintLines(mesh.places, folder.startsWith('..') ? mesh.configDir : folder, paint);
   const traffic = startTraffic(mesh.places.gateway);
-  const workloads = mesh.proxies.map(({ workload }) => workload);
   let last: { state: MeshState; push: LastPush | undefined } | undefined;
+  const ending = new AbortController();
+  const stop = AbortSignal.any([signal, ending.signal]);
   const follow = async () => {
-    while (!signal.aborted) {
-      const state = await readState(mesh.discovery, workloads);
+    while (!stop.aborted) {
+      const convergence = last?.state.convergence ?? { count: 0, sum: 0 };
+      const state = await readState(mesh).catch((error: unknown) => unknownState(mesh, convergence, error));
       const push = pushBetween(last?.state.convergence, state.convergence, new Date()) ?? last?.push;
       last = { state, push };
       const view = { state, ...(push === undefined ? {} : { lastPush: push }) };
       show(fixed, viewLines(inPlace ? { ...view, traffic: traffic.shares() } : view, paint));
-      await delay(REFRESH_MS, undefined, { signal }).catch(() => {});
+      await delay(REFRESH_MS, undefined, { signal: stop }).catch(() => {});
     }
   };
+  const followed = follow();
   try {
-    await Promise.race([mesh.broken, follow()]);
+    await Promise.race([mesh.broken, followed]);
   } finally {
-    await traffic.stop();
+    ending.abort();
+    await Promise.all([traffic.stop(), followed]);
   }
 }

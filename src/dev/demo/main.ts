@@ -41,6 +41,7 @@ async function run(owner: Owner, options: Options, signal: AbortSignal): Promise
   const mesh = await startMesh(owner, { ...configuration, signal, progress });
   if (options.once) return await proveOnce(mesh, (line) => process.stdout.write(`${line}\n`), signal);
   await showLive(mesh, process.stdout, signal);
+  progress('ending everything');
   return 0;
 }
 

@@ -53,8 +53,14 @@ test('a problem is one line with what is known of its place', () => {
   const message = 'expected a whole number';
   const origin = { source: 'directory', file: 'a.yaml', line: 7 };
   assert.equal(
-    problemLine({ origin, key: 'VirtualService/demo/a', field: 'spec.http[0]', message }),
-    'a.yaml:7: VirtualService/demo/a: spec.http[0]: expected a whole number',
+    problemLine({ origin, key: 'VirtualService/demo/a', field: 'spec.http[0]', message }, '/mesh'),
+    'a.yaml:7: spec.http[0]: expected a whole number',
   );
-  assert.equal(problemLine({ origin: {}, field: '', message }), message);
+  const below = { origin: { file: '/mesh/sub/a.yaml' }, field: '', message };
+  assert.equal(problemLine(below, '/mesh'), `sub/a.yaml: ${message}`);
+  assert.equal(
+    problemLine({ origin: {}, key: 'Gateway/demo/a', field: '', message }, '/mesh'),
+    `Gateway/demo/a: ${message}`,
+  );
+  assert.equal(problemLine({ origin: {}, field: '', message }, '/mesh'), message);
 });

@@ -1,4 +1,5 @@
 /** What the demo shows of the mesh, read from ctl-discovery's debug interface and metrics: nothing here is known otherwise. */
+import { relative, resolve } from 'node:path';
 import type { Discovery } from '../../../test/harness/index.ts';
 
 /** How many resources of each type a proxy should have. */
@@ -90,11 +91,15 @@ export function convergenceOf(metrics: string): Convergence {
   return { count: total('count'), sum: total('sum') };
 }
 
-/** `file:line: Kind/namespace/name: field: what was expected`, as far as known. */
-export function problemLine({ origin, key, field, message }: Problem): string {
+/**
+ * `file:line: field: what was expected`, as far as known; without a file, the resource's key stands in its place. Files are
+ * named as seen from `folder`.
+ */
+export function problemLine({ origin, key, field, message }: Problem, folder: string): string {
   const { file, line } = origin;
-  const place = file === undefined ? undefined : line === undefined ? file : `${file}:${line}`;
-  return [place, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+  const name = file === undefined ? key : relative(folder, resolve(folder, file));
+  const place = name !== undefined && line !== undefined ? `${name}:${line}` : name;
+  return [place, field, message].filter((part) => part !== undefined && part !== '').join(': ');
 }
 
 async function page<T>(discovery: Discovery, path: string): Promise<T> {
@@ -103,15 +108,23 @@ async function page<T>(discovery: Discovery, path: string): Promise<T> {
   return answer.json() as T;
 }
 
-/** Reads the state of the mesh. `workloads` are the proxies that should be there. */
-export async function readState(discovery: Discovery, workloads: readonly string[]): Promise<MeshState> {
+/** Whose state to read. */
+export interface Subject {
+  readonly discovery: Discovery;
+  readonly configDir: string;
+  /** Proxies that should be there. */
+  readonly proxies: readonly { readonly workload: string }[];
+}
+
+/** Reads the state of the mesh; rejects when ctl-discovery does not answer. */
+export async function readState({ discovery, configDir, proxies }: Subject): Promise<MeshState> {
   const [lines, { clients }, { problems }, metrics] = await Promise.all([
     page<readonly SyncLine[]>(discovery, 'syncz'),
     page<{ readonly clients: readonly AdszClient[] }>(discovery, 'adsz'),
     page<{ readonly problems: readonly Problem[] }>(discovery, 'configz'),
     discovery.metrics(),
   ]);
-  const proxies = workloads.map(async (workload): Promise<ProxyState> => {
+  const states = proxies.map(async ({ workload }): Promise<ProxyState> => {
     const line = lines.find(({ proxy }) => proxy === workload);
     const protocol = clients.find(({ proxy }) => proxy.split('~')[2] === workload)?.protocol;
     if (line === undefined || protocol === undefined) return { workload, protocol: undefined, sync: 'not connected' };
@@ -119,8 +132,18 @@ export async function readState(discovery: Discovery, workloads: readonly string
     return { workload, protocol, ...syncOf(line), held: heldOf(dump) };
   });
   return {
-    proxies: await Promise.all(proxies),
+    proxies: await Promise.all(states),
     convergence: convergenceOf(metrics),
-    problems: problems.map(problemLine),
+    problems: problems.map((problem) => problemLine(problem, configDir)),
+  };
+}
+
+/** What is shown while ctl-discovery does not answer: nothing is known of the proxies. */
+export function unknownState({ proxies }: Subject, convergence: Convergence, error: unknown): MeshState {
+  const why = error instanceof Error ? error.message : String(error);
+  return {
+    proxies: proxies.map(({ workload }) => ({ workload, protocol: undefined, sync: 'not connected' })),
+    convergence,
+    problems: [`ctl-discovery does not answer: ${why}`],
   };
 }

@@ -5,8 +5,8 @@ import type { ApplicationReply } from './applications.ts';
 import type { Place } from './ports.ts';
 
 /** Between two requests, milliseconds. */
-const INTERVAL_MS = 50;
-/** Requests looked back on: five seconds' worth steadies the shares, and an edit still shows at once. */
+const INTERVAL_MS = 25;
+/** Requests looked back on: about three seconds' worth steadies the shares, and an edit still shows at once. */
 const WINDOW = 100;
 
 /** Outcome (`hello-v1`, `status 503`, …) → how many of the last requests had it. */

@@ -100,7 +100,7 @@ export function hintLines(places: Places, folder: string, paint: Paint): string[
     ['', `curl -i ${front}/slow`, 'a timeout'],
     ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
     ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
-    ['edit', `${folder}/gateway-routes.yaml`, 'weights, matches, timeouts … and every other file there'],
+    ['edit', `${folder}/gateway-routes.yaml`, 'and every other file there'],
     ['look', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows'],
     ['', `http://${monitoring.address}:${monitoring.port}/metrics`, 'its metrics'],
     ['', 'Ctrl-C', 'ends everything'],

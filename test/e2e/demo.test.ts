@@ -1,0 +1,108 @@
+/** The demo as a user runs it, in a process group of its own, so that whatever it left behind would be seen. */
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { envoyPath, eventually } from '../harness/index.ts';
+
+const MAIN = join(import.meta.dirname, '../../src/dev/demo/main.ts');
+
+interface Demo {
+  readonly process: ChildProcess;
+  readonly pid: number;
+  stdout(): string;
+  stderr(): string;
+  /** Its exit code, once it has ended. */
+  readonly exit: Promise<number | null>;
+}
+
+function startDemo(context: TestContext, ...args: readonly string[]): Demo {
+  // NODE_TEST_CONTEXT would make the demo take itself for a test file.
+  const env = { ...process.env, ENVOY_PATH: envoyPath(), NODE_TEST_CONTEXT: undefined };
+  const child = spawn(process.execPath, [MAIN, ...args], { detached: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const exit = once(child, 'close').then(() => child.exitCode);
+  const pid = child.pid ?? assert.fail('the demo has no process id');
+  // A failed test must not leave a mesh behind either.
+  context.after(() => {
+    if (groupIsAlive(pid)) process.kill(-pid, 'SIGKILL');
+  });
+  return { process: child, pid, stdout: () => stdout, stderr: () => stderr, exit };
+}
+
+function groupIsAlive(pid: number): boolean {
+  try {
+    process.kill(-pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Process ids of the children whose command line holds `word`. */
+async function childrenOf(pid: number, word: string): Promise<number[]> {
+  const ids = (await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')).trim().split(/\s+/).filter(Boolean);
+  const lines = await Promise.all(ids.map((id) => readFile(`/proc/${id}/cmdline`, 'utf8').catch(() => '')));
+  return ids.filter((_, i) => lines[i]?.includes(word)).map(Number);
+}
+
+async function waitForView(demo: Demo): Promise<void> {
+  await eventually(() => assert.match(demo.stdout(), /shop\.demo +Delta +synced/, demo.stderr()), {
+    timeoutMs: 90_000,
+  });
+}
+
+test('--once proves every check and leaves nothing running', async (context) => {
+  const demo = startDemo(context, '--once');
+  assert.equal(await demo.exit, 0, demo.stdout() + demo.stderr());
+  const lines = demo.stdout().trim().split('\n');
+  const last = lines.pop();
+  assert.ok(lines.length >= 15, demo.stdout());
+  for (const line of lines) assert.match(line, /^pass /);
+  assert.equal(last, `${lines.length} passed, 0 failed`);
+  assert.equal(groupIsAlive(demo.pid), false);
+});
+
+test('the live view comes up, and a signal ends everything', async (context) => {
+  const demo = startDemo(context, '--freePorts');
+  await waitForView(demo);
+  assert.match(demo.stdout(), /curl http:\/\/127\.0\.0\.1:\d+\/hello/);
+  assert.match(demo.stdout(), /gateway\.demo +SotW +synced/);
+  assert.match(demo.stdout(), /problems +none/);
+  demo.process.kill('SIGINT');
+  assert.equal(await demo.exit, 0, demo.stderr());
+  assert.equal(groupIsAlive(demo.pid), false);
+});
+
+test('a signal while it starts leaves nothing running', async (context) => {
+  const demo = startDemo(context, '--freePorts');
+  await eventually(() => assert.match(demo.stderr(), /starting three Envoys/), { timeoutMs: 60_000 });
+  demo.process.kill('SIGTERM');
+  assert.equal(await demo.exit, 0, demo.stderr());
+  assert.equal(groupIsAlive(demo.pid), false);
+});
+
+test('a process that dies ends the demo, with one line that says which', async (context) => {
+  const demo = startDemo(context, '--freePorts');
+  await waitForView(demo);
+  const [envoy] = await childrenOf(demo.pid, 'envoy');
+  process.kill(envoy ?? assert.fail('no Envoy runs'), 'SIGKILL');
+  assert.equal(await demo.exit, 1);
+  assert.match(demo.stderr(), /^demo: Envoy gateway ended with signal SIGKILL/m);
+  assert.equal(groupIsAlive(demo.pid), false);
+});
+
+test('an unknown option is refused in one line, with the usage', async (context) => {
+  const demo = startDemo(context, '--twice');
+  assert.equal(await demo.exit, 1);
+  assert.match(demo.stderr(), /^demo: Unknown option '--twice'.*\nusage: npm start/);
+});
