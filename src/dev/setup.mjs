@@ -233,6 +233,9 @@ async function prepare(steps) {
   }
 }
 
+/** How often to look whether npm is still there. */
+const PARENT_CHECK_MS = 500;
+
 /** Runs the job with the pinned Node; signals go to it, and its end is ours. */
 function runJob(entry, args) {
   if (!existsSync(join(REPOSITORY, entry))) throw new SetupError(`${entry} does not exist`);
@@ -243,6 +246,9 @@ function runJob(entry, args) {
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   // Ctrl-C in a terminal reaches the whole process group by itself; sent a second time it would cut clean-up short.
   process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+  // npm passes SIGTERM to its shell, which ends without passing it on: then this process has another parent.
+  const parent = process.ppid;
+  setInterval(() => process.ppid === parent || child.kill('SIGTERM'), PARENT_CHECK_MS).unref();
   child.on('error', (error) => fail(`cannot run ${NODE}: ${error.message}`));
   child.on('exit', (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }

@@ -51,6 +51,18 @@ function explain(error: unknown, options: Options): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** How often to look whether the process that started this one is still there, milliseconds. */
+const PARENT_CHECK_MS = 500;
+
+/** Whoever started the demo may be killed without a chance to pass the signal on: being an orphan stops it as well. */
+function stopWithParent(stopping: AbortController): void {
+  const parent = process.ppid;
+  const check = () => {
+    if (process.ppid !== parent) stopping.abort();
+  };
+  setInterval(check, PARENT_CHECK_MS).unref();
+}
+
 async function main(args: readonly string[]): Promise<number> {
   let options: Options | undefined;
   try {
@@ -66,6 +78,7 @@ async function main(args: readonly string[]): Promise<number> {
   const stopping = new AbortController();
   // A second signal changes nothing: stopping has deadlines of its own, and cut short it would leave processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopping.abort());
+  stopWithParent(stopping);
   const scope = createScope();
   try {
     return await run(scope, options, stopping.signal);

@@ -130,11 +130,11 @@ function discoveryPorts({ grpc, http, monitoring, introspection }: Places) {
   return { grpc: grpc.port, http: http.port, monitoring: monitoring.port, introspection: introspection.port };
 }
 
-/** One line saying how a process ended, with the last thing it said. */
-function ended(name: string, exit: Exit, output: string): Error {
-  const how = exit.signal === null ? `exit code ${exit.code}` : `signal ${exit.signal}`;
+/** One line saying how a process ended; if by itself, with the last thing it said. */
+function ended(name: string, { code, signal }: Exit, output: string): Error {
+  if (signal !== null) return new Error(`${name} ended with signal ${signal}`);
   const last = output.trim().split('\n').at(-1) ?? '';
-  return new Error(`${name} ended with ${how}${last === '' ? '' : `: ${last}`}`);
+  return new Error(`${name} ended with exit code ${code}${last === '' ? '' : `: ${last}`}`);
 }
 
 /** Asks until it answers; gives up as soon as a process has ended or the start is aborted. */
