@@ -31,6 +31,18 @@ test('reads what tools write', () => {
   assert.ok(agrees(text));
 });
 
+test('reads addresses and versions, which are no numbers', () => {
+  const text = 'a: 10.0.0.1\nb: [10.200.0.0, 1.2.3]\nc: {v: 1.22.333.4444.5}\n10.0.0.1: x';
+  assert.equal(readPlainYaml(text), undefined, 'such keys are left to the complete parser');
+  const values = text.slice(0, text.lastIndexOf('\n'));
+  assert.deepEqual(readPlainYaml(values)?.value, {
+    a: '10.0.0.1',
+    b: ['10.200.0.0', '1.2.3'],
+    c: { v: '1.22.333.4444.5' },
+  });
+  assert.ok(agrees(values));
+});
+
 test('leaves to the complete parser what is more than plain, and what is wrong', () => {
   const others = [
     'a: [1',

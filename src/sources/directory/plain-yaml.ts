@@ -21,9 +21,9 @@ const KEY = /^([A-Za-z_][\w./-]*|"[^"\\]*"|'[^']*'|0|[1-9]\d{0,8}):(?: +|$)/;
 /** Beginnings of anything but a plain scalar. */
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
-/** Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. */
+/** Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two dots or more are none. */
 const AMBIGUOUS =
-  /^(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
+  /^(?!\d+(?:\.\d+){2,}$)(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
 
 export function readPlainYaml(text: string): PlainYaml {
   if (OTHER_CHARACTERS.test(text)) return undefined;
