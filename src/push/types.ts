@@ -97,6 +97,8 @@ export interface TypeStatus {
   readonly subscribed: 'wildcard' | number | 'none';
   readonly nonceSent: string;
   readonly nonceAcked: string;
+  /** It came with what it should have (a reconnect), so that nothing had to be sent yet. */
+  readonly cameCurrent: boolean;
   readonly nonceNacked: string;
   /** Snapshot version of the last response sent, and of the last acknowledged. */
   readonly versionSent: number;

@@ -206,6 +206,9 @@ for (const directWrites of [true, false])
       const again = open('sotw');
       again.send(sotw('cds', { node, version: second.version }));
       await until(() => engine.synced.length > 0);
+      const status = () => server.connections().at(-1)?.types.get('cds');
+      await until(() => status()?.cameCurrent === true);
+      assert.equal(status()?.nonceSent, '');
       content.set('cds', 'api', '2');
       engine.publish();
       const third = await again.next();

@@ -66,7 +66,7 @@ function start(subscription: Subscription, request: SotwRequest, parts: readonly
   subscription.subscribe(interest);
   const current: Have = { bases: parts, overlay: new Map() };
   if (request.versionInfo !== '' && request.versionInfo === versionOf(current, interest, HAS_NOTHING))
-    subscription.have = current;
+    subscription.resumed(current);
   else subscription.mustAnswer = interest.wildcard || interest.names.size > 0;
 }
 

@@ -69,6 +69,8 @@ export class Subscription {
   #nackedNonce = '';
   #sentSnapshot = 0;
   #ackedSnapshot = 0;
+  /** The proxy was seen to have all of it without being sent anything. */
+  #current = false;
   #lastNack: TypeStatus['lastNack'];
   #messages = 0;
   #bytes = 0;
@@ -163,8 +165,14 @@ export class Subscription {
 
   /** Records that the plan needs no response. */
   skipped(plan: Plan): void {
-    this.reached(plan.next);
+    this.resumed(plan.next);
     this.owed = new Set(plan.kept);
+  }
+
+  /** The proxy is known to have this, which is all that it should have, before anything is sent. */
+  resumed(have: Have): void {
+    this.#current = true;
+    this.reached(have);
   }
 
   /** The proxy is known to have this. */
@@ -268,7 +276,7 @@ export class Subscription {
       subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
       nonceSent: this.#sentNonce,
       nonceAcked: this.#ackedNonce,
-      cameCurrent: this.#sentNonce === '' && interest !== undefined && this.have !== HAS_NOTHING,
+      cameCurrent: this.#sentNonce === '' && this.#current,
       nonceNacked: this.#nackedNonce,
       versionSent: this.#sentSnapshot,
       versionAcked: this.#ackedSnapshot,

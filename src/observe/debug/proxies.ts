@@ -15,6 +15,7 @@ const SYNC_NAMES: Readonly<Record<XdsType, string>> = {
 
 /** Is what was last sent also what was last acknowledged, with nothing rejected? */
 function stateOf(status: TypeStatus | undefined): string {
+  if (status?.cameCurrent === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
   return status.nonceSent === status.nonceAcked ? 'SYNCED' : 'STALE';
