@@ -1,0 +1,42 @@
+/** Traffic that goes on while a test does something: whether any request failed is asked at the end. */
+import { eventually, type RequestOptions } from '../../harness/index.ts';
+import { call } from './traffic.ts';
+
+export interface SteadyTraffic {
+  /** Settles after so many more requests. */
+  more(count: number): Promise<void>;
+  /** Ends it and gives a line for each request that was not answered with 200. */
+  stop(): Promise<readonly string[]>;
+}
+
+/** Sends requests to each target, one after the other, until it is stopped. */
+export function startTraffic(targets: readonly RequestOptions[]): SteadyTraffic {
+  const failures: string[] = [];
+  let sent = 0;
+  let stopping = false;
+  const send = async (target: RequestOptions) => {
+    while (!stopping) {
+      try {
+        const { status } = await call(target);
+        if (status !== 200) failures.push(`${target.address}: ${status}`);
+      } catch (error) {
+        failures.push(`${target.address}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+      sent++;
+    }
+  };
+  const loops = targets.map(send);
+  return {
+    async more(count) {
+      const goal = sent + count;
+      await eventually(() => {
+        if (sent < goal) throw new Error(`${goal - sent} requests to go`);
+      });
+    },
+    async stop() {
+      stopping = true;
+      await Promise.all(loops);
+      return failures;
+    },
+  };
+}
