@@ -19,7 +19,7 @@ function connection(acked: number): ConnectionStatus {
     connectionId: 'c1',
     node,
     types: new Map([['rds', rds] as const, ['eds', unasked] as const]),
-  } as ConnectionStatus;
+  } as unknown as ConnectionStatus;
 }
 
 describe('distribution history', () => {
