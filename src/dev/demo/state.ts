@@ -124,12 +124,17 @@ export async function readState({ discovery, configDir, proxies }: Subject): Pro
     page<{ readonly problems: readonly Problem[] }>(discovery, 'configz'),
     discovery.metrics(),
   ]);
-  const states = proxies.map(async ({ workload }): Promise<ProxyState> => {
+  const expected = proxies.map(({ workload }) => workload);
+  // A proxy that somebody else has started is shown as well.
+  const others = lines.map(({ proxy }) => proxy).filter((workload) => !expected.includes(workload));
+  const states = [...expected, ...new Set(others)].map(async (workload): Promise<ProxyState> => {
     const line = lines.find(({ proxy }) => proxy === workload);
     const protocol = clients.find(({ proxy }) => proxy.split('~')[2] === workload)?.protocol;
     if (line === undefined || protocol === undefined) return { workload, protocol: undefined, sync: 'not connected' };
-    const dump = await page<ConfigDump>(discovery, `config_dump?proxyID=${workload}`);
-    return { workload, protocol, ...syncOf(line), held: heldOf(dump) };
+    const answer = await discovery.http(`/debug/config_dump?proxyID=${workload}`);
+    // It may have left since it was listed.
+    const held = answer.status === 200 ? { held: heldOf(answer.json() as ConfigDump) } : {};
+    return { workload, protocol, ...syncOf(line), ...held };
   });
   return {
     proxies: await Promise.all(states),
