@@ -159,7 +159,9 @@ const STEPS = {
   packages: {
     done: packagesInstalled,
     label: 'installing npm packages',
-    work: () => run('npm', ['ci', '--no-audit', '--no-fund']),
+    // Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
+    // The versions are those of the lock file all the same, and it is not written.
+    work: () => run('npm', ['install', '--no-save', '--no-audit', '--no-fund']),
   },
   proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },
   envoy: {
