@@ -5,6 +5,8 @@
  */
 
 interface Line {
+  /** From 0. */
+  readonly number: number;
   readonly indent: number;
   readonly text: string;
 }
@@ -15,184 +17,263 @@ export type PlainYaml = { readonly value: unknown; readonly line: number } | und
 /** Thrown inside to give up; never leaves this file. */
 const NOT_PLAIN = Symbol('not plain');
 
+const [SPACE, DASH, HASH, COLON, COMMA] = [0x20, 0x2d, 0x23, 0x3a, 0x2c];
+const [DOUBLE_QUOTE, SINGLE_QUOTE] = [0x22, 0x27];
+const [OPEN_MAP, CLOSE_MAP, OPEN_LIST, CLOSE_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
+/** The one name that an object does not take as a key. */
+const PROTOTYPE = '__proto__';
+
 const OTHER_CHARACTERS = /[^\x20-\x7e\n]/;
 const MAX_DEPTH = 64;
-const KEY = /^([A-Za-z_][\w./-]*|"[^"\\]*"|'[^']*'|0|[1-9]\d{0,8}):(?: +|$)/;
+/** A key as tools write it, without quotes. */
+const NAME = /^(?:[A-Za-z_][\w./-]*|0|[1-9]\d{0,8})$/;
+const QUOTED_KEY = /^("[^"\\]*"|'[^']*'):(?: +|$)/;
 /** Beginnings of anything but a plain scalar. */
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
-/** Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two dots or more are none. */
+/**
+ * Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two dots or
+ * more are none.
+ */
 const AMBIGUOUS =
   /^(?!\d+(?:\.\d+){2,}$)(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
+/** A word that begins with a letter is ambiguous only when it is as short as `false`. */
+const WORD = /^[A-Za-z][\w./-]*$/;
+const LONGEST_AMBIGUOUS_WORD = 5;
+
+/** Keys that were looked at and are plain, with their names; the same few stand in every file. Bounded: labels are keys too. */
+const plainNames = new Map<string, string>();
+const MAX_PLAIN_NAMES = 2000;
 
 export function readPlainYaml(text: string): PlainYaml {
   if (OTHER_CHARACTERS.test(text)) return undefined;
-  const lines: Line[] = [];
-  let first = 0;
-  let marked = false;
-  for (const [number, raw] of text.split('\n').entries()) {
-    const content = raw.trim();
-    if (content === '' || content.startsWith('#')) continue;
-    if (raw.startsWith('---') && !marked && lines.length === 0 && content === '---') {
-      marked = true;
-      continue;
-    }
-    if (raw.startsWith('---') || raw.startsWith('...') || raw.startsWith('%')) return undefined;
-    if (lines.length === 0) first = number;
-    lines.push({ indent: raw.length - raw.trimStart().length, text: content });
-  }
-  if (lines.length === 0) return undefined;
+  const lines = linesOf(text);
+  const first = lines?.[0];
+  if (lines === undefined || first === undefined) return undefined;
   try {
-    return { value: readAll(lines), line: first };
+    return { value: readAll(lines, first.indent), line: first.number };
   } catch (reason) {
     if (reason === NOT_PLAIN) return undefined;
     throw reason;
   }
 }
 
-function readAll(lines: Line[]): unknown {
-  let at = 0;
-
-  const node = (indent: number, depth: number): unknown => {
-    const line = lines[at];
-    if (line === undefined || line.indent !== indent || depth > MAX_DEPTH) throw NOT_PLAIN;
-    return isItem(line) ? sequence(indent, depth) : mapping(indent, depth);
-  };
-
-  const sequence = (indent: number, depth: number): unknown[] => {
-    const items: unknown[] = [];
-    for (let line = lines[at]; line !== undefined && line.indent === indent && isItem(line); line = lines[at]) {
-      const rest = line.text.slice(1).trimStart();
-      const column = indent + line.text.length - rest.length;
-      if (rest === '') {
-        at++;
-        const next = lines[at];
-        if (next === undefined || next.indent <= indent) throw NOT_PLAIN;
-        items.push(node(next.indent, depth + 1));
-      } else if (KEY.test(rest) || isItem({ indent, text: rest })) {
-        // The item's first key stands on the dash's line: read it as a line of its own at the column where it begins.
-        lines[at] = { indent: column, text: rest };
-        items.push(node(column, depth + 1));
-      } else {
-        at++;
-        items.push(scalar(rest));
-      }
+/** The lines that say something; `undefined` when there are markers or directives beyond one `---` at the beginning. */
+function linesOf(text: string): Line[] | undefined {
+  const lines: Line[] = [];
+  let marked = false;
+  for (let from = 0, number = 0; from < text.length; number++) {
+    const newline = text.indexOf('\n', from);
+    const to = newline < 0 ? text.length : newline;
+    let start = from;
+    while (start < to && text.charCodeAt(start) === SPACE) start++;
+    let end = to;
+    while (end > start && text.charCodeAt(end - 1) === SPACE) end--;
+    const begin = from;
+    from = to + 1;
+    if (start === end || text.charCodeAt(start) === HASH) continue;
+    if (start === begin && isMarker(text, start)) {
+      if (marked || lines.length > 0 || end !== start + 3 || !text.startsWith('---', start)) return undefined;
+      marked = true;
+      continue;
     }
-    endOfBlock(indent);
-    return items;
-  };
+    lines.push({ number, indent: start - begin, text: text.slice(start, end) });
+  }
+  return lines;
+}
 
-  const mapping = (indent: number, depth: number): Record<string, unknown> => {
-    const entries: Record<string, unknown> = {};
-    for (let line = lines[at]; line !== undefined && line.indent === indent && !isItem(line); line = lines[at]) {
-      const match = KEY.exec(line.text);
-      const name = unquoted(match?.[1]);
-      if (match === null || name === '__proto__' || Object.hasOwn(entries, name)) throw NOT_PLAIN;
-      if (match[1] === name && !INTEGER.test(name) && AMBIGUOUS.test(name)) throw NOT_PLAIN;
-      const rest = line.text.slice(match[0].length);
-      at++;
-      entries[name] = rest === '' ? valueBelow(indent, depth) : scalar(rest);
-    }
-    endOfBlock(indent);
-    return entries;
-  };
+/** Whether a line may be a document marker or a directive. */
+function isMarker(text: string, start: number): boolean {
+  return text.startsWith('---', start) || text.startsWith('...', start) || text.startsWith('%', start);
+}
 
-  /** A value on the lines below its key: deeper, or a sequence at the key's own indentation, or nothing. */
-  const valueBelow = (indent: number, depth: number): unknown => {
-    const next = lines[at];
-    if (next === undefined || next.indent < indent) return null;
-    if (next.indent > indent) return node(next.indent, depth + 1);
-    return isItem(next) ? sequence(indent, depth + 1) : null;
-  };
+/** The lines of a document and the one that is read next. */
+interface Reading {
+  readonly lines: Line[];
+  at: number;
+}
 
-  /** A block ends where something less indented follows; a deeper line would be the continuation of a scalar. */
-  const endOfBlock = (indent: number): void => {
-    const next = lines[at];
-    if (next !== undefined && next.indent > indent) throw NOT_PLAIN;
-  };
-
-  const value = node(lines[0]?.indent ?? 0, 0);
-  if (at < lines.length) throw NOT_PLAIN;
+function readAll(lines: Line[], indent: number): unknown {
+  const reading = { lines, at: 0 };
+  const value = readNode(reading, indent, 0);
+  if (reading.at < lines.length) throw NOT_PLAIN;
   return value;
 }
 
-function isItem(line: Line): boolean {
-  return line.text === '-' || line.text.startsWith('- ');
+function readNode(reading: Reading, indent: number, depth: number): unknown {
+  const line = reading.lines[reading.at];
+  if (line === undefined || line.indent !== indent || depth > MAX_DEPTH) throw NOT_PLAIN;
+  return isItem(line.text) ? readSequence(reading, indent, depth) : readMapping(reading, indent, depth);
 }
 
-function unquoted(text: string | undefined): string {
-  const quote = text?.[0];
-  return text === undefined ? '' : quote === '"' || quote === "'" ? text.slice(1, -1) : text;
+function readSequence(reading: Reading, indent: number, depth: number): unknown[] {
+  const { lines } = reading;
+  const items: unknown[] = [];
+  let line = lines[reading.at];
+  for (; line !== undefined && line.indent === indent && isItem(line.text); line = lines[reading.at]) {
+    const rest = line.text.slice(1).trimStart();
+    const column = indent + line.text.length - rest.length;
+    if (rest === '') {
+      reading.at++;
+      const next = lines[reading.at];
+      if (next === undefined || next.indent <= indent) throw NOT_PLAIN;
+      items.push(readNode(reading, next.indent, depth + 1));
+    } else if (isItem(rest) || keyLength(rest) > 0) {
+      // The item's first key stands on the dash's line: read it as a line of its own at the column where it begins.
+      lines[reading.at] = { number: line.number, indent: column, text: rest };
+      items.push(readNode(reading, column, depth + 1));
+    } else {
+      reading.at++;
+      items.push(scalar(rest));
+    }
+  }
+  // A block ends where something less indented follows; a deeper line would be the continuation of a scalar.
+  if (line !== undefined && line.indent > indent) throw NOT_PLAIN;
+  return items;
+}
+
+function readMapping(reading: Reading, indent: number, depth: number): Record<string, unknown> {
+  const { lines } = reading;
+  const entries: Record<string, unknown> = {};
+  let line = lines[reading.at];
+  for (; line !== undefined && line.indent === indent && !isItem(line.text); line = lines[reading.at]) {
+    const { text } = line;
+    const end = keyLength(text);
+    const name = plainKey(text.slice(0, end));
+    if (name === undefined || Object.hasOwn(entries, name)) throw NOT_PLAIN;
+    reading.at++;
+    entries[name] =
+      end + 1 === text.length ? valueBelow(reading, indent, depth) : scalar(text.slice(end + 1).trimStart());
+  }
+  if (line !== undefined && line.indent > indent) throw NOT_PLAIN;
+  return entries;
+}
+
+/** A value on the lines below its key: deeper, or a sequence at the key's own indentation, or nothing. */
+function valueBelow(reading: Reading, indent: number, depth: number): unknown {
+  const next = reading.lines[reading.at];
+  if (next === undefined || next.indent < indent) return null;
+  if (next.indent > indent) return readNode(reading, next.indent, depth + 1);
+  return isItem(next.text) ? readSequence(reading, indent, depth + 1) : null;
+}
+
+function isItem(text: string): boolean {
+  return text.charCodeAt(0) === DASH && (text.length === 1 || text.charCodeAt(1) === SPACE);
+}
+
+/** Length of the key with which a text begins, up to its colon; 0 when it does not begin with a plain or quoted one. */
+function keyLength(text: string): number {
+  const end = isQuote(text.charCodeAt(0)) ? (QUOTED_KEY.exec(text)?.[1]?.length ?? 0) : text.indexOf(':');
+  if (end <= 0 || (end + 1 < text.length && text.charCodeAt(end + 1) !== SPACE)) return 0;
+  return plainKey(text.slice(0, end)) === undefined ? 0 : end;
+}
+
+/** The name that a key, with its quotes if it has any, means; `undefined` when there is a doubt. */
+function plainKey(key: string): string | undefined {
+  const known = plainNames.get(key);
+  if (known !== undefined) return known;
+  if (key === '') return undefined;
+  const name = unquoted(key);
+  if (name === PROTOTYPE) return undefined;
+  if (name === key && (!NAME.test(key) || (!INTEGER.test(key) && AMBIGUOUS.test(key)))) return undefined;
+  if (plainNames.size < MAX_PLAIN_NAMES) plainNames.set(key, name);
+  return name;
+}
+
+function isQuote(code: number): boolean {
+  return code === DOUBLE_QUOTE || code === SINGLE_QUOTE;
+}
+
+function unquoted(text: string): string {
+  return isQuote(text.charCodeAt(0)) ? text.slice(1, -1) : text;
 }
 
 function scalar(text: string): unknown {
+  if (WORD.test(text)) return word(text);
   if (/^"[^"\\]*"$/.test(text) || /^'[^']*'$/.test(text)) return text.slice(1, -1);
   if (text.startsWith('{') || text.startsWith('[')) return readFlow(text);
-  if (INDICATOR.test(text) || text.includes(' #') || text.includes(': ') || text.endsWith(':')) throw NOT_PLAIN;
-  if (text === 'true') return true;
-  if (text === 'false') return false;
   if (INTEGER.test(text)) return text === '-0' ? -0 : Number(text);
+  if (INDICATOR.test(text) || text.includes(' #') || text.includes(': ') || text.endsWith(':')) throw NOT_PLAIN;
   if (AMBIGUOUS.test(text)) throw NOT_PLAIN;
   return text;
 }
 
-/** Pieces of a flow collection; a colon counts only with a space after it, and a scalar has none of the characters in doubt. */
-const FLOW_TOKEN = / *(?:([{}[\],])|(?:("[^"\\]*"|'[^']*'|[\w./-]+)(: +)?)) */y;
+function word(text: string): unknown {
+  if (text.length > LONGEST_AMBIGUOUS_WORD) return text;
+  if (text === 'true') return true;
+  if (text === 'false') return false;
+  if (AMBIGUOUS.test(text)) throw NOT_PLAIN;
+  return text;
+}
+
+/** Scalars and keys in a flow collection: a scalar has none of the characters in doubt. */
+const FLOW_WORD = /"[^"\\]*"|'[^']*'|[\w./-]+/y;
+
+/** A text and the place in it that is read next. */
+interface Flow {
+  readonly text: string;
+  at: number;
+}
 
 /** A one-line `{a: b}` or `[a, b]`. */
 function readFlow(text: string): unknown {
-  let at = 0;
-  const next = (): { mark: string | undefined; word: string; isKey: boolean } => {
-    FLOW_TOKEN.lastIndex = at;
-    const match = FLOW_TOKEN.exec(text);
-    if (match === null) throw NOT_PLAIN;
-    at = FLOW_TOKEN.lastIndex;
-    return { mark: match[1], word: match[2] ?? '', isKey: match[3] !== undefined };
-  };
-
-  const value = (depth: number): unknown => {
-    if (depth > MAX_DEPTH) throw NOT_PLAIN;
-    const { mark, word, isKey } = next();
-    if (mark === '{') return map(depth);
-    if (mark === '[') return list(depth);
-    if (mark !== undefined || isKey) throw NOT_PLAIN;
-    return scalar(word);
-  };
-
-  const map = (depth: number): Record<string, unknown> => {
-    const entries: Record<string, unknown> = {};
-    for (;;) {
-      const { mark, word, isKey } = next();
-      if (mark === '}' && Object.keys(entries).length === 0) return entries;
-      const name = unquoted(word);
-      if (mark !== undefined || !isKey || !KEY.test(`${word}:`) || name === '__proto__' || Object.hasOwn(entries, name))
-        throw NOT_PLAIN;
-      if (word === name && !INTEGER.test(name) && AMBIGUOUS.test(name)) throw NOT_PLAIN;
-      entries[name] = value(depth + 1);
-      if (closes('}')) return entries;
-    }
-  };
-
-  const list = (depth: number): unknown[] => {
-    const items: unknown[] = [];
-    if (text[at] === ']') {
-      at++;
-      return items;
-    }
-    for (;;) {
-      items.push(value(depth + 1));
-      if (closes(']')) return items;
-    }
-  };
-
-  /** @returns true at the collection's end, false after a comma */
-  const closes = (end: string): boolean => {
-    const { mark } = next();
-    if (mark !== end && mark !== ',') throw NOT_PLAIN;
-    return mark === end;
-  };
-
-  const whole = value(0);
-  if (at < text.length) throw NOT_PLAIN;
+  const flow = { text, at: 0 };
+  const whole = flowValue(flow, 0);
+  if (flow.at < text.length) throw NOT_PLAIN;
   return whole;
+}
+
+function flowValue(flow: Flow, depth: number): unknown {
+  if (depth > MAX_DEPTH) throw NOT_PLAIN;
+  if (took(flow, OPEN_MAP)) return flowMap(flow, depth);
+  if (took(flow, OPEN_LIST)) return flowList(flow, depth);
+  const taken = nextWord(flow);
+  skipSpaces(flow);
+  return scalar(taken);
+}
+
+function flowMap(flow: Flow, depth: number): Record<string, unknown> {
+  const entries: Record<string, unknown> = {};
+  if (took(flow, CLOSE_MAP)) return entries;
+  for (;;) {
+    const name = plainKey(nextWord(flow));
+    // A colon counts with a space after it only; what it means without one is for the complete parser to say.
+    if (flow.text.charCodeAt(flow.at) !== COLON || flow.text.charCodeAt(flow.at + 1) !== SPACE) throw NOT_PLAIN;
+    if (name === undefined || Object.hasOwn(entries, name)) throw NOT_PLAIN;
+    flow.at++;
+    skipSpaces(flow);
+    entries[name] = flowValue(flow, depth + 1);
+    if (took(flow, CLOSE_MAP)) return entries;
+    if (!took(flow, COMMA)) throw NOT_PLAIN;
+  }
+}
+
+function flowList(flow: Flow, depth: number): unknown[] {
+  const items: unknown[] = [];
+  if (took(flow, CLOSE_LIST)) return items;
+  for (;;) {
+    items.push(flowValue(flow, depth + 1));
+    if (took(flow, CLOSE_LIST)) return items;
+    if (!took(flow, COMMA)) throw NOT_PLAIN;
+  }
+}
+
+function nextWord(flow: Flow): string {
+  FLOW_WORD.lastIndex = flow.at;
+  if (!FLOW_WORD.test(flow.text)) throw NOT_PLAIN;
+  const taken = flow.text.slice(flow.at, FLOW_WORD.lastIndex);
+  flow.at = FLOW_WORD.lastIndex;
+  return taken;
+}
+
+/** Takes a bracket or comma and the spaces after it, if it is there. */
+function took(flow: Flow, code: number): boolean {
+  if (flow.text.charCodeAt(flow.at) !== code) return false;
+  flow.at++;
+  skipSpaces(flow);
+  return true;
+}
+
+function skipSpaces(flow: Flow): void {
+  while (flow.text.charCodeAt(flow.at) === SPACE) flow.at++;
 }
