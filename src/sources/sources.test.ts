@@ -62,7 +62,7 @@ test('a configuration file: default without it, followed, last good kept, unknow
     }
   };
   const start = await file.start();
-  assert.deepEqual([start.rootNamespace, start.connectTimeout, start.enableAutoMtls], ['mesh-system', 10_000, true]);
+  assert.deepEqual([start.rootNamespace, start.connectTimeout, start.enableAutoMtls], ['', 10_000, true]);
   await writeFile(path, 'connectTimeout: 3s\nsomething: {else: 1}\ndefaultConfig: {concurrency: 2, other: 1}\n');
   await until('a value', () => values.length === 1);
   assert.equal(file.value().connectTimeout, 3_000);
