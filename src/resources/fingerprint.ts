@@ -7,14 +7,51 @@ const HEX_DIGITS = 32;
 
 /** Hex digest of all that generation can read of a resource. */
 export function fingerprintOf(kind: Kind, meta: ResourceMeta, content: unknown): string {
-  return hash('sha256', canonicalJson([kind, meta, content]), 'hex').slice(0, HEX_DIGITS);
+  return hash('sha256', JSON.stringify(ordered([kind, meta, content])), 'hex').slice(0, HEX_DIGITS);
 }
 
-/** JSON with sorted keys and without `undefined`. */
-function canonicalJson(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
-  const entries = Object.entries(value).filter(([, item]) => item !== undefined);
-  entries.sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, item]) => `${JSON.stringify(key)}:${canonicalJson(item)}`).join(',')}}`;
+/**
+ * The value with the keys of all objects in order; the value itself where they are. Writing the ordered value is left to
+ * `JSON.stringify`, which is many times as fast as any code of ours. The schemas let no key `__proto__` through.
+ */
+function ordered(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    let same = true;
+    const items = value.map((item: unknown) => {
+      const after = ordered(item);
+      if (after !== item) same = false;
+      return after;
+    });
+    return same ? value : items;
+  }
+  const keys = Object.keys(value);
+  let same = sortInPlace(keys);
+  const entries = value as Record<string, unknown>;
+  const copy: Record<string, unknown> = {};
+  for (const key of keys) {
+    const before = entries[key];
+    const after = ordered(before);
+    copy[key] = after;
+    if (after !== before) same = false;
+  }
+  return same ? value : copy;
+}
+
+/** By insertion: objects have few keys, mostly in order. @returns whether they were in order */
+function sortInPlace(keys: string[]): boolean {
+  let same = true;
+  let last = '';
+  for (let index = 0; index < keys.length; index++) {
+    const key = keys[index] ?? '';
+    if (key >= last) {
+      last = key;
+      continue;
+    }
+    let at = index;
+    for (let before = keys[at - 1]; before !== undefined && before > key; before = keys[at - 1]) keys[at--] = before;
+    keys[at] = key;
+    same = false;
+  }
+  return same;
 }

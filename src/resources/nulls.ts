@@ -6,10 +6,24 @@ const KEEP_UNDER: ReadonlySet<string> = new Set(['headers', 'withoutHeaders', 'q
 const FIELDS_OF_HEADERS: ReadonlySet<string> = new Set(['request', 'response']);
 
 /** The value without keys that are null; the same object when there are none. Nulls in lists stay, for the schema to refuse. */
-export function withoutNulls(value: unknown, under = ''): unknown {
+export function withoutNulls(value: unknown): unknown {
+  return hasNull(value) ? without(value, '') : value;
+}
+
+/** Most documents have none: looking is cheaper than copying what is kept. */
+function hasNull(value: unknown): boolean {
+  if (typeof value !== 'object') return false;
+  if (value === null) return true;
+  if (Array.isArray(value)) return value.some(hasNull);
+  const entries = value as Record<string, unknown>;
+  for (const key in entries) if (hasNull(entries[key])) return true;
+  return false;
+}
+
+function without(value: unknown, under: string): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
-    const items = value.map((item) => withoutNulls(item));
+    const items = value.map((item) => without(item, ''));
     return items.every((item, index) => item === value[index]) ? value : items;
   }
   let changed = false;
@@ -19,7 +33,7 @@ export function withoutNulls(value: unknown, under = ''): unknown {
       changed = true;
       continue;
     }
-    const clean = withoutNulls(item, key);
+    const clean = without(item, key);
     if (clean !== item) changed = true;
     kept.push([key, clean]);
   }

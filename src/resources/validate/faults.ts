@@ -11,13 +11,32 @@ export interface Faults {
 
 export function faultList(): { readonly faults: Faults; readonly found: Fault[] } {
   const found: Fault[] = [];
-  const under = (base: Path): Faults => ({
-    add: (path, message) => {
-      found.push({ path: [...base, ...path], message });
-    },
-    at: (...steps) => under([...base, ...steps]),
-  });
-  return { faults: under([]), found };
+  return { faults: new Place(found, undefined, []), found };
+}
+
+/** A place in the content. Its path is put together only when there is a fault to note: mostly there is none. */
+class Place implements Faults {
+  readonly #found: Fault[];
+  readonly #around: Place | undefined;
+  readonly #steps: Path;
+
+  constructor(found: Fault[], around: Place | undefined, steps: Path) {
+    this.#found = found;
+    this.#around = around;
+    this.#steps = steps;
+  }
+
+  add(path: Path, message: string): void {
+    this.#found.push({ path: [...this.#path(), ...path], message });
+  }
+
+  at(...steps: (string | number)[]): Faults {
+    return new Place(this.#found, this, steps);
+  }
+
+  #path(): Path {
+    return this.#around === undefined ? this.#steps : [...this.#around.#path(), ...this.#steps];
+  }
 }
 
 /** Calls `check` for each item with a collector at its place. */

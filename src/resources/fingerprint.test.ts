@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { fingerprintOf } from './fingerprint.ts';
+
+const META = { name: 'a', namespace: 'b', labels: {}, annotations: {} };
+const of = (content: unknown) => fingerprintOf('Sidecar', META, content);
+
+const key = fc.constantFrom('a', 'b', 'c', 'ab', '10', '9', 'x-y', 'é');
+const leaf = fc.oneof(fc.constantFrom('a', '', '1', '"'), fc.integer({ min: 0, max: 3 }), fc.boolean());
+const content = fc.letrec((tie) => ({
+  node: fc.oneof(
+    { maxDepth: 4 },
+    leaf,
+    fc.array(tie('node'), { maxLength: 4 }),
+    fc.dictionary(key, tie('node'), { maxKeys: 8, noNullPrototype: true }),
+  ),
+})).node;
+
+/** The same value with the keys of all objects in the opposite order, and with a key that says nothing. */
+function turned(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(turned);
+  const entries = Object.entries(value).map(([name, item]) => [name, turned(item)] as const);
+  return Object.fromEntries([['absent', undefined], ...entries.reverse()]);
+}
+
+test('property: the order of keys and absent values do not count', () => {
+  fc.assert(fc.property(content, (value) => assert.equal(of(turned(value)), of(value))));
+});
+
+test('property: everything else counts', () => {
+  fc.assert(
+    fc.property(content, content, (a, b) => assert.equal(of(a) === of(b), isDeepStrictEqual(a, b))),
+    { numRuns: 500 },
+  );
+  assert.notEqual(of({ a: [1, 2] }), of({ a: [2, 1] }));
+  assert.notEqual(of({ a: {} }), of({ a: [] }));
+  assert.notEqual(of({}), fingerprintOf('Gateway', META, {}));
+  assert.notEqual(of({}), fingerprintOf('Sidecar', { ...META, labels: { a: 'b' } }, {}));
+});
