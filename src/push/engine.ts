@@ -8,14 +8,15 @@
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { affectedUnits } from '../generate/index.ts';
-import { XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { type UnitSelection, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
+import { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
 import { PushQueue } from './queue.ts';
 import { type HeldPush, Session, type SessionHost, type SessionView } from './session.ts';
-import type { PendingPush, ProxySession, PushEngine, PushReason, PushSink } from './types.ts';
+import type { PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import { ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
 
@@ -60,6 +61,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #options: EngineOptions;
   readonly #queue: PushQueue<Session>;
   readonly #interner = new Interner();
+  readonly #encoders = { interner: this.#interner, endpoints: new EndpointEncoder(this.#interner) };
   readonly #views = new ViewTable();
   readonly #sessions = new Set<Session>();
   readonly #byAddress = new Map<string, Set<Session>>();
@@ -111,7 +113,12 @@ export class Engine implements PushEngine, SessionHost {
     const session = new Session(node, `${node.id}-${++this.#connections}`, sink, this);
     this.#sessions.add(session);
     for (const address of node.addresses) this.#sessionsAt(address).add(session);
-    this.#place(session, this.now(), ['proxy']);
+    try {
+      this.#place(session, this.now(), ['proxy']);
+    } catch (error) {
+      session.close();
+      throw error;
+    }
     return session;
   }
 
@@ -119,6 +126,16 @@ export class Engine implements PushEngine, SessionHost {
     if (!this.#sessions.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
     this.#queue.enqueue(session, { types: new Set(types), version: this.version, since: this.now(), reasons });
+  }
+
+  occupied(view: SessionView): void {
+    this.#views.occupied(view);
+  }
+
+  vacated(view: SessionView): void {
+    // What it missed has to be generated before somebody is given it again.
+    if (view.isDirty) view.built = false;
+    this.#views.vacated(view, this.now());
   }
 
   closed(session: Session): void {
@@ -132,7 +149,10 @@ export class Engine implements PushEngine, SessionHost {
     this.#views.sweep(this.now());
   }
 
-  /** Takes the next snapshot over. Endpoint changes are on their way when this returns, the rest when it is generated. */
+  /**
+   * Takes the next snapshot over. Endpoint changes are on their way when this returns, the rest when it is generated. Never throws
+   * for what stands in the snapshot: what cannot be worked out for one view or proxy leaves that one as it is.
+   */
   publish(publication: Publication): void {
     const { snapshot, changes, since, reasons } = publication;
     const started = this.now();
@@ -140,22 +160,54 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = snapshot;
     this.#options.generator.advance(snapshot, publication.resources);
     for (const reason of reasons) this.#options.observer.triggered(reason);
-    this.#publishEndpoints(changes, since, reasons);
-    for (const view of this.#views.concerned(changes, snapshot)) {
-      const units = view.built || view.inFlight ? affectedUnits(previous, snapshot, changes, view.view) : ALL_UNITS;
+    const withEndpoints = this.#views.withEndpointsOf(changes, snapshot);
+    this.#publishEndpoints(withEndpoints, since, reasons);
+    const dirty: SessionView[] = [];
+    for (const view of this.#views.concerned(changes, withEndpoints.keys())) {
+      const units = this.#unitsToDo(view, previous, changes);
       if (units === undefined) continue;
-      view.markDirty(units, since, reasons);
-      this.#dispatch(view);
+      view.markDirty(units, snapshot.version, since, reasons);
+      dirty.push(view);
     }
-    for (const session of this.#displaced(previous, changes)) this.#place(session, since, reasons);
+    // Before the views are generated: nobody wants one that all its sessions are leaving.
+    for (const session of this.#displaced(previous, changes)) {
+      this.#guarded(`views of ${session.node.id}`, () => this.#place(session, since, reasons));
+    }
+    for (const view of dirty) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
   }
 
-  #publishEndpoints(changes: ChangeSet, since: number, reasons: ReadonlySet<PushReason>): void {
-    for (const [view, hostnames] of this.#views.withEndpointsOf(changes, this.#snapshot)) {
-      if (!view.updateEndpoints(hostnames, this.#snapshot, this.#interner)) continue;
-      for (const session of view.sessions) this.#enqueue(session, { types: EDS_ONLY, since, reasons });
+  #unitsToDo(view: SessionView, previous: Snapshot, changes: ChangeSet): UnitSelection | undefined {
+    if (!view.built && !view.inFlight) return ALL_UNITS;
+    let units: UnitSelection | undefined = ALL_UNITS;
+    this.#guarded(`what changed for ${view.key}`, () => {
+      units = affectedUnits(previous, this.#snapshot, changes, view.view);
+    });
+    return units;
+  }
+
+  #publishEndpoints(
+    concerned: ReadonlyMap<SessionView, readonly string[]>,
+    since: number,
+    reasons: ReadonlySet<PushReason>,
+  ): void {
+    for (const [view, hostnames] of concerned) {
+      const { changed, failures } = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders.endpoints);
+      for (const failure of failures) this.#options.observer.failed(failure);
+      if (!changed) continue;
+      for (const session of view.sessions) {
+        if (session.has(view)) this.#enqueue(session, { types: EDS_ONLY, since, reasons });
+      }
+    }
+  }
+
+  /** Does work about one view or proxy; its fault is reported and goes no further. */
+  #guarded(what: string, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#options.observer.failed(`${what}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
 
@@ -197,10 +249,17 @@ export class Engine implements PushEngine, SessionHost {
     const wanted = viewsOf(this.#snapshot, session.node).map((view) => this.#views.take(view));
     session.want(wanted);
     for (const view of wanted) {
-      if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
+      if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, this.version, since, reasons);
       this.#dispatch(view);
     }
-    if (session.adopt()) this.#enqueue(session, { types: ALL_TYPES, since, reasons: new Set(reasons) });
+    this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
+  }
+
+  /** Moves the session to its wanted views if they are built; what was held back for the old ones goes with it. */
+  #adopt(session: Session, push: HeldPush): boolean {
+    if (!session.adopt()) return false;
+    this.#enqueue(session, { ...mergedPush(push, session.takeHeld()), types: ALL_TYPES });
+    return true;
   }
 
   #enqueue(session: Session, push: HeldPush): void {
@@ -215,28 +274,24 @@ export class Engine implements PushEngine, SessionHost {
       view.built = false;
       return;
     }
+    if (!isWanted(view)) return;
     const job = view.takeJob();
     if (job === undefined) return;
-    this.#options.generator.submit(job).then(
-      (result) => this.#commit(view, result),
-      (error: unknown) => this.#abandon(view, error),
-    );
+    this.#options.generator
+      .submit(job)
+      .then((result) => this.#commit(view, result))
+      .catch((error: unknown) => this.#abandon(view, error));
   }
 
   #commit(view: SessionView, job: GeneratedJob): void {
     const started = this.now();
     const { observer } = this.#options;
     observer.stage('generate', job.milliseconds);
-    const first = !view.built;
-    const { changed, since, reasons } = view.commit(job, this.#snapshot, this.#interner);
-    for (const { type, unit, message } of job.answer.failures) {
-      observer.failed(`${type} ${unit} of ${view.key}: ${message}`);
-    }
+    const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    for (const failure of failures) observer.failed(failure);
     observer.stage('intern', this.now() - started);
-    for (const session of view.sessions) {
-      if (session.adopt()) this.#enqueue(session, { types: ALL_TYPES, since, reasons });
-      else this.#announce(session, view, first ? NO_TYPES : changed, since, reasons);
-    }
+    const push = { types: changed, since, reasons };
+    for (const session of view.sessions) if (!this.#adopt(session, push)) this.#announce(session, view, push);
     this.#dispatch(view);
   }
 
@@ -244,38 +299,37 @@ export class Engine implements PushEngine, SessionHost {
    * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is held
    * back for that part's commit, once: a change that concerns two parts is one push.
    */
-  #announce(
-    session: Session,
-    committed: SessionView,
-    types: ReadonlySet<XdsType>,
-    since: number,
-    reasons: ReadonlySet<PushReason>,
-  ): void {
+  #announce(session: Session, committed: SessionView, change: HeldPush): void {
+    // A part that it is about to have: told of when it has it.
+    if (!session.has(committed)) return;
     const held = session.takeHeld();
-    if (types.size === 0 && held === undefined) return;
-    const push = {
-      types: types.union(held?.types ?? NO_TYPES),
-      since: Math.min(since, held?.since ?? since),
-      reasons: reasons.union(held?.reasons ?? NO_REASONS),
-    };
-    if (held === undefined && session.awaitsAnother(committed)) session.hold(push);
-    else this.#enqueue(session, push);
+    const push = mergedPush(change, held);
+    if (push.types.size > 0) {
+      if (held === undefined && session.awaitsAnother(committed)) session.hold(push);
+      else this.#enqueue(session, push);
+    } else if (session.mayBeSynced) {
+      // Nothing to send, but what was acknowledged before may now be all that there is.
+      this.#queue.enqueue(session, { ...push, version: this.version });
+    }
   }
 
   #abandon(view: SessionView, error: unknown): void {
     view.abandon();
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
-    this.#options.observer.failed(cause.oneLine());
+    this.#options.observer.failed(`${view.key}: ${cause.oneLine()}`);
+    const push = { types: NO_TYPES, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       if (!view.built) session.fail(cause);
-      this.#announce(session, view, NO_TYPES, this.now(), NO_REASONS);
+      else if (!this.#adopt(session, push)) this.#announce(session, view, push);
     }
   }
 
-  async #push(session: Session, pending: PendingPush): Promise<'sent' | 'nothing' | 'deferred' | 'closed'> {
+  async #push(session: Session, pending: PendingPush): Promise<PushOutcome> {
+    const known = session.converging;
     const outcome = await session.sink.push(pending);
-    if (outcome === 'nothing') session.unconcerned();
+    if (outcome === 'sent') session.sent();
+    else if (outcome === 'nothing') session.unconcerned(known);
     return outcome;
   }
 
@@ -287,4 +341,19 @@ export class Engine implements PushEngine, SessionHost {
     }
     return sessions;
   }
+}
+
+/** True when some session is to have the view from here on. */
+function isWanted(view: SessionView): boolean {
+  for (const session of view.sessions) if (session.wants(view)) return true;
+  return false;
+}
+
+function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush {
+  if (held === undefined) return push;
+  return {
+    types: push.types.union(held.types),
+    since: Math.min(push.since, held.since),
+    reasons: push.reasons.union(held.reasons),
+  };
 }

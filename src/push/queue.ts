@@ -71,10 +71,11 @@ export class PushQueue<S extends object> {
     this.#fill();
   }
 
-  /** Forgets what a closed session waits for. A push under way ends by itself. */
+  /** Forgets a closed session for good: what it waits for, and its slot, whether or not its push ever ends. */
   remove(session: S): void {
     this.#waiting.delete(session);
     this.#later.delete(session);
+    if (this.#underWay.delete(session)) this.#fill();
   }
 
   #fill(): void {
@@ -91,7 +92,7 @@ export class PushQueue<S extends object> {
     this.#underWay.add(session);
     this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
     const done = (): void => {
-      this.#underWay.delete(session);
+      if (!this.#underWay.delete(session)) return;
       const later = this.#later.get(session);
       if (later !== undefined) {
         this.#later.delete(session);

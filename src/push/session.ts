@@ -1,4 +1,5 @@
 /** One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way. */
+import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, PendingPush, ProxySession, PushSink } from './types.ts';
@@ -10,6 +11,9 @@ export interface SessionHost {
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
   converged(milliseconds: number): void;
+  /** A view has its first session again, or has lost its last. */
+  occupied(view: SessionView): void;
+  vacated(view: SessionView): void;
   closed(session: Session): void;
   now(): number;
 }
@@ -18,6 +22,14 @@ export interface SessionHost {
 export type HeldPush = Omit<PendingPush, 'version'>;
 
 export type SessionView = ViewState<Session>;
+
+/** Changes on their way to the proxy, as one: the oldest event, the newest version. */
+export interface Converging {
+  readonly since: number;
+  readonly version: number;
+  /** Something was sent since; what then turns out to need nothing more still has to be acknowledged. */
+  sent: boolean;
+}
 
 export class Session implements ProxySession {
   readonly node: ProxyNode;
@@ -28,7 +40,7 @@ export class Session implements ProxySession {
   #views: readonly SessionView[] = [];
   /** Views wanted instead of the current ones, once all of them are built. */
   #next: readonly SessionView[] | undefined;
-  #converging: { since: number; version: number } | undefined;
+  #converging: Converging | undefined;
   #held: HeldPush | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
@@ -46,18 +58,25 @@ export class Session implements ProxySession {
     this.ready.catch(() => {});
   }
 
-  get views(): readonly SessionView[] {
-    return this.#views;
+  /** True when the view is a part of what the proxy has now. */
+  has(view: SessionView): boolean {
+    return this.#views.includes(view);
   }
 
-  /** Sets the views that the proxy should have. Returns those it is to be entered into. */
+  /** True when the proxy is to have the view from here on; false for one that it is leaving. */
+  wants(view: SessionView): boolean {
+    return (this.#next ?? this.#views).includes(view);
+  }
+
+  /** Sets the views that the proxy should have; {@link adopt} moves it there. */
   want(views: readonly SessionView[]): void {
-    this.#leave(this.#next?.filter((view) => !views.includes(view) && !this.#views.includes(view)) ?? []);
-    this.#next = sameViews(views, this.#views) ? undefined : views;
+    const before = this.#next ?? [];
     for (const view of views) {
+      if (view.sessions.size === 0) this.#host.occupied(view);
       view.sessions.add(this);
-      view.idleSince = undefined;
     }
+    this.#next = sameViews(views, this.#views) ? undefined : views;
+    this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
   }
 
   /** Moves to the wanted views when all are built. True when it moved now. */
@@ -89,17 +108,31 @@ export class Session implements ProxySession {
     this.#host.request(this, types);
   }
 
+  /** The changes that are on their way to the proxy; another object after each {@link changed}. */
+  get converging(): Converging | undefined {
+    return this.#converging;
+  }
+
   /** A change of this age is on its way to the proxy. */
   changed(since: number, version: number): void {
-    this.#converging = {
-      since: Math.min(since, this.#converging?.since ?? since),
-      version: Math.max(version, this.#converging?.version ?? version),
-    };
+    const { since: oldest = since, version: newest = version, sent = false } = this.#converging ?? {};
+    this.#converging = { since: Math.min(since, oldest), version: Math.max(version, newest), sent };
   }
 
   /** True when no change is on the way to the proxy. */
   get settled(): boolean {
-    return this.#converging === undefined && this.#held === undefined && this.#next === undefined;
+    if (this.#converging !== undefined || this.#held !== undefined || this.#next !== undefined) return false;
+    return this.#views.every((view) => !view.isDirty && !view.inFlight);
+  }
+
+  /** True when all that is on the way is in the parts, so that the stream may be through with it without knowing. */
+  get mayBeSynced(): boolean {
+    return this.#converging !== undefined && this.version() >= this.#converging.version;
+  }
+
+  /** Something of what is on the way was sent. */
+  sent(): void {
+    if (this.#converging !== undefined) this.#converging.sent = true;
   }
 
   synced(version: number): void {
@@ -109,14 +142,14 @@ export class Session implements ProxySession {
     this.#host.converged(this.#host.now() - converging.since);
   }
 
-  /** The change turned out to concern nothing that the proxy asks for. */
-  unconcerned(): void {
-    this.#converging = undefined;
+  /** A push found nothing to send: the changes known when it began concern nothing that the proxy asks for. */
+  unconcerned(known: Converging | undefined): void {
+    if (known !== undefined && known === this.#converging && !known.sent) this.#converging = undefined;
   }
 
   /** True while a part other than `committed` is being generated. */
   awaitsAnother(committed: SessionView): boolean {
-    return this.#views.some((view) => view !== committed && (view.inFlight || view.isDirty));
+    return this.#views.some((view) => view !== committed && view.inFlight);
   }
 
   hold(push: HeldPush): void {
@@ -130,16 +163,20 @@ export class Session implements ProxySession {
   }
 
   close(): void {
-    this.#leave([...this.#views, ...(this.#next ?? [])]);
+    const views = [...this.#views, ...(this.#next ?? [])];
     this.#views = [];
     this.#next = undefined;
+    this.#held = undefined;
+    this.#converging = undefined;
+    this.#leave(views);
+    // Whoever waits for the first configuration has to learn that it will not come.
+    this.#rejectReady(new CtlError('unavailable', 'the session is closed'));
     this.#host.closed(this);
   }
 
   #leave(views: readonly SessionView[]): void {
     for (const view of views) {
-      view.sessions.delete(this);
-      if (view.sessions.size === 0) view.idleSince = this.#host.now();
+      if (view.sessions.delete(this) && view.sessions.size === 0) this.#host.vacated(view);
     }
   }
 }

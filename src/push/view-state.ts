@@ -3,7 +3,6 @@
  * together, so that a stream never sees listeners of one snapshot beside clusters of another.
  */
 import type { GenerateJob } from '../../workers/protocol.ts';
-import { encodeEndpoints, resolveEndpoints } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedType,
@@ -15,14 +14,19 @@ import {
 } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { emptyBundle, nextBundle } from './bundle.ts';
-import { contentVersion } from './encode-resource.ts';
+import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
+import { applyUnits, jobChanges, resourceChanges, type UnitFailure } from './job-changes.ts';
 import type { Bundle, EncodedResource, PushReason } from './types.ts';
+
+type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
 /** Work that a view still has to do: which units, since when, and why. */
 interface Dirty {
-  readonly units: Map<GeneratedType, 'all' | Set<Unit>>;
+  units: DirtyUnits;
+  /** Snapshot version of the newest change in it. */
+  version: number;
   since: number;
   readonly reasons: Set<PushReason>;
 }
@@ -32,22 +36,36 @@ export interface CommitResult {
   readonly changed: ReadonlySet<XdsType>;
   readonly since: number;
   readonly reasons: ReadonlySet<PushReason>;
+  /** One line for each resource whose last good version stays. */
+  readonly failures: readonly string[];
+}
+
+export interface EndpointsResult {
+  /** True when the bytes of some differ. */
+  readonly changed: boolean;
+  readonly failures: readonly string[];
+}
+
+/** Where encoded resources come from. */
+export interface Encoders {
+  readonly interner: Interner;
+  readonly endpoints: EndpointEncoder;
 }
 
 export class ViewState<S> {
   readonly key: string;
   readonly view: View;
-  /** Sessions whose configuration has this part. */
+  /** Sessions whose configuration has this part, or is about to. */
   readonly sessions = new Set<S>();
-  /** True once the first generation is committed. */
+  /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
   built = false;
   inFlight = false;
   /** Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version. */
   committedVersion = 0;
-  /** Monotonic ms since which no session has it; undefined while one has. */
-  idleSince: number | undefined;
   #dirty: Dirty | undefined;
   #taken: Dirty | undefined;
+  /** Listeners that wait for routes that could not be generated. */
+  #withheld: ReadonlySet<Unit> = new Set();
   readonly #units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
   readonly #bundles: Record<XdsType, Bundle>;
@@ -81,17 +99,18 @@ export class ViewState<S> {
     return this.#units.cds.has(hostname);
   }
 
-  markDirty(selection: UnitSelection, since: number, reasons: Iterable<PushReason>): void {
-    this.#dirty ??= { units: new Map(), since, reasons: new Set() };
+  /** Units to be generated again, because of a change that the snapshot `version` has. */
+  markDirty(selection: UnitSelection, version: number, since: number, reasons: Iterable<PushReason>): void {
+    this.#dirty ??= { units: new Map(), version, since, reasons: new Set() };
+    this.#dirty.version = Math.max(this.#dirty.version, version);
     this.#dirty.since = Math.min(this.#dirty.since, since);
     for (const reason of reasons) this.#dirty.reasons.add(reason);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
-      const known = this.#dirty.units.get(type);
-      if (units === undefined || known === 'all') continue;
-      if (units === 'all') this.#dirty.units.set(type, 'all');
-      else this.#dirty.units.set(type, known === undefined ? new Set(units) : known.union(units));
+      if (units !== undefined) add(this.#dirty.units, type, units);
     }
+    // Listeners that waited for routes are tried again with them.
+    if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
   }
 
   /** Takes all dirty units as one job. The view is in flight until {@link commit} or {@link abandon}. */
@@ -109,116 +128,134 @@ export class ViewState<S> {
   /** A job that could not be done: the view keeps what it has, and the next change tries these units again. */
   abandon(): void {
     this.inFlight = false;
+    this.built = this.committedVersion > 0;
     const taken = this.#taken;
     this.#taken = undefined;
-    if (taken !== undefined) this.markDirty(Object.fromEntries(taken.units), taken.since, taken.reasons);
+    if (taken !== undefined) {
+      this.markDirty(Object.fromEntries(taken.units), taken.version, taken.since, taken.reasons);
+    }
   }
 
-  /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. */
-  commit(job: GeneratedJob, snapshot: Snapshot, interner: Interner): CommitResult {
+  /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is changed. */
+  commit(job: GeneratedJob, snapshot: Snapshot, { interner, endpoints }: Encoders): CommitResult {
+    const { units, failures, withheld } = jobChanges(job, this.#units, interner);
+    const next = { ...this.#bundles };
     const changed = new Set<XdsType>();
-    const changes = this.#applyUnits(job, interner);
-    for (const type of GENERATED_TYPES) {
-      if (this.#replace(type, changes[type])) changed.add(type);
-    }
+    const clusters = resourceChanges(this.#units.cds, units.cds);
+    next.cds = nextBundle(next.cds, clusters);
+    next.lds = nextBundle(next.lds, resourceChanges(this.#units.lds, units.lds));
+    next.rds = nextBundle(next.rds, resourceChanges(this.#units.rds, units.rds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
-    if (this.#replace('eds', this.#endpointChanges(changes.cds.keys(), snapshot, interner))) changed.add('eds');
-    this.#noteFindings(job);
+    const lines = failures.map(({ type, unit, message }) => `${type} ${unit} of ${this.key}: ${message}`);
+    next.eds = nextBundle(next.eds, this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
+    // From here on nothing throws.
+    for (const type of ['cds', 'eds', 'lds', 'rds'] as const) {
+      if (next[type] !== this.#bundles[type]) changed.add(type);
+      this.#bundles[type] = next[type];
+    }
+    applyUnits(this.#units, units);
+    this.#noteWithheld(job, withheld);
+    this.#noteFindings(job, failures);
     this.built = true;
     this.inFlight = false;
     this.committedVersion = job.version;
-    const since = this.#taken?.since ?? 0;
-    const reasons = this.#taken?.reasons ?? new Set<PushReason>();
-    this.#taken = undefined;
-    return { changed, since, reasons };
+    return { changed, failures: lines, ...this.#finish(job.version) };
   }
 
-  /** Encodes the endpoints of a host's clusters again; true when the bytes of some differ. */
-  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, interner: Interner): boolean {
+  /** Ends the job: changes that came while it waited for its turn, and are in it, need no other job. */
+  #finish(version: number): { since: number; reasons: ReadonlySet<PushReason> } {
+    const taken = this.#taken;
+    const dirty = this.#dirty;
+    this.#taken = undefined;
+    const since = taken?.since ?? 0;
+    const reasons = taken?.reasons ?? new Set<PushReason>();
+    if (taken === undefined || dirty === undefined || dirty.version > version) return { since, reasons };
+    dirty.units = without(dirty.units, taken.units);
+    if (dirty.units.size > 0) return { since, reasons };
+    this.#dirty = undefined;
+    return { since: Math.min(since, dirty.since), reasons: reasons.union(dirty.reasons) };
+  }
+
+  /** Encodes the endpoints of a host's clusters again. */
+  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoder: EndpointEncoder): EndpointsResult {
     const clusters: string[] = [];
     for (const hostname of hostnames) {
       for (const cluster of this.#units.cds.get(hostname) ?? []) clusters.push(cluster.name);
     }
-    return this.#replace('eds', this.#endpointChanges(clusters, snapshot, interner));
-  }
-
-  #replace(type: XdsType, changes: ReadonlyMap<string, EncodedResource | undefined>): boolean {
-    const next = nextBundle(this.#bundles[type], changes);
-    const changed = next !== this.#bundles[type];
-    this.#bundles[type] = next;
-    return changed;
-  }
-
-  #applyUnits(
-    { answer, bytes }: GeneratedJob,
-    interner: Interner,
-  ): Record<GeneratedType, Map<string, EncodedResource | undefined>> {
-    const changes = { cds: new Map(), lds: new Map(), rds: new Map() } as Record<
-      GeneratedType,
-      Map<string, EncodedResource | undefined>
-    >;
-    const message = new Uint8Array(bytes);
-    const failed = new Set(answer.failures.map(({ type, unit }) => `${type}/${unit}`));
-    // Removals first: a name may move from one unit to another.
-    const listed = new Set(answer.units.map(({ type, unit }) => `${type}/${unit}`));
-    for (const type of answer.complete) {
-      for (const [unit, resources] of this.#units[type]) {
-        if (listed.has(`${type}/${unit}`) || failed.has(`${type}/${unit}`)) continue;
-        for (const { name } of resources) changes[type].set(name, undefined);
-        this.#units[type].delete(unit);
-      }
-    }
-    for (const { type, unit } of answer.units) {
-      for (const { name } of this.#units[type].get(unit) ?? []) changes[type].set(name, undefined);
-    }
-    for (const { type, unit, resources } of answer.units) {
-      const made = resources.map(({ name, version, refs, offset, length }) =>
-        interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
-      );
-      if (made.length === 0) this.#units[type].delete(unit);
-      else this.#units[type].set(unit, made);
-      for (const resource of made) changes[type].set(resource.name, resource);
-    }
-    return changes;
+    const failures: string[] = [];
+    const before = this.#bundles.eds;
+    this.#bundles.eds = nextBundle(
+      before,
+      this.#endpointChanges(clusters, this.#bundles.cds, snapshot, encoder, failures),
+    );
+    return { changed: this.#bundles.eds !== before, failures };
   }
 
   /** Endpoint resources for these cluster names: encoded where the cluster asks for them, gone where it does not any more. */
   #endpointChanges(
     clusterNames: Iterable<string>,
+    clusters: Bundle,
     snapshot: Snapshot,
-    interner: Interner,
+    encoder: EndpointEncoder,
+    failures: string[],
   ): Map<string, EncodedResource | undefined> {
     const changes = new Map<string, EncodedResource | undefined>();
     const { view } = this;
     if (view.part === 'inbound') return changes;
     for (const clusterName of clusterNames) {
-      const cluster = this.#bundles.cds.get(clusterName);
+      const cluster = clusters.get(clusterName);
       if (cluster === undefined || cluster.refs.length === 0) {
         changes.set(clusterName, undefined);
         continue;
       }
       for (const name of cluster.refs) {
-        const input = resolveEndpoints(snapshot, view, name);
-        // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
-        if (input === undefined) continue;
-        const bytes = encodeEndpoints(input);
-        changes.set(
-          name,
-          interner.intern('eds', name, contentVersion(bytes), [], () => bytes),
-        );
+        try {
+          const made = encoder.encode(snapshot, view, name);
+          // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
+          if (made !== undefined) changes.set(name, made);
+        } catch (error) {
+          failures.push(`eds ${name} of ${this.key}: ${error instanceof Error ? error.message : String(error)}`);
+        }
       }
     }
     return changes;
   }
 
-  #noteFindings({ answer }: GeneratedJob): void {
+  #noteWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
+    const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
+    const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
+    this.#withheld = new Set([...still, ...withheld]);
+  }
+
+  /** Findings of what was generated anew; those of a unit whose last good version stays stay with it. */
+  #noteFindings({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
+    const failed = new Set(failures.map(({ type, unit }) => `${type}/${unit}`));
     for (const key of [...this.#findings.keys()]) {
-      if (answer.complete.some((type) => key.startsWith(`${type}/`))) this.#findings.delete(key);
+      if (!failed.has(key) && answer.complete.some((type) => key.startsWith(`${type}/`))) this.#findings.delete(key);
     }
-    for (const { type, unit } of answer.units) this.#findings.delete(`${type}/${unit}`);
+    for (const { type, unit } of answer.units)
+      if (!failed.has(`${type}/${unit}`)) this.#findings.delete(`${type}/${unit}`);
     for (const finding of answer.findings) {
       const key = `${finding.type}/${finding.unit}`;
-      this.#findings.set(key, [...(this.#findings.get(key) ?? []), finding]);
+      if (!failed.has(key)) this.#findings.set(key, [...(this.#findings.get(key) ?? []), finding]);
     }
   }
+}
+
+function add(units: DirtyUnits, type: GeneratedType, more: 'all' | ReadonlySet<Unit>): void {
+  const known = units.get(type);
+  if (known === 'all') return;
+  units.set(type, more === 'all' || known === undefined ? more : known.union(more));
+}
+
+/** Units that are not in `done`. */
+function without(units: DirtyUnits, done: DirtyUnits): DirtyUnits {
+  const rest: DirtyUnits = new Map();
+  for (const [type, selected] of units) {
+    const others = done.get(type);
+    if (others === 'all') continue;
+    if (selected === 'all' || others === undefined) rest.set(type, selected);
+    else if (!selected.isSubsetOf(others)) rest.set(type, selected.difference(others));
+  }
+  return rest;
 }

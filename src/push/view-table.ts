@@ -9,14 +9,16 @@ import { ViewState } from './view-state.ts';
 import { viewKey } from './views.ts';
 
 /** Longer than a restart of a proxy or a roll-out of a workload takes. */
-const IDLE_VIEW_MS = 120_000;
+export const IDLE_VIEW_MS = 120_000;
 /** Upper bound of views kept for nobody. */
-const MAX_IDLE_VIEWS = 256;
+export const MAX_IDLE_VIEWS = 256;
 
 export class ViewTable {
   readonly #views = new Map<string, SessionView>();
   readonly #byScope = new Map<string, Set<SessionView>>();
   readonly #gateways = new Set<SessionView>();
+  /** Views that nobody has → monotonic ms since when, oldest first. */
+  readonly #idle = new Map<SessionView, number>();
 
   get size(): number {
     return this.#views.size;
@@ -44,14 +46,14 @@ export class ViewTable {
     return this.#byScope.get(scope) ?? [];
   }
 
-  /** Views that a change set may concern; what exactly, `affectedUnits` says of each. */
-  concerned(change: ChangeSet, snapshot: Snapshot): Iterable<SessionView> {
-    if (change.everything) return this.#views.values();
+  /** Views that a change set may concern, given those with changed endpoints; what exactly, `affectedUnits` says of each. */
+  concerned(change: ChangeSet, withEndpoints: Iterable<SessionView>): Iterable<SessionView> {
+    if (change.everything) return [...this.#views.values()];
     const concerned = new Set(this.#gateways);
     for (const scope of change.scopes.keys()) {
       for (const view of this.ofScope(scope)) concerned.add(view);
     }
-    for (const view of this.withEndpointsOf(change, snapshot).keys()) concerned.add(view);
+    for (const view of withEndpoints) concerned.add(view);
     return concerned;
   }
 
@@ -69,15 +71,26 @@ export class ViewTable {
     return found;
   }
 
-  /** Drops views that nobody has had for long, oldest first when there are too many. */
+  /** The view has a session (again). */
+  occupied(view: SessionView): void {
+    this.#idle.delete(view);
+  }
+
+  /** The view has lost its last session at `now`, monotonic ms. */
+  vacated(view: SessionView, now: number): void {
+    this.#idle.delete(view);
+    this.#idle.set(view, now);
+  }
+
+  /** Drops views that nobody has had for long, oldest first when there are too many. Costs what it drops. */
   sweep(now: number): void {
-    const idle = [...this.#views.values()]
-      .filter((view) => view.idleSince !== undefined && !view.inFlight)
-      .sort((a, b) => (a.idleSince ?? 0) - (b.idleSince ?? 0));
-    const surplus = idle.length - MAX_IDLE_VIEWS;
-    idle.forEach((view, index) => {
-      if (index < surplus || now - (view.idleSince ?? now) > IDLE_VIEW_MS) this.#drop(view);
-    });
+    for (const [view, since] of this.#idle) {
+      if (this.#idle.size <= MAX_IDLE_VIEWS && now - since <= IDLE_VIEW_MS) return;
+      // Its turn comes when the job has ended.
+      if (view.inFlight) continue;
+      this.#idle.delete(view);
+      this.#drop(view);
+    }
   }
 
   #drop(state: SessionView): void {

@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { GeneratedJob, Generator } from './generator.ts';
+import {
+  type Connected,
+  content,
+  endpoints,
+  HeldGenerator,
+  inline,
+  Mesh,
+  meshResource,
+  service,
+  sidecar,
+  turns,
+  virtualService,
+} from './testing.ts';
+
+const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1'), service('other', 'db')];
+
+/** A Sidecar for all proxies of a namespace. */
+function scope(namespace: string, ...hosts: string[]) {
+  return meshResource('Sidecar', namespace, 'default', { egress: [{ hosts }] });
+}
+
+async function ready(mesh: Mesh, ...proxies: Connected[]): Promise<void> {
+  await Promise.all(proxies.map(({ session }) => session.ready));
+  await mesh.settled();
+  for (const { pushes, seen } of proxies) {
+    pushes.length = 0;
+    seen.length = 0;
+  }
+}
+
+function heldMesh(): { mesh: Mesh; generator: HeldGenerator } {
+  let generator: HeldGenerator | undefined;
+  const mesh = new Mesh((snapshot) => {
+    generator = new HeldGenerator(snapshot);
+    return generator;
+  }, SHOP);
+  assert.ok(generator !== undefined);
+  return { mesh, generator };
+}
+
+/** An inline generator whose answers are changed on their way. */
+function changing(change: (job: GeneratedJob) => GeneratedJob) {
+  return (snapshot: Parameters<typeof inline>[0]): Generator => {
+    const inner = inline(snapshot);
+    return {
+      advance: (next, changes) => inner.advance(next, changes),
+      submit: async (job) => change(await inner.submit(job)),
+      close: () => inner.close(),
+    };
+  };
+}
+
+describe('engine: moving between views', () => {
+  it('never shows a proxy an empty configuration while its Sidecar goes', async () => {
+    const mesh = new Mesh(inline, [...SHOP, scope('client', 'shop/*')]);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    mesh.change([], ['Sidecar/client/default']);
+    await mesh.settled();
+    assert.ok(proxy.seen.length > 0);
+    for (const { cds, lds } of proxy.seen) {
+      assert.ok(cds.some(([name]) => name.includes('web.shop')));
+      assert.ok(lds.length > 0);
+    }
+    assert.ok(content(proxy.session).cds.some(([name]) => name.includes('db.other')));
+  });
+
+  it('generates nothing for a view that all its proxies are leaving', async () => {
+    const { mesh, generator } = heldMesh();
+    mesh.change([scope('client', 'shop/*')]);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([], ['Sidecar/client/default']);
+    await turns();
+    assert.deepEqual(generator.waiting.map(({ job }) => job.view.part).sort(), ['inbound', 'outbound']);
+    assert.ok(generator.waiting.every(({ job }) => 'scope' in job.view && job.view.scope === 'client/'));
+    generator.release('');
+    generator.held = false;
+    await mesh.settled();
+    const fresh = new Mesh(inline, SHOP).connect(sidecar('10.5.0.1', 'client'));
+    await fresh.session.ready;
+    assert.deepEqual(content(proxy.session), content(fresh.session));
+  });
+
+  it('comes back to the first views when the change is taken back before they are left', async () => {
+    const { mesh, generator } = heldMesh();
+    const narrow = scope('client', 'shop/*');
+    mesh.change([narrow]);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([], ['Sidecar/client/default']);
+    await turns();
+    mesh.change([narrow, service('shop', 'api')]);
+    await turns();
+    generator.held = false;
+    generator.release('');
+    await mesh.settled();
+    const reference = new Mesh(inline, [...SHOP, narrow, service('shop', 'api')]);
+    const fresh = reference.connect(sidecar('10.5.0.1', 'client'));
+    await fresh.session.ready;
+    assert.deepEqual(content(proxy.session), content(fresh.session));
+    assert.deepEqual(proxy.seen.at(-1), content(fresh.session));
+  });
+});
+
+describe('engine: pushes held back for another part', () => {
+  it('are let go when the proxy moves to other views', async () => {
+    const { mesh, generator } = heldMesh();
+    const proxy = mesh.connect(sidecar('10.0.0.7', 'shop'));
+    await ready(mesh, proxy);
+    generator.held = true;
+    // Outbound and inbound of the proxy are generated; outbound ends first.
+    mesh.change([scope('shop', './*', 'other/*')]);
+    await turns();
+    generator.release('outbound');
+    await turns();
+    generator.release('inbound');
+    generator.held = false;
+    await mesh.settled();
+    assert.ok(mesh.allSettled());
+  });
+
+  it('do not wait for a part that could not be generated', async () => {
+    const { mesh, generator } = heldMesh();
+    const proxy = mesh.connect(sidecar('10.0.0.7', 'shop'));
+    mesh.change([scope('shop', './*')]);
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([scope('shop', './*', 'other/*')]);
+    await turns();
+    generator.release('inbound', new Error('cannot be generated'));
+    await turns();
+    generator.release('outbound');
+    generator.held = false;
+    await turns();
+    assert.ok(proxy.pushes.length > 0);
+    assert.ok(proxy.seen.at(-1)?.cds.some(([name]) => name.includes('db.other')));
+  });
+});
+
+describe('engine: sessions', () => {
+  it('settles `ready` of a session that is closed before its views are built', async () => {
+    const { mesh, generator } = heldMesh();
+    generator.held = true;
+    const { session } = mesh.connect(sidecar('10.5.0.1', 'client'));
+    session.close();
+    await assert.rejects(session.ready, { code: 'unavailable' });
+  });
+
+  it('gives the slot of a closed session back, even if its push never ends', async () => {
+    const mesh = new Mesh(inline, SHOP);
+    const stuck = Array.from({ length: 12 }, (_, index) =>
+      mesh.connect(sidecar(`10.5.0.${index}`, 'client'), () => new Promise(() => {})),
+    );
+    await Promise.all(stuck.map(({ session }) => session.ready));
+    await turns();
+    for (const { session } of stuck) session.close();
+    assert.deepEqual(
+      { ...mesh.engine.stats(), interned: 0, views: 0 },
+      { queued: 0, underWay: 0, interned: 0, views: 0 },
+    );
+  });
+
+  it('leaves nothing behind of a proxy for which no views can be found', () => {
+    const mesh = new Mesh(inline, SHOP);
+    const broken = sidecar('10.5.0.1', 'client');
+    Object.defineProperty(broken, 'labels', {
+      get: () => {
+        throw new Error('broken');
+      },
+    });
+    assert.throws(() => mesh.connect(broken));
+    assert.deepEqual([...mesh.engine.sessions()], []);
+  });
+
+  it('observes the convergence of an endpoint change acknowledged while an unrelated job was under way', async () => {
+    const { mesh, generator } = heldMesh();
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    mesh.converged.length = 0;
+    generator.held = true;
+    // Concerns the view (a virtual service for all), but comes to the same bytes.
+    mesh.change([virtualService('client', 'nothing', '3s')]);
+    mesh.change([endpoints('shop', 'web', '10.0.0.5')]);
+    await turns();
+    generator.release('');
+    generator.held = false;
+    await mesh.settled();
+    assert.equal(mesh.converged.length, 1);
+    assert.ok(mesh.allSettled());
+  });
+});
+
+describe('engine: faults', () => {
+  it('keeps the last good endpoints where they cannot be encoded, and serves the rest', async () => {
+    const mesh = new Mesh(inline, [...SHOP, endpoints('other', 'db', '10.0.9.1')]);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    const before = new Map(content(proxy.session).eds);
+    const broken = endpoints('shop', 'web', '10.0.0.2');
+    mesh.distorted = (snapshot) => breakEndpoints(snapshot, 'shop');
+    mesh.change([broken, endpoints('other', 'db', '10.0.9.2')]);
+    await mesh.settled();
+    const now = new Map(content(proxy.session).eds);
+    const web = 'outbound|80||web.shop.svc.cluster.local';
+    const db = 'outbound|80||db.other.svc.cluster.local';
+    assert.equal(now.get(web), before.get(web));
+    assert.notEqual(now.get(db), before.get(db));
+    assert.equal(mesh.failures.length, 1);
+  });
+
+  it('survives a result that cannot be taken over, and tries again at the next change', async () => {
+    let broken = false;
+    const mesh = new Mesh(
+      changing((job) =>
+        broken ? { ...job, answer: { ...job.answer, units: [{ type: 'rds', unit: 'x' } as never] } } : job,
+      ),
+      SHOP,
+    );
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'shop'));
+    await ready(mesh, proxy);
+    broken = true;
+    mesh.change([virtualService('shop', 'web', '3s')]);
+    await turns(20);
+    assert.equal(mesh.failures.length, 1);
+    broken = false;
+    mesh.change([virtualService('shop', 'web', '4s')]);
+    await mesh.settled();
+    const fresh = new Mesh(inline, [...SHOP, virtualService('shop', 'web', '4s')]).connect(sidecar('10.5.0.1', 'shop'));
+    await fresh.session.ready;
+    assert.deepEqual(content(proxy.session), content(fresh.session));
+  });
+
+  it('does not serve a listener whose routes could not be generated', async () => {
+    const mesh = new Mesh(
+      changing((job) => {
+        const { answer } = job;
+        const failures = answer.units.flatMap(({ type, unit }) =>
+          type === 'rds' && unit === '81' ? [{ type, unit, message: 'broken' }] : [],
+        );
+        return {
+          ...job,
+          answer: {
+            ...answer,
+            failures,
+            units: answer.units.filter(({ type, unit }) => !(type === 'rds' && unit === '81')),
+          },
+        };
+      }),
+      SHOP,
+    );
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    const ports = [{ name: 'http', port: 81, targetPort: 8080 }];
+    mesh.change([service('shop', 'extra', { clusterIP: '10.9.0.8', ports })]);
+    await mesh.settled();
+    for (const type of ['lds', 'rds'] as const) {
+      const refs = proxy.session.parts('lds').flatMap((part) => part.resources().flatMap((resource) => resource.refs));
+      const routes = new Set(content(proxy.session).rds.map(([name]) => name));
+      assert.deepEqual(
+        refs.filter((ref) => !routes.has(ref)),
+        [],
+        type,
+      );
+    }
+    assert.ok(mesh.failures.length >= 1);
+    assert.ok(content(proxy.session).cds.some(([name]) => name.includes('|81||extra')));
+  });
+});
+
+function breakEndpoints(snapshot: Mesh['snapshot'], namespace: string): Mesh['snapshot'] {
+  const services = [...snapshot.endpoints.keys()].filter((key) => key.startsWith(`${namespace}/`));
+  const broken = services.map((key) => [key, [null] as never] as const);
+  return Object.assign(Object.create(snapshot), { ...snapshot, endpoints: snapshot.endpoints.with(broken) });
+}

@@ -1,0 +1,225 @@
+/**
+ * A whole engine on real snapshots, for tests: resources as a user writes them, proxies that acknowledge all they are told, and a
+ * generator whose jobs end when the test says so.
+ */
+import assert from 'node:assert/strict';
+import type { GenerateJob } from '../../workers/protocol.ts';
+import { defaultDiscoverySettings } from '../cli/index.ts';
+import type { ProxyNode } from '../core/proxy.ts';
+import { modelSettings } from '../discovery/model-settings.ts';
+import type { XdsType } from '../generate/types.ts';
+import { applyChanges, createModel } from '../model/index.ts';
+import type { Snapshot } from '../model/types.ts';
+import { parseResource } from '../resources/index.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
+import { Engine } from './engine.ts';
+import { type GeneratedJob, type Generator, InlineGenerator } from './generator.ts';
+import type { PendingPush, ProxySession, PushOutcome } from './types.ts';
+
+export function parse(document: unknown): AnyResource {
+  const parsed = parseResource(document, { source: 'test' }, () => undefined);
+  assert.ok('resource' in parsed, JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+export function service(namespace: string, name: string, extra: object = {}): AnyResource {
+  const spec = { clusterIP: '10.9.0.1', ports: [{ name: 'http', port: 80, targetPort: 8080 }], ...extra };
+  return parse({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace }, spec });
+}
+
+export function endpoints(namespace: string, name: string, ...ips: string[]): AnyResource {
+  const subsets = [{ addresses: ips.map((ip) => ({ ip })), ports: [{ name: 'http', port: 8080 }] }];
+  return parse({ apiVersion: 'v1', kind: 'Endpoints', metadata: { name, namespace }, subsets });
+}
+
+export function meshResource(kind: string, namespace: string, name: string, spec: object): AnyResource {
+  return parse({ apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata: { name, namespace }, spec });
+}
+
+export function virtualService(namespace: string, name: string, timeout: string): AnyResource {
+  return meshResource('VirtualService', namespace, name, {
+    hosts: [name],
+    exportTo: ['.'],
+    http: [{ route: [{ destination: { host: name } }], timeout }],
+  });
+}
+
+export function sidecar(address: string, namespace: string): ProxyNode {
+  return {
+    id: `sidecar~${address}~pod.${namespace}~${namespace}.svc.cluster.local`,
+    type: 'sidecar',
+    addresses: [address],
+    workload: `pod.${namespace}`,
+    namespace,
+    dnsDomain: `${namespace}.svc.cluster.local`,
+    labels: {},
+    interception: 'REDIRECT',
+    clusterId: 'Orchestrator',
+    network: '',
+    serviceAccount: '',
+    locality: '',
+    extensions: undefined,
+    version: '1.40.0',
+    meshVersion: '',
+  };
+}
+
+/** The whole engine on real snapshots, with sinks that note what they are told. */
+export class Mesh {
+  snapshot: Snapshot;
+  /** What the engine is given instead of a snapshot. */
+  distorted: (snapshot: Snapshot) => Snapshot = (snapshot) => snapshot;
+  readonly engine: Engine;
+  readonly generator: Generator;
+  readonly converged: number[] = [];
+  readonly failures: string[] = [];
+  readonly #resources = new Map<string, AnyResource>();
+
+  constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
+    const mesh = defaultMeshConfig();
+    const empty = createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks());
+    this.snapshot = applyChanges(empty, { changes: this.#changes(resources) }).snapshot;
+    this.generator = makeGenerator(this.snapshot);
+    this.engine = new Engine({
+      snapshot: this.snapshot,
+      generator: this.generator,
+      throttle: 10,
+      now: () => performance.now(),
+      observer: {
+        triggered: () => {},
+        converged: (milliseconds) => this.converged.push(milliseconds),
+        queueWaited: () => {},
+        stage: () => {},
+        failed: (message) => this.failures.push(message),
+      },
+    });
+  }
+
+  #changes(resources: readonly AnyResource[], deletes: readonly string[] = []): ResourceChange[] {
+    const changes: ResourceChange[] = [];
+    for (const after of resources) {
+      const key = keyOf(after);
+      changes.push({ key, before: this.#resources.get(key), after });
+      this.#resources.set(key, after);
+    }
+    for (const key of deletes) {
+      changes.push({ key, before: this.#resources.get(key), after: undefined });
+      this.#resources.delete(key);
+    }
+    return changes;
+  }
+
+  change(resources: readonly AnyResource[], deletes: readonly string[] = []): void {
+    const taken = this.#changes(resources, deletes);
+    const { snapshot, changes } = applyChanges(this.snapshot, { changes: taken });
+    this.snapshot = snapshot;
+    this.engine.publish({
+      snapshot: this.distorted(snapshot),
+      changes,
+      resources: taken,
+      since: performance.now(),
+      reasons: new Set(['config']),
+    });
+  }
+
+  /** A proxy that acknowledges all it is told, unless `answer` says what comes of its pushes. */
+  connect(node: ProxyNode, answer?: (session: ProxySession) => Promise<PushOutcome>): Connected {
+    const pushes: PendingPush[] = [];
+    const seen: Content[] = [];
+    let session: ProxySession | undefined;
+    const made = this.engine.connect(node, {
+      push: (pending) => {
+        pushes.push({ ...pending, types: new Set(pending.types) });
+        // A view that is there already: the push comes before `connect` has returned.
+        if (session === undefined) return Promise.resolve('nothing');
+        seen.push(content(session));
+        if (answer !== undefined) return answer(session);
+        session.synced(session.version());
+        return Promise.resolve('sent');
+      },
+    });
+    session = made;
+    return { session: made, pushes, seen };
+  }
+
+  /** True when no session says that a change is on its way to it. */
+  allSettled(): boolean {
+    return [...this.engine.sessions()].every((session) => session.settled);
+  }
+
+  /** Waits until nothing is generated or queued any more. */
+  async settled(): Promise<void> {
+    for (let turns = 0; turns < 2000; turns++) {
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      const busy = [...this.engine.views()].some((view) => view.sessions.size > 0 && (view.inFlight || view.isDirty));
+      const { queued, underWay } = this.engine.stats();
+      if (!busy && queued === 0 && underWay === 0) return;
+    }
+    assert.fail('the engine does not come to rest');
+  }
+}
+
+/** Names and versions of what a session should have. */
+export type Content = Record<XdsType, [string, string][]>;
+
+export interface Connected {
+  readonly session: ProxySession;
+  readonly pushes: PendingPush[];
+  /** What the session should have had at each push. */
+  readonly seen: Content[];
+}
+
+export function content(session: ProxySession): Content {
+  const of = (type: XdsType) =>
+    session
+      .parts(type)
+      .flatMap((part) => part.resources().map(({ name, version }): [string, string] => [name, version]));
+  return { cds: of('cds'), eds: of('eds'), lds: of('lds'), rds: of('rds') };
+}
+
+export const inline = (snapshot: Snapshot): Generator => new InlineGenerator(snapshot);
+
+interface Held {
+  readonly job: GenerateJob;
+  readonly resolve: (made: Promise<GeneratedJob>) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Jobs wait until the test lets them go, in the order it likes. */
+export class HeldGenerator implements Generator {
+  readonly #inner: InlineGenerator;
+  readonly waiting: Held[] = [];
+  held = false;
+
+  constructor(snapshot: Snapshot) {
+    this.#inner = new InlineGenerator(snapshot);
+  }
+
+  advance(snapshot: Snapshot): void {
+    this.#inner.advance(snapshot);
+  }
+
+  submit(job: GenerateJob): Promise<GeneratedJob> {
+    if (!this.held) return this.#inner.submit(job);
+    return new Promise((resolve, reject) => this.waiting.push({ job, resolve, reject }));
+  }
+
+  /** Runs (or with `error` fails) the waiting jobs of views whose key begins so. */
+  release(prefix: string, error?: Error): void {
+    for (const held of this.waiting.filter(({ job }) => job.viewKey.startsWith(prefix))) {
+      this.waiting.splice(this.waiting.indexOf(held), 1);
+      if (error === undefined) held.resolve(this.#inner.submit(held.job));
+      else held.reject(error);
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+}
+
+/** Lets promises and immediates that are due now run. */
+export async function turns(count = 5): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
