@@ -46,8 +46,10 @@ test('only ports that nobody says the protocol of are looked into', () => {
     GUARD,
     'inbound|3306|| if port 3306',
     'routes inbound|9000|| if port 9000 is HTTP',
+    'inbound|9000|| if port 9000 is plain',
     'inbound|9000|| if port 9000',
     'routes inbound|9001|| if port 9001 is HTTP',
+    'inbound|9001|| if port 9001 is plain',
     'inbound|9001|| if port 9001',
     REST,
   ]);
@@ -106,7 +108,11 @@ test("without redirection each port is bound on the workload's addresses", () =>
   const view = inboundView({ interception: 'NONE', ports, addresses: ['10.0.0.1', 'fd00::1'] });
   const { listeners } = inboundOf(worldOf({}), view);
   assert.deepEqual([...listeners.keys()], ['10.0.0.1_8080', 'fd00::1_8080', '10.0.0.1_9000', 'fd00::1_9000']);
-  assert.deepEqual(chainTexts(listeners.get('fd00::1_9000')), ['routes inbound|9000|| if is HTTP', 'inbound|9000||']);
+  assert.deepEqual(chainTexts(listeners.get('fd00::1_9000')), [
+    'routes inbound|9000|| if is HTTP',
+    'inbound|9000|| if is plain',
+    'inbound|9000||',
+  ]);
   assert.deepEqual(inboundListeners(worldOf({}), view, 'virtual').resources, []);
 });
 

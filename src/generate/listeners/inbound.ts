@@ -19,6 +19,7 @@ import { cidrRange } from './cidr.ts';
 import { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
 import {
+  besideSniffedHttp,
   detectionTimeout,
   httpInspector,
   originalDestination,
@@ -134,7 +135,10 @@ function portChains(
     });
     chains.push({ ...matching(filterChainMatch), filters: [filter] });
   }
-  if (plan.kind !== 'http') chains.push(tcpProxyChain(snapshot, view, plan.cluster, matching(match)));
+  if (plan.kind !== 'http') {
+    const bytes = tcpProxyChain(snapshot, view, plan.cluster, matching(match));
+    chains.push(...(plan.kind === 'auto' ? besideSniffedHttp(bytes) : [bytes]));
+  }
   return chains;
 }
 

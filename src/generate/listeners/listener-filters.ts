@@ -10,6 +10,8 @@ import {
   typedConfig,
 } from './extensions.ts';
 
+import type { FilterChain } from './tcp-proxy.ts';
+
 type Listener = envoy.config.listener.v3.Listener.Input;
 type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 type Predicate = envoy.config.listener.v3.ListenerFilterChainMatchPredicate.Input;
@@ -53,6 +55,18 @@ export const SNIFFED_HTTP = {
   transportProtocol: 'raw_buffer',
   applicationProtocols: ['http/1.0', 'http/1.1', 'h2c'],
 } as const;
+
+/**
+ * A chain of bytes beside one of {@link SNIFFED_HTTP}. Envoy settles the transport before it looks at the protocol, and never goes
+ * back: where some chain asks for plain connections, one that does not say so is left with TLS alone. So the chain stands there
+ * for both. (A server name is TLS anyway.)
+ */
+export function besideSniffedHttp(chain: FilterChain): FilterChain[] {
+  const match = chain.filterChainMatch ?? undefined;
+  if (match?.serverNames !== undefined && match.serverNames !== null && match.serverNames.length > 0) return [chain];
+  const { transportProtocol } = SNIFFED_HTTP;
+  return [{ ...chain, filterChainMatch: { ...match, transportProtocol } }, chain];
+}
 
 function onlyFor(ports: readonly number[] | undefined): Pick<ListenerFilter, 'filterDisabled'> {
   if (ports === undefined) return {};

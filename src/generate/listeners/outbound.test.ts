@@ -77,13 +77,18 @@ test('what nobody says is HTTP when it looks so: at its own address by its own r
   const services = [oneService('a', AUTO, 80, ['10.96.0.1']), oneService('b', AUTO, 81)];
   const a = outboundOf(worldOf({ services })).listeners.get('10.96.0.1_80');
   const host = 'a.default.svc.cluster.local';
-  assert.deepEqual(chainTexts(a), [`outbound|80||${host}`, `routes ${host}:80 if is HTTP`]);
+  assert.deepEqual(chainTexts(a), [
+    `outbound|80||${host} if is plain`,
+    `outbound|80||${host}`,
+    `routes ${host}:80 if is HTTP`,
+  ]);
   assert.equal(a?.continueOnListenerFiltersTimeout, true);
   assert.deepEqual(
     a?.listenerFilters.map(({ name }) => name),
     ['envoy.filters.listener.tls_inspector', 'envoy.filters.listener.http_inspector'],
   );
   assert.deepEqual(chainsOf({ services }, '0.0.0.0_81'), [
+    'outbound|81||b.default.svc.cluster.local if is plain',
     'outbound|81||b.default.svc.cluster.local',
     'routes 81 if is HTTP',
   ]);
@@ -111,6 +116,7 @@ test('an Envoy without the inspectors is not told to sniff', () => {
 test('HTTP of a sniffed range is found by a chain of its own', () => {
   const services = [oneService('a', AUTO, 80, ['10.0.0.0/8'])];
   assert.deepEqual(chainsOf({ services }, '0.0.0.0_80'), [
+    'outbound|80||a.default.svc.cluster.local if 10.0.0.0/8 is plain',
     'outbound|80||a.default.svc.cluster.local if 10.0.0.0/8',
     'routes 80 if is HTTP',
     'routes 80 if 10.0.0.0/8 is HTTP',
@@ -128,14 +134,22 @@ const httpAndTcp: readonly (readonly [
   [
     'HTTP',
     'TCP',
-    ['outbound|80||young.default.svc.cluster.local', 'routes 80 if is HTTP'],
+    [
+      'outbound|80||young.default.svc.cluster.local if is plain',
+      'outbound|80||young.default.svc.cluster.local',
+      'routes 80 if is HTTP',
+    ],
     ['routes 80'],
     'ctl_conflict_outbound_listener_tcp_over_current_http',
   ],
   [
     'TCP',
     'HTTP',
-    ['outbound|80||old.default.svc.cluster.local', 'routes 80 if is HTTP'],
+    [
+      'outbound|80||old.default.svc.cluster.local if is plain',
+      'outbound|80||old.default.svc.cluster.local',
+      'routes 80 if is HTTP',
+    ],
     ['outbound|80||old.default.svc.cluster.local'],
     'ctl_conflict_outbound_listener_http_over_current_tcp',
   ],

@@ -10,7 +10,7 @@ import { mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains } from './l4-chains.ts';
-import { detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
+import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
 import {
   type HttpTarget,
@@ -86,7 +86,7 @@ function outboundListener(
   const { chains, conflicts, takesAll, matchesServerNames } = mergeChains(l4);
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
   const sniffed = http !== undefined && chains.length > 0;
-  const filterChains: FilterChain[] = [...chains];
+  const filterChains: FilterChain[] = sniffed ? chains.flatMap(besideSniffedHttp) : [...chains];
   if (http !== undefined) filterChains.push(...httpChains(snapshot, view, plan, http, sniffed));
   const matchesAll = takesAll || (http !== undefined && !sniffed);
   const inspected = sniffed || matchesServerNames;

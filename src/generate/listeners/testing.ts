@@ -130,7 +130,7 @@ export function chainText({ filterChainMatch: match, filters }: Chain): string {
     match?.destinationPort === undefined || match.destinationPort === null ? '' : `port ${match.destinationPort.value}`,
     ...(match?.prefixRanges ?? []).map((range) => `${range.addressPrefix}/${range.prefixLen?.value ?? 0}`),
     ...(match?.serverNames ?? []),
-    (match?.applicationProtocols ?? []).length > 0 ? 'is HTTP' : '',
+    (match?.applicationProtocols ?? []).length > 0 ? 'is HTTP' : match?.transportProtocol ? 'is plain' : '',
   ].filter((text) => text !== '');
   return `${targetOf(filters[0])}${conditions.length === 0 ? '' : ` if ${conditions.join(' ')}`}`;
 }
