@@ -1,0 +1,220 @@
+/** Configuration that is wrong, half written, moved about or there twice: what was good stays in force. */
+import assert from 'node:assert/strict';
+import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, before, test } from 'node:test';
+import { stringify } from 'yaml';
+import { eventually, startDiscovery, tempDir } from '../harness/index.ts';
+import { resource } from './support/config.ts';
+import type { MeshProxy } from './support/mesh.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call, eventuallyAll } from './support/traffic.ts';
+import { HTTP_PORT, startVersionsMesh, to, type VersionsMesh } from './support/versions.ts';
+
+interface Problem {
+  readonly field: string;
+  readonly message: string;
+  readonly origin: { readonly file?: string; readonly line?: number };
+}
+
+const owner = suiteOwner();
+const shared = lazy<VersionsMesh>();
+const mesh = (): VersionsMesh => shared.get();
+
+before(async () => {
+  shared.set(await startVersionsMesh(owner));
+});
+
+afterEach(async () => {
+  for (const name of ['routes', 'second', 'bad'])
+    await mesh()
+      .config.remove(name)
+      .catch(() => undefined);
+  await eventually(async () => assert.deepEqual(await problems(), []));
+});
+
+let edits = 0;
+/** A rule for `web` that marks requests, so that it can be told from every other. */
+function marked(mark: string, subset = 'v1') {
+  const headers = { request: { set: { 'x-mark': mark } } };
+  return resource('VirtualService', 'web', { hosts: ['web'], http: [{ headers, route: [to(subset)] }] });
+}
+const newMark = () => `edit-${++edits}`;
+
+async function send(client: MeshProxy): Promise<string> {
+  const { status, reply } = await call({ address: client.address, port: HTTP_PORT, host: 'web' });
+  return status === 200 ? String(reply?.headers['x-mark']) : String(status);
+}
+
+/** Every client follows the rule with this mark. */
+async function follows(mark: string): Promise<void> {
+  await eventuallyAll(mesh().clients, async (client) => assert.equal(await send(client), mark));
+}
+
+async function problems(): Promise<readonly Problem[]> {
+  const { problems } = (await mesh().discovery().http('/debug/configz')).json() as { problems: Problem[] };
+  return problems;
+}
+
+/** Lines that discovery has written about something. */
+const lines = (pattern: RegExp) =>
+  mesh()
+    .discovery()
+    .output()
+    .split('\n')
+    .filter((line) => pattern.test(line));
+
+test('a bad document leaves its last good version and everything else in force, is told once and counted', async () => {
+  const { config, discovery } = mesh();
+  const mark = newMark();
+  await config.apply('routes', marked(mark));
+  await follows(mark);
+  const errors = (await discovery().metric('ctl_total_orch_object_errors')) ?? 0;
+  const bad = stringify(marked('never')).replace('subset: v1', 'subsett: v1');
+  await config.write('routes.yaml', `${stringify(resource('DestinationRule', 'other', { host: 'other' }))}---\n${bad}`);
+  const found = await eventually(async () => {
+    const [problem, ...more] = await problems();
+    assert.ok(problem);
+    assert.deepEqual(more, []);
+    return problem;
+  });
+  assert.equal(found.field, 'spec.http[0].route[0].destination.subsett');
+  const line =
+    1 +
+    `${stringify(resource('DestinationRule', 'other', { host: 'other' }))}---\n${bad}`
+      .split('\n')
+      .findIndex((text) => text.includes('subsett'));
+  assert.equal(found.origin.line, line);
+  const told = lines(/subsett/);
+  assert.equal(told.length, 1, told.join('\n'));
+  assert.match(
+    told[0] ?? '',
+    new RegExp(`routes\\.yaml:${line}.*spec\\.http\\[0\\]\\.route\\[0\\]\\.destination\\.subsett`),
+  );
+  assert.equal(await discovery().metric('ctl_total_orch_object_errors'), errors + 1);
+  assert.equal(await discovery().metric('ctl_orch_object_errors{type="VirtualService"}'), 1);
+  await follows(mark);
+  // The good document beside it was taken.
+  await eventually(async () => assert.match((await discovery().http('/debug/configz')).body, /"name": "other"/));
+
+  const repaired = newMark();
+  await config.apply('routes', marked(repaired));
+  await follows(repaired);
+  assert.deepEqual(await problems(), []);
+  assert.equal((await discovery().metric('ctl_orch_object_errors{type="VirtualService"}')) ?? 0, 0);
+});
+
+test('a file that is no YAML is a problem of that file alone, and its resources stay', async () => {
+  const mark = newMark();
+  await mesh().config.apply('routes', marked(mark));
+  await follows(mark);
+  await mesh().config.write('routes.yaml', `${stringify(marked('never'))}\n  : [ {{\n`);
+  await eventually(async () => assert.equal((await problems()).length, 1));
+  await mesh().config.apply('second', resource('DestinationRule', 'second', { host: 'second' }));
+  await eventually(async () => {
+    assert.match((await mesh().discovery().http('/debug/configz')).body, /"name": "second"/);
+  });
+  await follows(mark);
+});
+
+test('a file that grows piece by piece never shows its first half', async () => {
+  const mark = newMark();
+  await mesh().config.apply('routes', marked(mark));
+  await follows(mark);
+  const next = newMark();
+  const text = stringify(marked(next));
+  const cut = text.indexOf('route:') + 3;
+  await mesh().config.write('routes.yaml', text.slice(0, cut));
+  await eventually(async () => assert.equal((await problems()).length, 1));
+  await follows(mark);
+  await mesh().config.write('routes.yaml', text);
+  await follows(next);
+});
+
+test('files that are replaced by renaming, and mounts that are switched by a symlink, are followed', async (t) => {
+  const mark = newMark();
+  const elsewhere = await tempDir(t);
+  const folder = mesh().config.path;
+  await writeFile(join(elsewhere, 'routes.tmp'), stringify(marked(mark)));
+  await rename(join(elsewhere, 'routes.tmp'), join(folder, 'routes.yaml'));
+  await follows(mark);
+  const renamed = newMark();
+  await writeFile(join(elsewhere, 'routes.tmp'), stringify(marked(renamed)));
+  await rename(join(elsewhere, 'routes.tmp'), join(folder, 'routes.yaml'));
+  await follows(renamed);
+  await rm(join(folder, 'routes.yaml'));
+
+  // As a mounted config map: the file is a link through `..data`, which is switched from one version to the next.
+  const mount = join(folder, 'mounted');
+  await mkdir(mount);
+  const version = async (name: string, text: string) => {
+    await mkdir(join(mount, name));
+    await writeFile(join(mount, name, 'routes.yaml'), text);
+    await symlink(name, join(mount, '..next'));
+    await rename(join(mount, '..next'), join(mount, '..data'));
+  };
+  const first = newMark();
+  await version('..v1', stringify(marked(first)));
+  await symlink(join('..data', 'routes.yaml'), join(mount, 'routes.yaml'));
+  await follows(first);
+  for (const name of ['..v2', '..v3']) {
+    const next = newMark();
+    await version(name, stringify(marked(next)));
+    await follows(next);
+  }
+  await rm(mount, { recursive: true });
+  await follows('undefined');
+});
+
+test('a directory that is deleted and made again is read again', async () => {
+  const folder = join(mesh().config.path, 'deep', 'deeper');
+  for (const mark of [newMark(), newMark()]) {
+    await mesh().config.write('deep/deeper/routes.yaml', stringify(marked(mark)));
+    await follows(mark);
+    await rm(join(folder, '..'), { recursive: true });
+    await follows('undefined');
+  }
+});
+
+test('a resource that two files supply is taken from the first, the second is a problem until the first lets go', async () => {
+  const [first, second] = [newMark(), newMark()];
+  await mesh().config.apply('routes', marked(first));
+  await follows(first);
+  await mesh().config.apply('second', marked(second));
+  const [problem] = await eventually(async () => {
+    const found = await problems();
+    assert.equal(found.length, 1);
+    return found;
+  });
+  assert.match(problem?.origin.file ?? '', /second\.yaml$/);
+  assert.match(problem?.message ?? '', /routes\.yaml/);
+  await follows(first);
+  await mesh().config.remove('routes');
+  await follows(second);
+});
+
+test('wrong command lines end with one line and exit code 1', { timeout: 60_000 }, async (t) => {
+  const rows: readonly {
+    readonly flags: readonly string[];
+    readonly env?: Record<string, string>;
+    readonly says: RegExp;
+  }[] = [
+    { flags: ['--noSuchFlag'], says: /noSuchFlag/ },
+    { flags: ['--resync', 'NaN'], says: /resync/ },
+    { flags: ['--resync', '5 parsecs'], says: /resync/ },
+    { flags: ['--grpcAddr', 'nowhere:port'], says: /grpcAddr/ },
+    { flags: ['--registries', 'Nothing'], says: /registries/ },
+    { flags: ['--log_output_level', 'nothing:debug'], says: /nothing/ },
+    { flags: [], env: { CTL_DEBOUNCE_AFTER: 'soon' }, says: /CTL_DEBOUNCE_AFTER/ },
+    { flags: [], env: { CTL_PUSH_THROTTLE: '-1' }, says: /CTL_PUSH_THROTTLE/ },
+  ];
+  const empty = await tempDir(t);
+  for (const { flags, env = {}, says } of rows) {
+    const program = await startDiscovery(t, { configDir: empty, flags, env, waitReady: false });
+    assert.deepEqual(await program.exited, { code: 1, signal: null }, flags.join(' '));
+    const said = program.output().trim().split('\n');
+    assert.match(said.at(-1) ?? '', says);
+    const complaints = said.filter((line) => !/\t(info|warn)\t/.test(line));
+    assert.equal(complaints.length, 1, program.output());
+  }
+});
