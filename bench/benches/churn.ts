@@ -1,0 +1,74 @@
+/** Ten endpoint changes a second and a new service every ten seconds, for a while. */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Arrivals } from '../client/messages.ts';
+import { type Bench, complete, joinProxies, memory, nextWatch, quiet, verify, withMesh } from '../mesh.ts';
+import { quantiles, type Row } from '../results.ts';
+import { monotonicMs } from '../world/clock.ts';
+import type { Change } from '../world/world.ts';
+
+const ENDPOINTS_PER_SECOND = 10;
+const SERVICE_EVERY_MS = 10_000;
+
+export const churn: Bench = {
+  name: 'churn',
+  about: `${ENDPOINTS_PER_SECOND} endpoint changes per second and a service every ${SERVICE_EVERY_MS / 1000} s`,
+  run: (context) =>
+    withMesh(context, {}, async (mesh) => {
+      const { client, world } = mesh;
+      const { seconds, timeoutMs } = context.options;
+      await joinProxies(context, mesh);
+      const before = await quiet(mesh);
+      const pending = { endpoint: [] as Promise<number[]>[], service: [] as Promise<number[]>[] };
+      /** Milliseconds to each proxy; waited for beside the next changes. */
+      const begin = async (kind: keyof typeof pending, change: Change): Promise<void> => {
+        const watch = nextWatch();
+        await client.do({ op: 'watch', watch, predicates: change.expect });
+        const at = await world.apply(change);
+        const arrived = client
+          .do({ op: 'arrived', watch, timeoutMs })
+          .then((arrivals: Arrivals) => complete(arrivals, `the change of ${change.path}`).at.map((each) => each - at));
+        // A failure is thrown where all are waited for.
+        arrived.catch(() => {});
+        pending[kind].push(arrived);
+      };
+      const started = monotonicMs();
+      let services = 0;
+      for (let step = 0; step < seconds * ENDPOINTS_PER_SECOND; step++) {
+        if (step % (5 * ENDPOINTS_PER_SECOND) === 0)
+          context.progress(`churn, ${step / ENDPOINTS_PER_SECOND} of ${seconds} s`);
+        const at = (step * 1000) / ENDPOINTS_PER_SECOND;
+        if (at >= services * SERVICE_EVERY_MS + SERVICE_EVERY_MS / 2) {
+          await begin('service', world.change('service added', services));
+          services++;
+        }
+        await begin('endpoint', world.endpoint(step, step + 1));
+        await delay(Math.max(0, started + at + 1000 / ENDPOINTS_PER_SECOND - monotonicMs()));
+      }
+      const lasted = (monotonicMs() - started) / 1000;
+      const endpoint = (await Promise.all(pending.endpoint)).flat();
+      const service = (await Promise.all(pending.service)).flat();
+      const after = await quiet(mesh);
+      const verdict = await verify(context, mesh);
+      const all = {
+        serverCpu: after.serverCpu - before.serverCpu,
+        clientCpu: after.totals.cpuSeconds - before.totals.cpuSeconds,
+        bytes: after.totals.bytes - before.totals.bytes,
+        messages: after.totals.messages - before.totals.messages,
+        resources: after.totals.resources - before.totals.resources,
+        ...memory(mesh),
+      };
+      const rows: Row[] = [
+        {
+          bench: 'churn',
+          what: 'endpoint',
+          size: mesh.size,
+          latency: quantiles(endpoint),
+          ...all,
+          note: `${pending.endpoint.length} changes in ${lasted.toFixed(1)} s; sums are of all changes; ${verdict}`,
+        },
+      ];
+      if (service.length > 0)
+        rows.push({ bench: 'churn', what: 'service added', size: mesh.size, latency: quantiles(service) });
+      return { rows };
+    }),
+};

@@ -1,0 +1,141 @@
+/** What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first. */
+import { join } from 'node:path';
+import { defaultDiscoverySettings } from '../../src/cli/index.ts';
+import { modelSettings } from '../../src/discovery/model-settings.ts';
+import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
+import type { GeneratedType, OutboundView } from '../../src/generate/types.ts';
+import { applyChanges, createModel } from '../../src/model/index.ts';
+import type { Snapshot } from '../../src/model/types.ts';
+import { envoy } from '../../src/protobuf/index.ts';
+import { viewsOf } from '../../src/push/views.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
+import { createDirectorySource, systemClock } from '../../src/sources/index.ts';
+import { createStore } from '../../src/store/index.ts';
+import { parseNode } from '../../src/xds/node.ts';
+import { tempDir } from '../../test/harness/files.ts';
+import { createScope } from '../../test/harness/owner.ts';
+import { encodeNode } from '../client/requests.ts';
+import type { Bench } from '../mesh.ts';
+import { median } from '../results.ts';
+import { monotonicMs } from '../world/clock.ts';
+import { namespaceName, World, type WorldSize } from '../world/world.ts';
+
+/** What the generator and protobufjs have in common. */
+interface Codec {
+  decode(bytes: Uint8Array): object;
+  encode(message: object): { finish(): Uint8Array };
+}
+
+const CODECS = {
+  cds: envoy.config.cluster.v3.Cluster,
+  lds: envoy.config.listener.v3.Listener,
+  rds: envoy.config.route.v3.RouteConfiguration,
+  eds: envoy.config.endpoint.v3.ClusterLoadAssignment,
+} as unknown as Readonly<Record<'cds' | 'lds' | 'rds' | 'eds', Codec>>;
+
+/** Rounds thrown away: the compiler needs a few. */
+const WARM_UP = 3;
+
+/** Median milliseconds of `work`. */
+function timed(rounds: number, work: () => unknown): number {
+  const times: number[] = [];
+  for (let round = 0; round < rounds + WARM_UP; round++) {
+    const started = monotonicMs();
+    work();
+    if (round >= WARM_UP) times.push(monotonicMs() - started);
+  }
+  return median(times);
+}
+
+async function snapshotOf(size: WorldSize): Promise<Snapshot> {
+  const scope = createScope();
+  try {
+    const world = new World(join(await tempDir(scope), 'config'), size);
+    await world.write();
+    const settings = defaultDiscoverySettings();
+    const mesh = defaultMeshConfig();
+    const store = createStore({ appNamespaces: [], rootNamespace: mesh.rootNamespace, onProblem: () => {} });
+    const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    await new Promise<void>((resolve) => {
+      const source = createDirectorySource({
+        dir: world.folder,
+        onEvents: (events) => store.apply(events),
+        onSynced: resolve,
+        log: silent,
+        clock: systemClock,
+        resyncMs: 0,
+      });
+      scope.after(() => source.close());
+      source.start();
+    });
+    const model = createModel(modelSettings(settings, mesh), mesh, defaultMeshNetworks());
+    return applyChanges(model, { changes: store.take().changes }).snapshot;
+  } finally {
+    await scope.close();
+  }
+}
+
+function outboundViewOf(snapshot: Snapshot): OutboundView {
+  const namespace = namespaceName(0);
+  const id = `sidecar~10.250.0.1~proxy-0.${namespace}~${namespace}.svc.cluster.local`;
+  for (const view of viewsOf(snapshot, parseNode(encodeNode(id, namespace)))) if (view.part === 'outbound') return view;
+  throw new Error('a sidecar has an outbound view');
+}
+
+type Cells = (string | number | undefined)[];
+
+function generatedRow(
+  snapshot: Snapshot,
+  view: OutboundView,
+  type: GeneratedType,
+  rounds: number,
+): { cells: Cells; refs: string[] } {
+  const make = (): ReturnType<typeof generate> => generate(snapshot, view, { [type]: 'all' });
+  const resources = [...(make().units[type]?.values() ?? [])].flat();
+  const codec = CODECS[type];
+  const messages = resources.map(({ bytes }) => codec.decode(bytes));
+  const encodeMs = timed(rounds, () => messages.map((message) => codec.encode(message).finish()));
+  const bytes = resources.reduce((sum, resource) => sum + resource.bytes.length, 0);
+  return {
+    // Clusters and listeners are written by protobufjs; routes too, but a virtual host that is as it was is not written again.
+    cells: [type, resources.length, bytes, encodeMs, encodeMs, timed(rounds, make)],
+    refs: resources.flatMap(({ refs }) => refs),
+  };
+}
+
+function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly string[], rounds: number): Cells {
+  const inputs = names.flatMap((name) => resolveEndpoints(snapshot, view, name) ?? []);
+  const encoded = inputs.map(encodeEndpoints);
+  const messages = encoded.map((bytes) => CODECS.eds.decode(bytes));
+  const bytes = encoded.reduce((sum, each) => sum + each.length, 0);
+  return [
+    'eds',
+    encoded.length,
+    bytes,
+    timed(rounds, () => messages.map((message) => CODECS.eds.encode(message).finish())),
+    timed(rounds, () => inputs.map(encodeEndpoints)),
+    timed(rounds, () =>
+      names.map((name) => resolveEndpoints(snapshot, view, name)).map((input) => input && encodeEndpoints(input)),
+    ),
+  ];
+}
+
+export const encode: Bench = {
+  name: 'encode',
+  about: 'protobufjs against the writer in use, per resource type, for one outbound view',
+  async run({ options, progress }) {
+    const { services, endpoints, namespaces, rounds } = options;
+    progress(`encoding ${services} services`);
+    const snapshot = await snapshotOf({ services, endpoints, namespaces });
+    const view = outboundViewOf(snapshot);
+    const clusters = generatedRow(snapshot, view, 'cds', rounds);
+    const rows = [
+      clusters.cells,
+      endpointsRow(snapshot, view, clusters.refs, rounds),
+      generatedRow(snapshot, view, 'lds', rounds).cells,
+      generatedRow(snapshot, view, 'rds', rounds).cells,
+    ];
+    const columns = ['type', 'resources', 'bytes', 'protobufjs ms', 'writer in use ms', 'made and encoded ms'];
+    return { rows: [], tables: [{ title: `Encoding one outbound view of ${services} services`, columns, rows }] };
+  },
+};

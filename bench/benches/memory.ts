@@ -1,0 +1,39 @@
+/** Resident memory of the server per connected proxy, and one view with many proxies: one generation. */
+import { type Bench, joinProxies, memory, quiet, withMesh } from '../mesh.ts';
+import type { Row } from '../results.ts';
+import { namespaceName } from '../world/world.ts';
+
+const KIB = 1024;
+
+export const memoryPerProxy: Bench = {
+  name: 'memory',
+  about: 'resident memory per connected proxy; generations for one view with many proxies',
+  run: (context) =>
+    withMesh(context, {}, async (mesh) => {
+      const { server, size } = mesh;
+      const namespaces = [namespaceName(0)];
+      const generations = async (): Promise<number> =>
+        (await server.samples()).get('ctl_stage_seconds_count{stage="generate"}') ?? 0;
+      const rows: Row[] = [];
+      let before: { proxies: number; rssMiB: number; generations: number } | undefined;
+      // One proxy brings the view; what the others add is theirs.
+      for (const proxies of [1, Math.max(2, Math.ceil(size.proxies / 2)), Math.max(3, size.proxies)]) {
+        await joinProxies(context, mesh, { count: proxies, namespaces });
+        await quiet(mesh);
+        const now = { proxies, rssMiB: memory(mesh).rssMiB, generations: await generations() };
+        const each =
+          before === undefined
+            ? ''
+            : `${(((now.rssMiB - before.rssMiB) * KIB) / (now.proxies - before.proxies)).toFixed(0)} KiB per added proxy; `;
+        rows.push({
+          bench: 'memory',
+          what: `${proxies} ${proxies === 1 ? 'proxy' : 'proxies'} of one view`,
+          size: { ...size, proxies },
+          ...memory(mesh),
+          note: `${each}${now.generations} generations since the start`,
+        });
+        before = now;
+      }
+      return { rows };
+    }),
+};

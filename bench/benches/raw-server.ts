@@ -1,0 +1,21 @@
+/** Writes the same buffer to all of its sockets whenever it is told to: the floor under a fan-out. */
+import { createServer, type Socket } from 'node:net';
+
+const BACKLOG = 4096;
+
+const payload = Buffer.alloc(Number(process.argv[2]), 1);
+const sockets = new Set<Socket>();
+const server = createServer({ noDelay: true }, (socket) => {
+  sockets.add(socket);
+  socket.on('error', () => {});
+  socket.once('close', () => sockets.delete(socket));
+});
+server.listen({ host: '127.0.0.1', port: 0, backlog: BACKLOG }, () => {
+  const address = server.address();
+  process.send?.(typeof address === 'object' ? address?.port : undefined);
+});
+process.on('message', () => {
+  for (const socket of sockets) socket.write(payload);
+});
+process.on('disconnect', () => process.exit(0));
+process.on('SIGINT', () => {});

@@ -1,0 +1,123 @@
+/**
+ * All proxies come back at once with what they had: to the same process, and to one that was started anew. Nothing has changed, so
+ * nothing should be sent; the server being done is seen by its streams being open and its CPU at rest.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  type Bench,
+  type BenchContext,
+  type Counters,
+  countersOf,
+  joinProxies,
+  type Mesh,
+  measureChange,
+  memory,
+  quiet,
+  rowOf,
+  startOn,
+  verify,
+  withMesh,
+} from '../mesh.ts';
+import { cpuSeconds } from '../process-stats.ts';
+import { mean, median, quantiles, type Row } from '../results.ts';
+import { monotonicMs } from '../world/clock.ts';
+
+/** The server is at rest when it used less than this part of a core in each of the last steps. */
+const REST_LOAD = 0.1;
+const STEP_MS = 50;
+const REST_STEPS = 5;
+
+/** Until all streams are open and the server has nothing more to do; monotonic ms at which that began. */
+async function settled(context: BenchContext, mesh: Mesh): Promise<number> {
+  const deadline = monotonicMs() + context.options.timeoutMs;
+  let resting = 0;
+  let since = monotonicMs();
+  let before = cpuSeconds(mesh.server.pid);
+  while (monotonicMs() < deadline) {
+    await delay(STEP_MS);
+    const now = cpuSeconds(mesh.server.pid);
+    const busy = now - before > (REST_LOAD * STEP_MS) / 1000;
+    before = now;
+    resting = busy ? 0 : resting + 1;
+    if (busy) since = monotonicMs();
+    if (resting < REST_STEPS) continue;
+    if ((await streamsOf(mesh)) === mesh.size.proxies) return since;
+    resting = 0;
+  }
+  throw new Error(`only ${await streamsOf(mesh)} of ${mesh.size.proxies} proxies have come back`);
+}
+
+async function streamsOf(mesh: Mesh): Promise<number> {
+  return (await mesh.server.samples()).get('ctl_xds') ?? 0;
+}
+
+interface Return {
+  readonly ms: number;
+  readonly before: Counters;
+  readonly after: Counters;
+  /** CPU of the server's process for the return; of a new process all of it. */
+  readonly serverCpu: number;
+}
+
+function returnRow(what: string, mesh: Mesh, returns: readonly Return[], note?: string): Row {
+  const difference = (pick: (counters: Counters) => number): number =>
+    mean(returns.map(({ before, after }) => pick(after) - pick(before)));
+  return {
+    bench: 'reconnect',
+    what,
+    size: mesh.size,
+    latency: quantiles(returns.map(({ ms }) => ms)),
+    serverCpu: median(returns.map(({ serverCpu }) => serverCpu)),
+    clientCpu: difference(({ totals }) => totals.cpuSeconds),
+    bytes: difference(({ totals }) => totals.bytes),
+    messages: difference(({ totals }) => totals.messages),
+    resources: difference(({ totals }) => totals.resources),
+    ...memory(mesh),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+export const reconnect: Bench = {
+  name: 'reconnect',
+  about: 'all proxies drop and come back at once; the same after a restart of ctl-discovery',
+  run: (context) =>
+    withMesh(context, {}, async (mesh, owner) => {
+      const { rounds } = context.options;
+      await joinProxies(context, mesh);
+      const dropped: Return[] = [];
+      const restarted: Return[] = [];
+      for (let round = 1; round <= rounds; round++) {
+        context.progress(`all reconnect, round ${round} of ${rounds}`);
+        await quiet(mesh);
+        await mesh.client.do({ op: 'drop' });
+        // The server has taken note of the ends before the rush begins.
+        await delay(500);
+        const before = await countersOf(mesh);
+        const at = monotonicMs();
+        await mesh.client.do({ op: 'connect', retry: false });
+        const ms = (await settled(context, mesh)) - at;
+        const after = await quiet(mesh);
+        dropped.push({ ms, before, after, serverCpu: after.serverCpu - before.serverCpu });
+      }
+      for (let round = 1; round <= rounds; round++) {
+        context.progress(`restart of ctl-discovery, round ${round} of ${rounds}`);
+        const before = await quiet(mesh);
+        await mesh.client.do({ op: 'connect', retry: true });
+        await mesh.server.kill();
+        mesh.server = await startOn(context, owner, mesh.world.folder, mesh.server);
+        const ms = (await settled(context, mesh)) - mesh.server.startedAt;
+        const after = await quiet(mesh);
+        restarted.push({ ms, before, after, serverCpu: after.serverCpu });
+      }
+      context.progress('a route after all that');
+      const route = await measureChange(context, mesh, mesh.world.change('route', rounds));
+      const verdict = await verify(context, mesh);
+      return {
+        rows: [
+          returnRow('all drop, come back', mesh, dropped, 'one value per round: until the server is at rest'),
+          returnRow('server restarted', mesh, restarted, 'from the start of the new process'),
+          rowOf('reconnect', 'route afterwards', mesh, [route], verdict),
+        ],
+      };
+    }),
+};

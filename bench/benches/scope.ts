@@ -1,0 +1,47 @@
+/** Many services, a Sidecar per namespace that lets its proxies see fifty of them, one proxy in each: one Sidecar is changed. */
+import {
+  type Bench,
+  type BenchContext,
+  joinProxies,
+  measureChange,
+  type Round,
+  rowOf,
+  verify,
+  withMesh,
+} from '../mesh.ts';
+import type { Outcome, Row } from '../results.ts';
+import { scopedNamespace } from '../world/world.ts';
+
+/** At full size (`--services 1000`) the mesh has 10,000 services and 500 Sidecars. */
+const SERVICES_FACTOR = 10;
+const SIDECARS_FACTOR = 0.5;
+
+async function scopeRows(context: BenchContext, services: number, sidecars: number): Promise<Row[]> {
+  const proxyNamespaces = Array.from({ length: sidecars }, (_, index) => scopedNamespace(index));
+  const size = { services, proxies: sidecars };
+  return withMesh(context, { size, world: { sidecars } }, async (mesh) => {
+    const { rounds: count } = context.options;
+    await joinProxies(context, mesh, { namespaces: proxyNamespaces });
+    const changed: Round[] = [];
+    for (let round = 0; round <= count; round++) {
+      context.progress(`Sidecar of ${services} services, round ${round} of ${count}`);
+      const index = round % sidecars;
+      const result = await measureChange(context, mesh, mesh.world.scope(index, round), [index]);
+      if (round > 0) changed.push(result);
+    }
+    const verdict = await verify(context, mesh);
+    return [rowOf('scope', `1 of ${sidecars} Sidecars changed`, mesh, changed, verdict)];
+  });
+}
+
+export const scope: Bench = {
+  name: 'scope',
+  about: 'Sidecars of 50 hosts: one is changed, with as many services as asked for and ten times as many',
+  async run(context): Promise<Outcome> {
+    const { services } = context.options;
+    const sidecars = Math.max(2, Math.round(services * SIDECARS_FACTOR));
+    const small = await scopeRows(context, services, sidecars);
+    const large = await scopeRows(context, services * SERVICES_FACTOR, sidecars);
+    return { rows: [...small, ...large] };
+  },
+};

@@ -1,0 +1,161 @@
+/**
+ * The resources of responses, read once however many proxies get them: what arrives is compared with the bodies known so far, in place
+ * and piece by piece, and only what nobody has got before is put together and parsed.
+ */
+import { anyValue, contentHash, eachField, factsOf } from '../../test/harness/sim-refs.ts';
+import type { Mode } from '../options.ts';
+import type { ProxyType } from './messages.ts';
+
+/** One object for each name and content. */
+export interface Resource {
+  readonly name: string;
+  /** Stands for the content: its hash (SotW), or name and version (Delta). */
+  readonly identity: string;
+  /** Delta only. */
+  readonly version: string;
+  /** Names that it makes a proxy ask for. */
+  readonly refs: readonly string[];
+}
+
+/** The `resources` fields of a response. */
+export interface Body {
+  readonly id: number;
+  readonly bytes: Buffer;
+  readonly resources: readonly Resource[];
+}
+
+/** Known bodies of one type and length that are tried; they differ in their first or in their last bytes. */
+const MAX_ALIKE = 64;
+/** Bytes of bodies kept; beyond it the oldest go and would be parsed again. */
+const MAX_KEPT_BYTES = 768 * 1024 * 1024;
+
+const EMPTY: Body = { id: 0, bytes: Buffer.alloc(0), resources: [] };
+
+export class BodyBook {
+  readonly mode: Mode;
+  readonly #alike = new Map<string, Body[]>();
+  readonly #oldest = new Map<Body, string>();
+  readonly #resources = new Map<string, WeakRef<Resource>>();
+  #kept = 0;
+  #ids = 0;
+
+  constructor(mode: Mode) {
+    this.mode = mode;
+  }
+
+  /** A matcher for a body of this length; an empty one is complete at once. */
+  expect(type: ProxyType, length: number): BodyMatch | Body {
+    return length === 0 ? EMPTY : new BodyMatch(this, type, length);
+  }
+
+  candidates(type: ProxyType, length: number): readonly Body[] {
+    return this.#alike.get(`${type} ${length}`) ?? [];
+  }
+
+  /** The body with these bytes: a known one, or a new one that is parsed now. */
+  take(type: ProxyType, bytes: Buffer): Body {
+    const known = this.candidates(type, bytes.length).find((body) => body.bytes.equals(bytes));
+    if (known !== undefined) return known;
+    const body: Body = { id: ++this.#ids, bytes, resources: this.#parse(type, bytes) };
+    const key = `${type} ${bytes.length}`;
+    const alike = this.#alike.get(key) ?? [];
+    this.#alike.set(key, [body, ...alike.slice(0, MAX_ALIKE - 1)]);
+    this.#oldest.set(body, key);
+    this.#kept += bytes.length;
+    for (const [old, at] of this.#oldest) {
+      if (this.#kept <= MAX_KEPT_BYTES) break;
+      this.#forget(old, at);
+    }
+    return body;
+  }
+
+  #forget(body: Body, key: string): void {
+    this.#oldest.delete(body);
+    this.#kept -= body.bytes.length;
+    const rest = this.candidates(key as ProxyType, body.bytes.length).filter((other) => other !== body);
+    if (rest.length === 0) this.#alike.delete(key);
+    else this.#alike.set(key, rest);
+  }
+
+  #parse(type: ProxyType, bytes: Buffer): Resource[] {
+    const resources: Resource[] = [];
+    eachField(bytes, (_field, value) => {
+      resources.push(this.mode === 'sotw' ? this.#sotw(type, value) : this.#delta(type, value));
+    });
+    return resources;
+  }
+
+  #sotw(type: ProxyType, any: Buffer): Resource {
+    const bytes = anyValue(any);
+    return this.#interned(type, contentHash(bytes), '', bytes);
+  }
+
+  #delta(type: ProxyType, wrapper: Buffer): Resource {
+    let [version, name] = ['', ''];
+    let any = wrapper;
+    eachField(wrapper, (field, value) => {
+      if (field === 1) version = value.toString();
+      else if (field === 2) any = value;
+      else if (field === 3) name = value.toString();
+    });
+    return this.#interned(type, `${name}@${version}`, version, anyValue(any));
+  }
+
+  #interned(type: ProxyType, identity: string, version: string, bytes: Buffer): Resource {
+    const key = `${type} ${identity}`;
+    const known = this.#resources.get(key)?.deref();
+    if (known !== undefined) return known;
+    const { name, refs } = factsOf(type, identity, bytes);
+    const resource: Resource = { name, identity, version, refs };
+    this.#resources.set(key, new WeakRef(resource));
+    return resource;
+  }
+}
+
+/** One body on its way in. */
+export class BodyMatch {
+  readonly #book: BodyBook;
+  readonly #type: ProxyType;
+  readonly #length: number;
+  #filled = 0;
+  /** Equal to all that has come so far. */
+  #candidate: Body | undefined;
+  /** Used when no known body is equal. */
+  #own: Buffer | undefined;
+
+  constructor(book: BodyBook, type: ProxyType, length: number) {
+    this.#book = book;
+    this.#type = type;
+    this.#length = length;
+    [this.#candidate] = book.candidates(type, length);
+    if (this.#candidate === undefined) this.#own = Buffer.allocUnsafeSlow(length);
+  }
+
+  get missing(): number {
+    return this.#length - this.#filled;
+  }
+
+  /** Takes the next piece, of at most `missing` bytes; gives the body when it is complete. */
+  piece(bytes: Buffer): Body | undefined {
+    if (this.#own === undefined && !this.#fits(this.#candidate, bytes)) this.#change(bytes);
+    if (this.#own !== undefined) bytes.copy(this.#own, this.#filled);
+    this.#filled += bytes.length;
+    if (this.#filled < this.#length) return undefined;
+    return this.#own === undefined ? this.#candidate : this.#book.take(this.#type, this.#own);
+  }
+
+  #fits(body: Body | undefined, bytes: Buffer): boolean {
+    return body?.bytes.compare(bytes, 0, bytes.length, this.#filled, this.#filled + bytes.length) === 0;
+  }
+
+  /** Another known body that begins alike, or an own copy. */
+  #change(bytes: Buffer): void {
+    const begun = this.#candidate?.bytes.subarray(0, this.#filled) ?? Buffer.alloc(0);
+    this.#candidate = this.#book
+      .candidates(this.#type, this.#length)
+      .find((body) => this.#fits(body, bytes) && body.bytes.subarray(0, this.#filled).equals(begun));
+    if (this.#candidate !== undefined) return;
+    this.#own = Buffer.allocUnsafeSlow(this.#length);
+    begun.copy(this.#own);
+  }
+}

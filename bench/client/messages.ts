@@ -1,0 +1,103 @@
+/** What the bench and the process of simulated proxies say to each other: a closed union of plain data over Node's IPC. */
+import type { Mode } from '../options.ts';
+
+export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds';
+
+/**
+ * Shows that a change has arrived. `changed`: the resource differs from what the proxy had when the watch began; `received`:
+ * a response of the type holds it (an empty name: any response of the type).
+ */
+export interface Predicate {
+  readonly type: ProxyType;
+  readonly state: 'changed' | 'present' | 'gone' | 'received';
+  readonly name: string;
+}
+
+export interface OpenCommand {
+  readonly op: 'open';
+  readonly port: number;
+  readonly mode: Mode;
+  readonly count: number;
+  /** Proxy i is in namespace i modulo their number. */
+  readonly namespaces: readonly string[];
+  /** The last so many proxies can be made slow later: they have small windows. */
+  readonly slow: number;
+}
+
+export type Command =
+  | OpenCommand
+  /** Answered when every proxy has all that it asks for. */
+  | { readonly op: 'synced'; readonly timeoutMs: number }
+  /** Begins a watch; the answer comes when what proxies have was noted, so that the change can be made. */
+  | {
+      readonly op: 'watch';
+      readonly watch: number;
+      readonly predicates: readonly Predicate[];
+      readonly proxies?: readonly number[];
+    }
+  /** Ends a watch: answered when it has arrived everywhere, or at the timeout. */
+  | { readonly op: 'arrived'; readonly watch: number; readonly timeoutMs: number }
+  | { readonly op: 'totals' }
+  /** Drops all connections without a word; what the proxies have stays. */
+  | { readonly op: 'drop' }
+  /** Connects those that are not; with `retry`, again and again when a connection breaks or cannot be made. */
+  | { readonly op: 'connect'; readonly retry: boolean }
+  /** The slow proxies read at this rate from now on; 0: as fast as they can. */
+  | { readonly op: 'crawl'; readonly bytesPerSecond: number }
+  /** Compares every proxy with a fresh one of its namespace. */
+  | { readonly op: 'verify'; readonly timeoutMs: number }
+  /** Plain TCP connections that count bytes, so many to each in a round. */
+  | { readonly op: 'rawOpen'; readonly port: number; readonly count: number; readonly bytes: number }
+  /** Answered when each of them has got the bytes of a round; the next round begins then. */
+  | { readonly op: 'rawArrived'; readonly timeoutMs: number };
+
+/** Monotonic ms at which it had arrived at each proxy, 0 where it has not; proxies that were not watched are left out. */
+export interface Arrivals {
+  readonly at: readonly number[];
+  readonly missing: number;
+}
+
+export interface Totals {
+  readonly messages: number;
+  readonly bytes: number;
+  /** Resources received, removals included. */
+  readonly resources: number;
+  readonly messagesByType: Readonly<Record<ProxyType, number>>;
+  readonly open: number;
+  /** Streams that ended without being asked to. */
+  readonly broken: number;
+  /** Of the process of proxies, since its start. */
+  readonly cpuSeconds: number;
+}
+
+export interface Verdict {
+  /** Proxies that were compared. */
+  readonly compared: number;
+  /** `proxy 7 differs in cds: …`, at most a few. */
+  readonly differences: readonly string[];
+}
+
+export interface Answers {
+  readonly open: undefined;
+  readonly synced: Arrivals;
+  readonly watch: undefined;
+  readonly arrived: Arrivals;
+  readonly totals: Totals;
+  readonly drop: undefined;
+  readonly connect: undefined;
+  readonly crawl: undefined;
+  readonly verify: Verdict;
+  readonly rawOpen: undefined;
+  readonly rawArrived: Arrivals;
+}
+
+export interface Question {
+  readonly call: number;
+  readonly command: Command;
+}
+
+export interface Reply {
+  readonly call: number;
+  readonly answer?: unknown;
+  readonly error?: string;
+}

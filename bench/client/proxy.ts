@@ -1,0 +1,156 @@
+/**
+ * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges everything,
+ * and after a break says what it has, as an Envoy does. Its state is references to shared sets.
+ */
+import type { Mode } from '../options.ts';
+import type { Body, BodyBook } from './bodies.ts';
+import { GrpcStream } from './grpc-stream.ts';
+import type { ProxyType } from './messages.ts';
+import { deltaHead, encodeNode, sotwHead } from './requests.ts';
+import { type NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-set.ts';
+import { PROXY_TYPES, type ResponseHead, ResponseReader } from './response-reader.ts';
+
+const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+const PATH: Readonly<Record<Mode, string>> = {
+  sotw: `${SERVICE}/StreamAggregatedResources`,
+  delta: `${SERVICE}/DeltaAggregatedResources`,
+};
+
+/** Clusters and listeners make a proxy ask for these. */
+const FOLLOWED = { cds: 'eds', lds: 'rds' } as const;
+
+interface TypeState {
+  set: ResourceSet;
+  asked: NameList;
+  version: string;
+  nonce: string;
+}
+
+export interface ProxyOptions {
+  readonly index: number;
+  readonly namespace: string;
+  readonly port: number;
+  readonly book: BodyBook;
+  readonly small: boolean;
+  /** A response was taken over; `body` holds what it named. */
+  readonly received: (proxy: BenchProxy, head: ResponseHead, body: Body, bytes: number) => void;
+  readonly broken: (proxy: BenchProxy, reason: string) => void;
+}
+
+function freshState(): TypeState {
+  return { set: NOTHING, asked: NO_NAMES, version: '', nonce: '' };
+}
+
+export class BenchProxy {
+  readonly options: ProxyOptions;
+  readonly #states: Readonly<Record<ProxyType, TypeState>> = {
+    cds: freshState(),
+    eds: freshState(),
+    lds: freshState(),
+    rds: freshState(),
+  };
+  #stream: GrpcStream | undefined;
+  /** Sent with the first request of a stream. */
+  #node: Buffer | undefined;
+
+  constructor(options: ProxyOptions) {
+    this.options = options;
+  }
+
+  get connected(): boolean {
+    return this.#stream !== undefined;
+  }
+
+  set(type: ProxyType): ResourceSet {
+    return this.#states[type].set;
+  }
+
+  /** True when it has all endpoints and routes that its clusters and listeners name. */
+  get complete(): boolean {
+    const { cds, eds, lds, rds } = this.#states;
+    if (cds.set.map.size === 0 || lds.set.map.size === 0) return false;
+    if (eds.asked !== cds.set.refs || rds.asked !== lds.set.refs) return false;
+    return eds.set.covers(eds.asked) && rds.set.covers(rds.asked);
+  }
+
+  connect(): void {
+    const { index, namespace, port, book, small, received, broken } = this.options;
+    const [high, low] = [index >> 8, index & 255];
+    const id = `sidecar~10.250.${high}.${low}~proxy-${index}.${namespace}~${namespace}.svc.cluster.local`;
+    this.#node = encodeNode(id, namespace);
+    const reader = new ResponseReader(book, (head, body, bytes) => {
+      this.#take(head, body);
+      received(this, head, body, bytes);
+    });
+    this.#stream = new GrpcStream({
+      port,
+      path: PATH[book.mode],
+      small,
+      data: (piece) => reader.piece(piece),
+      closed: (reason) => {
+        this.#stream = undefined;
+        broken(this, reason);
+      },
+    });
+    for (const type of PROXY_TYPES) {
+      const state = this.#states[type];
+      state.nonce = '';
+      const wildcard = type === 'cds' || type === 'lds';
+      if (wildcard || state.asked !== NO_NAMES) this.#first(type, state);
+    }
+  }
+
+  disconnect(): void {
+    this.#stream?.destroy();
+    this.#stream = undefined;
+  }
+
+  crawl(bytesPerSecond: number): void {
+    this.#stream?.crawl(bytesPerSecond);
+  }
+
+  #take(head: ResponseHead, body: Body): void {
+    const { type, version, nonce, removed } = head;
+    const state = this.#states[type];
+    const replace = this.options.book.mode === 'sotw' && (type === 'cds' || type === 'lds');
+    state.set = state.set.after(body, removed, replace);
+    state.version = version;
+    state.nonce = nonce;
+    this.#send(this.#answer(type, state));
+    if (type === 'cds' || type === 'lds') this.#follow(FOLLOWED[type], state.set.refs);
+  }
+
+  #answer(type: ProxyType, { version, nonce, asked }: TypeState): Buffer[] {
+    return this.options.book.mode === 'sotw'
+      ? [sotwHead(type, version, nonce, undefined), asked.encoded]
+      : [deltaHead(type, nonce, undefined)];
+  }
+
+  /** Asks for exactly these names. */
+  #follow(type: ProxyType, wanted: NameList): void {
+    const state = this.#states[type];
+    const before = state.asked;
+    if (wanted === before) return;
+    const { added, dropped, gone } = wanted.stepFrom(before);
+    state.asked = wanted;
+    state.set = state.set.without(gone);
+    if (added.length === 0 && dropped.length === 0) return;
+    if (this.options.book.mode === 'sotw') this.#send(this.#answer(type, state));
+    else this.#send([deltaHead(type, '', undefined), added, dropped]);
+  }
+
+  /** First request of a type on a stream; with what it has from an earlier one. */
+  #first(type: ProxyType, state: TypeState): void {
+    const node = this.#node;
+    this.#node = undefined;
+    this.#send(
+      this.options.book.mode === 'sotw'
+        ? [sotwHead(type, state.version, '', node), state.asked.encoded]
+        : [deltaHead(type, '', node), state.asked.encoded, state.set.versions],
+    );
+  }
+
+  #send(chunks: readonly Buffer[]): void {
+    this.#stream?.send(chunks.filter(({ length }) => length > 0));
+  }
+}

@@ -1,0 +1,212 @@
+/** A generated mesh, a server on it and proxies of it: what most benches begin with, and how one change is measured. */
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { tempDir } from '../test/harness/files.ts';
+import { createScope, type Owner } from '../test/harness/owner.ts';
+import { type Client, startClient } from './client/client.ts';
+import type { Arrivals, Totals } from './client/messages.ts';
+import type { Samples } from './metrics.ts';
+import type { BenchOptions, Size } from './options.ts';
+import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
+import { mean, median, type Outcome, quantiles, type Row } from './results.ts';
+import { type Server, startServer } from './server.ts';
+import { type Change, namespaceName, World, type WorldSize } from './world/world.ts';
+
+/** Answers and acknowledgements have died down when nothing has come for so long, ms. */
+const QUIET_MS = 250;
+/** A change that nobody sees is waited for this long, ms: several times the debounce. */
+const UNSEEN_MS = 1000;
+
+export interface BenchContext {
+  readonly options: BenchOptions;
+  /** What the server is started with. */
+  readonly program: string;
+  /** Folder for CPU profiles when asked for. */
+  readonly profiles: string | undefined;
+  readonly progress: (text: string) => void;
+}
+
+export interface Bench {
+  readonly name: string;
+  /** One line for the help and the report. */
+  readonly about: string;
+  run(context: BenchContext): Promise<Outcome>;
+}
+
+export interface Mesh {
+  readonly size: Size;
+  readonly world: World;
+  readonly client: Client;
+  server: Server;
+}
+
+export interface MeshOptions {
+  readonly size?: Partial<Size>;
+  readonly world?: Partial<WorldSize>;
+  /** Namespaces of the proxies; those of the services when left out. */
+  readonly proxyNamespaces?: readonly string[];
+}
+
+/** Runs `work` with a mesh whose server is ready and whose proxies are not there yet; everything ends with it. */
+export async function withMesh<T>(
+  context: BenchContext,
+  { size: part = {}, world: worldPart = {} }: MeshOptions,
+  work: (mesh: Mesh, owner: Owner) => Promise<T>,
+): Promise<T> {
+  const scope = createScope();
+  try {
+    const { services, endpoints, proxies, namespaces, mode } = { ...context.options, ...part };
+    const size: Size = { services, endpoints, proxies, namespaces, mode };
+    const folder = join(await tempDir(scope), 'config');
+    const world = new World(folder, { services, endpoints, namespaces, ...worldPart });
+    context.progress(`writing ${services} services`);
+    await world.write();
+    const client = startClient(scope);
+    const server = await startOn(context, scope, folder);
+    return await work({ size, world, client, server }, scope);
+  } finally {
+    await scope.close();
+  }
+}
+
+export function startOn(context: BenchContext, owner: Owner, folder: string, earlier?: Server): Promise<Server> {
+  return startServer(owner, {
+    program: context.program,
+    configDir: folder,
+    ...(earlier === undefined ? {} : { ports: earlier.ports }),
+    ...(context.profiles === undefined ? {} : { profiles: context.profiles }),
+  });
+}
+
+export interface JoinOptions {
+  readonly namespaces?: readonly string[];
+  readonly slow?: number;
+  readonly count?: number;
+}
+
+/** Connects the proxies and waits until all have everything. */
+export async function joinProxies(context: BenchContext, mesh: Mesh, options: JoinOptions = {}): Promise<Arrivals> {
+  const { size, client, server } = mesh;
+  const namespaces = options.namespaces ?? Array.from({ length: size.namespaces }, (_, index) => namespaceName(index));
+  const count = options.count ?? size.proxies;
+  context.progress(`connecting ${count} proxies (${size.mode})`);
+  const { grpc: port } = server.ports;
+  await client.do({ op: 'open', port, mode: size.mode, count, namespaces, slow: options.slow ?? 0 });
+  return complete(await client.do({ op: 'synced', timeoutMs: context.options.timeoutMs }), 'the first configuration');
+}
+
+/** Throws when it has not arrived everywhere. */
+export function complete(arrivals: Arrivals, what: string): Arrivals {
+  if (arrivals.missing > 0)
+    throw new Error(`${what} has not arrived at ${arrivals.missing} of ${arrivals.at.length} proxies`);
+  return arrivals;
+}
+
+/** The counters that a round is the difference of. */
+export interface Counters {
+  readonly serverCpu: number;
+  readonly totals: Totals;
+}
+
+export async function countersOf({ client, server }: Mesh): Promise<Counters> {
+  const totals = await client.do({ op: 'totals' });
+  return { totals, serverCpu: cpuSeconds(server.pid) };
+}
+
+/** Waits until proxies have got nothing for a while; gives the counters then. */
+export async function quiet(mesh: Mesh): Promise<Counters> {
+  for (let before = await countersOf(mesh); ; ) {
+    await delay(QUIET_MS);
+    const after = await countersOf(mesh);
+    if (after.totals.messages === before.totals.messages) return after;
+    before = after;
+  }
+}
+
+export interface Round {
+  /** Milliseconds from the change on disk, each watched proxy. */
+  readonly latencies: readonly number[];
+  readonly serverCpu: number;
+  readonly clientCpu: number;
+  readonly bytes: number;
+  readonly messages: number;
+  readonly resources: number;
+  readonly before: Samples;
+  readonly after: Samples;
+}
+
+let watches = 0;
+
+/** A number for the next watch. */
+export function nextWatch(): number {
+  return ++watches;
+}
+
+/** Makes one change and follows it to the proxies. `proxies`: only these are to get it. */
+export async function measureChange(
+  context: BenchContext,
+  mesh: Mesh,
+  change: Change,
+  proxies?: readonly number[],
+): Promise<Round> {
+  const { client, world, server } = mesh;
+  const samples = await server.samples();
+  const before = await quiet(mesh);
+  const watch = nextWatch();
+  await client.do({ op: 'watch', watch, predicates: change.expect, ...(proxies === undefined ? {} : { proxies }) });
+  const at = await world.apply(change);
+  let arrivals: readonly number[] = [];
+  if (change.expect.length === 0) await delay(UNSEEN_MS);
+  else {
+    const { timeoutMs } = context.options;
+    arrivals = complete(await client.do({ op: 'arrived', watch, timeoutMs }), `the change of ${change.path}`).at;
+  }
+  const after = await quiet(mesh);
+  return {
+    latencies: arrivals.map((arrival) => arrival - at),
+    serverCpu: after.serverCpu - before.serverCpu,
+    clientCpu: after.totals.cpuSeconds - before.totals.cpuSeconds,
+    bytes: after.totals.bytes - before.totals.bytes,
+    messages: after.totals.messages - before.totals.messages,
+    resources: after.totals.resources - before.totals.resources,
+    before: samples,
+    after: await server.samples(),
+  };
+}
+
+/** `max - min`; 0 for none. */
+export function spread(values: readonly number[]): number {
+  return values.length === 0 ? 0 : Math.max(...values) - Math.min(...values);
+}
+
+/** One row of several rounds of the same change. */
+export function rowOf(bench: string, what: string, mesh: Mesh, rounds: readonly Round[], note?: string): Row {
+  const latencies = rounds.flatMap((round) => round.latencies);
+  const seen = latencies.length > 0;
+  return {
+    bench,
+    what,
+    size: mesh.size,
+    ...(seen
+      ? { latency: quantiles(latencies), spreadMs: median(rounds.map((round) => spread(round.latencies))) }
+      : {}),
+    serverCpu: median(rounds.map((round) => round.serverCpu)),
+    clientCpu: median(rounds.map((round) => round.clientCpu)),
+    bytes: mean(rounds.map((round) => round.bytes)),
+    messages: mean(rounds.map((round) => round.messages)),
+    resources: mean(rounds.map((round) => round.resources)),
+    ...memory(mesh),
+    ...(note === undefined ? {} : { note }),
+  };
+}
+
+export function memory(mesh: Mesh): Memory {
+  return memoryOf(mesh.server.pid);
+}
+
+/** Every proxy has what a fresh one gets; says so in one word, or throws. */
+export async function verify(context: BenchContext, mesh: Mesh): Promise<string> {
+  const { compared, differences } = await mesh.client.do({ op: 'verify', timeoutMs: context.options.timeoutMs });
+  if (differences.length > 0) throw new Error(`proxies are not as fresh ones: ${differences.join('; ')}`);
+  return `${compared} proxies as fresh ones`;
+}

@@ -1,0 +1,119 @@
+/** What a run of the benches is asked for: sizes, protocol, rounds, where results go. One table; the help text comes from it. */
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+/** How large the generated mesh is and how it is talked to. */
+export interface Size {
+  readonly services: number;
+  /** Per service. */
+  readonly endpoints: number;
+  readonly proxies: number;
+  readonly namespaces: number;
+  readonly mode: Mode;
+}
+
+export type Mode = 'delta' | 'sotw';
+
+export interface BenchOptions extends Size {
+  /** Measured repetitions of each change; one more before them is thrown away. */
+  readonly rounds: number;
+  /** Length of the `churn` bench. */
+  readonly seconds: number;
+  /** Longest wait for anything that the proxies are expected to get. */
+  readonly timeoutMs: number;
+  /** `dist`: what `npm run build` makes, as in production, built once per run. `sources`: as in development. */
+  readonly server: 'dist' | 'sources';
+  /** CPU profiles of the server, summed up in the report. Implies `sources`, so that functions have their files. */
+  readonly profile: boolean;
+  /** Folder of the report and its plots. */
+  readonly out: string;
+  /** Also write the results as JSON here. */
+  readonly json: string | undefined;
+}
+
+const REPOSITORY = join(import.meta.dirname, '..');
+
+interface Argument {
+  readonly fallback: string;
+  readonly meaning: string;
+}
+
+const ARGUMENTS = {
+  services: { fallback: '1000', meaning: 'services in the mesh' },
+  endpoints: { fallback: '5', meaning: 'endpoints of each service' },
+  proxies: { fallback: '1000', meaning: 'simulated proxies' },
+  namespaces: { fallback: '10', meaning: 'namespaces that services and proxies are spread over' },
+  mode: { fallback: 'delta', meaning: 'delta or sotw, or both' },
+  rounds: { fallback: '3', meaning: 'measured repetitions' },
+  seconds: { fallback: '60', meaning: 'length of the churn bench' },
+  timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
+  server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
+  out: { fallback: join(REPOSITORY, '.cache/bench'), meaning: 'folder of the report' },
+  json: { fallback: '', meaning: 'file for the results as JSON (default: results.json in the report folder)' },
+} as const satisfies Readonly<Record<string, Argument>>;
+
+export interface CommandLine {
+  /** Names of the benches; empty: all. */
+  readonly names: readonly string[];
+  /** One run for each protocol that was asked for. */
+  readonly runs: readonly BenchOptions[];
+}
+
+export function usage(names: readonly string[]): string {
+  const lines = Object.entries(ARGUMENTS).map(
+    ([name, { fallback, meaning }]) => `  --${name.padEnd(11)} ${meaning}${fallback === '' ? '' : ` (${fallback})`}`,
+  );
+  return [
+    'npm run bench -- [NAME...] [options]',
+    `names: ${names.join(' ')} (default: all)`,
+    ...lines,
+    '  --profile     CPU profiles of the server, from its sources',
+    '',
+  ].join('\n');
+}
+
+function whole(name: string, text: string, min: number): number {
+  const value = Number(text);
+  if (!Number.isInteger(value) || value < min) throw new Error(`--${name}: a whole number from ${min} on, not ${text}`);
+  return value;
+}
+
+function oneOf<T extends string>(name: string, text: string, choices: readonly T[]): T {
+  const choice = choices.find((candidate) => candidate === text);
+  if (choice === undefined) throw new Error(`--${name}: one of ${choices.join(', ')}, not ${text}`);
+  return choice;
+}
+
+/** Throws an Error of one line for what cannot be understood. */
+export function parseCommandLine(args: readonly string[]): CommandLine {
+  const strings = Object.fromEntries(
+    Object.entries(ARGUMENTS).map(([name, { fallback }]) => [name, { type: 'string' as const, default: fallback }]),
+  );
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    options: { ...strings, profile: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const given = new Map<string, unknown>(Object.entries(values));
+  const text = (name: keyof typeof ARGUMENTS): string => String(given.get(name));
+  const profile = given.get('profile') === true;
+  const services = whole('services', text('services'), 4);
+  const namespaces = whole('namespaces', text('namespaces'), 1);
+  if (namespaces > services) throw new Error('--namespaces: at most as many as services');
+  const common = {
+    services,
+    endpoints: whole('endpoints', text('endpoints'), 1),
+    proxies: whole('proxies', text('proxies'), 1),
+    namespaces,
+    rounds: whole('rounds', text('rounds'), 1),
+    seconds: whole('seconds', text('seconds'), 1),
+    timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
+    server: profile ? 'sources' : oneOf('server', text('server'), ['dist', 'sources'] as const),
+    profile,
+    out: text('out'),
+    json: text('json') === '' ? undefined : text('json'),
+  } as const;
+  const mode = oneOf('mode', text('mode'), ['delta', 'sotw', 'both'] as const);
+  const modes: readonly Mode[] = mode === 'both' ? ['delta', 'sotw'] : [mode];
+  return { names: positionals, runs: modes.map((each) => ({ ...common, mode: each })) };
+}

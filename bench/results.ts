@@ -1,0 +1,62 @@
+/** What benches give: rows of one table with the same columns, and tables of their own where those do not fit. */
+import type { Size } from './options.ts';
+
+export interface Quantiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+export interface Row {
+  readonly bench: string;
+  readonly what: string;
+  readonly size: Size;
+  /** Milliseconds from the change to its bytes at each proxy, over all rounds. */
+  readonly latency?: Quantiles;
+  /** First to last proxy of a round, ms, median of the rounds. */
+  readonly spreadMs?: number;
+  /** CPU seconds per round: the server's, and the simulated proxies'. */
+  readonly serverCpu?: number;
+  readonly clientCpu?: number;
+  /** Per round, all proxies together. */
+  readonly bytes?: number;
+  readonly messages?: number;
+  readonly resources?: number;
+  readonly rssMiB?: number;
+  readonly peakMiB?: number;
+  readonly note?: string;
+}
+
+export interface Table {
+  readonly title: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly (string | number | undefined)[])[];
+}
+
+export interface Outcome {
+  readonly rows: readonly Row[];
+  readonly tables?: readonly Table[];
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(
+    [...values].sort((a, b) => a - b),
+    0.5,
+  );
+}
+
+/** Nearest rank of sorted values. */
+function quantile(sorted: readonly number[], q: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(q * sorted.length) - 1))] ?? Number.NaN;
+}
+
+export function quantiles(values: readonly number[]): Quantiles {
+  const sorted = [...values].sort((a, b) => a - b);
+  const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1].map((q) => quantile(sorted, q));
+  return { p50: p50 ?? Number.NaN, p90: p90 ?? Number.NaN, p99: p99 ?? Number.NaN, max: max ?? Number.NaN };
+}
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

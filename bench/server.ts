@@ -1,0 +1,90 @@
+/** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Child, startChild } from '../test/harness/child.ts';
+import { type DiscoveryPorts, discoveryPorts } from '../test/harness/discovery.ts';
+import { eventually } from '../test/harness/eventually.ts';
+import { request } from '../test/harness/http.ts';
+import type { Owner } from '../test/harness/owner.ts';
+import { readSamples, type Samples } from './metrics.ts';
+import { monotonicMs } from './world/clock.ts';
+
+const REPOSITORY = join(import.meta.dirname, '..');
+/** The build takes about two seconds. */
+const BUILD_TIMEOUT_MS = 120_000;
+const READY_TIMEOUT_MS = 60_000;
+
+/** The program to run: built now and put aside, so that a build beside this run does not take it away. */
+export async function programFor(owner: Owner, server: 'dist' | 'sources'): Promise<string> {
+  if (server === 'sources') return join(REPOSITORY, 'src/ctl-discovery.ts');
+  await promisify(execFile)(process.execPath, [join(REPOSITORY, 'src/dev/build.ts')], { timeout: BUILD_TIMEOUT_MS });
+  // Below the repository, where its packages are found.
+  const copy = join(REPOSITORY, `.cache/bench-dist-${process.pid}`);
+  await mkdir(copy, { recursive: true });
+  owner.after(() => rm(copy, { recursive: true, force: true }));
+  await cp(join(REPOSITORY, 'dist'), copy, { recursive: true });
+  return join(copy, 'ctl-discovery.js');
+}
+
+export interface ServerOptions {
+  readonly program: string;
+  readonly configDir: string;
+  /** Of an earlier process, for a restart that proxies find again. */
+  readonly ports?: DiscoveryPorts;
+  /** Folder for CPU profiles, written when the server stops. */
+  readonly profiles?: string;
+}
+
+export interface Server {
+  readonly pid: number;
+  readonly ports: DiscoveryPorts;
+  /** Monotonic ms at which the process was started, and at which it said that it is ready. */
+  readonly startedAt: number;
+  readonly readyAt: number;
+  samples(): Promise<Samples>;
+  stop(): Promise<void>;
+  /** SIGKILL. */
+  kill(): Promise<void>;
+}
+
+export async function startServer(owner: Owner, options: ServerOptions): Promise<Server> {
+  const ports = options.ports ?? (await discoveryPorts());
+  const profiling = options.profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profiles];
+  const flags = [
+    ['--configDir', options.configDir],
+    ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
+    ['--httpAddr', `127.0.0.1:${ports.http}`],
+    ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
+    ['--introspect_port', String(ports.introspection)],
+    // One line per connection is not what is measured.
+    ['--log_output_level', 'default:info,ads:warn'],
+  ].flat();
+  const startedAt = monotonicMs();
+  const child = await startChild(owner, {
+    name: 'ctl-discovery',
+    command: process.execPath,
+    args: [...profiling, options.program, 'discovery', ...flags],
+  });
+  await waitReady(child, ports);
+  const readyAt = monotonicMs();
+  return {
+    pid: child.pid,
+    ports,
+    startedAt,
+    readyAt,
+    samples: async () => readSamples((await request({ port: ports.monitoring, path: '/metrics' })).body),
+    stop: async () => void (await child.stop()),
+    kill: async () => void (await child.kill()),
+  };
+}
+
+function waitReady(child: Child, ports: DiscoveryPorts): Promise<void> {
+  const ready = async (): Promise<void> => {
+    child.assertRunning();
+    const { status } = await request({ port: ports.http, path: '/ready' });
+    if (status !== 200) throw new Error(`/ready answered ${status}`);
+  };
+  return eventually(ready, { timeoutMs: READY_TIMEOUT_MS, intervalMs: 5, what: 'ctl-discovery is ready' });
+}

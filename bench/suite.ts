@@ -1,0 +1,88 @@
+/** All benches by name, and how a list of them is run. */
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createScope } from '../test/harness/owner.ts';
+import { churn } from './benches/churn.ts';
+import { cold } from './benches/cold.ts';
+import { convergence } from './benches/convergence.ts';
+import { encode } from './benches/encode.ts';
+import { fanOut } from './benches/fan-out.ts';
+import { growth } from './benches/growth.ts';
+import { memoryPerProxy } from './benches/memory.ts';
+import { pushLatency } from './benches/push-latency.ts';
+import { reconnect } from './benches/reconnect.ts';
+import { scope } from './benches/scope.ts';
+import { slow } from './benches/slow.ts';
+import type { Bench } from './mesh.ts';
+import type { BenchOptions } from './options.ts';
+import { profileTables } from './report/profile.ts';
+import type { Outcome, Table } from './results.ts';
+import { programFor } from './server.ts';
+
+export const BENCHES: readonly Bench[] = [
+  cold,
+  convergence,
+  reconnect,
+  churn,
+  slow,
+  pushLatency,
+  encode,
+  fanOut,
+  scope,
+  memoryPerProxy,
+  growth,
+];
+
+/** Throws for a name that is none. */
+export function chooseBenches(names: readonly string[]): readonly Bench[] {
+  for (const name of names)
+    if (!BENCHES.some((bench) => bench.name === name))
+      throw new Error(`no bench ${name}; there are ${BENCHES.map((bench) => bench.name).join(', ')}`);
+  return names.length === 0 ? BENCHES : BENCHES.filter(({ name }) => names.includes(name));
+}
+
+export interface SuiteResult {
+  readonly outcomes: readonly Outcome[];
+  readonly profiles: readonly Table[];
+  /** `name: message` of benches that failed; the others ran all the same. */
+  readonly failures: readonly string[];
+}
+
+export interface SuiteOptions {
+  readonly benches: readonly Bench[];
+  readonly runs: readonly BenchOptions[];
+  readonly progress: (text: string) => void;
+}
+
+/** Runs benches one after the other, each protocol in turn. */
+export async function runBenches({ benches, runs, progress }: SuiteOptions): Promise<SuiteResult> {
+  const scopeOfRun = createScope();
+  const outcomes: Outcome[] = [];
+  const failures: string[] = [];
+  const [first] = runs;
+  if (first === undefined) return { outcomes, failures, profiles: [] };
+  const profiles = first.profile ? join(first.out, 'profiles') : undefined;
+  try {
+    if (profiles !== undefined) {
+      await rm(profiles, { recursive: true, force: true });
+      await mkdir(profiles, { recursive: true });
+    }
+    const program = await programFor(scopeOfRun, first.server);
+    for (const options of runs)
+      for (const { name, run } of benches) {
+        // Encoding does not know of protocols.
+        if (name === encode.name && options !== first) continue;
+        const say = (text: string): void => progress(`${name} ${options.mode}: ${text}`);
+        try {
+          outcomes.push(await run({ options, program, profiles, progress: say }));
+        } catch (error) {
+          const message = error instanceof Error ? error.message : String(error);
+          failures.push(`${name} ${options.mode}: ${message}`);
+          say(`FAILED: ${message}`);
+        }
+      }
+    return { outcomes, failures, profiles: profiles === undefined ? [] : profileTables(profiles) };
+  } finally {
+    await scopeOfRun.close();
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * The generated mesh as YAML texts: the same numbers give the same bytes. Each function writes one resource; what varies from
+ * round to round comes in as `version`.
+ */
+
+const API = 'networking.mesh.io/v1alpha3';
+const SECURITY_API = 'security.mesh.io/v1beta1';
+
+/** Every service has these two ports. */
+export const HTTP_PORT = 8080;
+export const TCP_PORT = 9090;
+
+export interface ServiceRef {
+  readonly name: string;
+  readonly namespace: string;
+  readonly host: string;
+  /** Distinct for each service: addresses are made of it. */
+  readonly number: number;
+}
+
+export function serviceRef(number: number, namespace: string): ServiceRef {
+  const name = `svc-${String(number).padStart(5, '0')}`;
+  return { name, namespace, host: `${name}.${namespace}.mesh.bench`, number };
+}
+
+/** An address in 10.`net`.0.0 and the nets behind it. */
+function address(net: number, number: number): string {
+  return `10.${net + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+}
+
+/** Endpoint numbers of a service are below this, so that services do not share addresses. */
+const MAX_ENDPOINTS = 64;
+
+const ZONES = ['region-1/zone-a', 'region-1/zone-b', 'region-2/zone-a'];
+
+function head(api: string, kind: string, name: string, namespace: string): string {
+  return `apiVersion: ${api}\nkind: ${kind}\nmetadata:\n  name: ${name}\n  namespace: ${namespace}\nspec:\n`;
+}
+
+export interface EntryOptions {
+  readonly endpoints: number;
+  /** Changes the address of the first endpoint, and nothing else. */
+  readonly version: number;
+  readonly exportTo?: string;
+}
+
+export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo }: EntryOptions): string {
+  const count = Math.min(endpoints, MAX_ENDPOINTS);
+  const workloads = Array.from({ length: count }, (_, index) => {
+    const at =
+      index === 0 && version > 0
+        ? address(200, (service.number * 131 + version) % 0x3fffff)
+        : address(128, service.number * MAX_ENDPOINTS + index);
+    const labels = `      labels:\n        app: ${service.name}\n        version: v${1 + (index % 2)}\n`;
+    return `    - address: ${at}\n${labels}      locality: ${ZONES[index % ZONES.length]}\n`;
+  });
+  return [
+    head(API, 'ServiceEntry', service.name, service.namespace),
+    `  hosts:\n    - ${service.host}\n  addresses:\n    - ${address(64, service.number + 1)}\n`,
+    exportTo === undefined ? '' : `  exportTo:\n    - "${exportTo}"\n`,
+    '  location: MESH_INTERNAL\n  resolution: STATIC\n  ports:\n',
+    `    - number: ${HTTP_PORT}\n      name: http\n      protocol: HTTP\n`,
+    `    - number: ${TCP_PORT}\n      name: tcp\n      protocol: TCP\n`,
+    `  endpoints:\n${workloads.join('')}`,
+  ].join('');
+}
+
+/** Several routes: header match to a subset, prefix with rewrite and retries, the rest split by weight. */
+export function virtualService(service: ServiceRef, version: number): string {
+  const to = (subset: string, weight: number): string =>
+    `        - destination:\n            host: ${service.host}\n            subset: ${subset}\n` +
+    `            port:\n              number: ${HTTP_PORT}\n          weight: ${weight}\n`;
+  return [
+    head(API, 'VirtualService', service.name, service.namespace),
+    `  hosts:\n    - ${service.host}\n  http:\n`,
+    `    - match:\n        - headers:\n            x-canary:\n              exact: "${version}"\n      route:\n${to('v2', 100)}`,
+    `    - match:\n        - uri:\n            prefix: /api/v1/\n      rewrite:\n        uri: /api/\n      timeout: 3s\n`,
+    `      retries:\n        attempts: 3\n        perTryTimeout: 1s\n        retryOn: 5xx,connect-failure\n      route:\n${to('v1', 100)}`,
+    `    - route:\n${to('v1', 90)}${to('v2', 10)}`,
+  ].join('');
+}
+
+export function destinationRule(service: ServiceRef, version: number): string {
+  return [
+    head(API, 'DestinationRule', service.name, service.namespace),
+    `  host: ${service.host}\n  trafficPolicy:\n    connectionPool:\n      tcp:\n        maxConnections: ${100 + version}\n`,
+    '      http:\n        http1MaxPendingRequests: 64\n',
+    '    outlierDetection:\n      consecutiveErrors: 5\n      interval: 10s\n      baseEjectionTime: 30s\n',
+    '  subsets:\n    - name: v1\n      labels:\n        version: v1\n    - name: v2\n      labels:\n        version: v2\n',
+  ].join('');
+}
+
+export function peerAuthentication(namespace: string): string {
+  return `${head(SECURITY_API, 'PeerAuthentication', 'default', namespace)}  mtls:\n    mode: PERMISSIVE\n`;
+}
+
+export function authorizationPolicy(namespace: string): string {
+  return [
+    head(SECURITY_API, 'AuthorizationPolicy', 'allow-get', namespace),
+    '  action: ALLOW\n  rules:\n    - to:\n        - operation:\n            methods:\n              - GET\n',
+  ].join('');
+}
+
+/** A Sidecar for its whole namespace that lets it see exactly these services. */
+export function sidecar(namespace: string, services: readonly ServiceRef[]): string {
+  const hosts = services.map(({ namespace: of, host }) => `        - ${of}/${host}\n`).join('');
+  return `${head(API, 'Sidecar', 'default', namespace)}  egress:\n    - hosts:\n${hosts}`;
+}

@@ -1,0 +1,200 @@
+/** The generated configuration directory and the changes that the benches make to it. */
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Predicate } from '../client/messages.ts';
+import { monotonicMs } from './clock.ts';
+import {
+  authorizationPolicy,
+  destinationRule,
+  HTTP_PORT,
+  peerAuthentication,
+  type ServiceRef,
+  serviceEntry,
+  serviceRef,
+  sidecar,
+  virtualService,
+} from './documents.ts';
+
+/** One edit of the directory, and what shows at a proxy that it has arrived. */
+export interface Change {
+  /** Relative to the directory. */
+  readonly path: string;
+  /** Undefined: the file goes. */
+  readonly text: string | undefined;
+  readonly expect: readonly Predicate[];
+}
+
+export const CHANGE_KINDS = [
+  'endpoint',
+  'route',
+  'service added',
+  'service removed',
+  'policy',
+  'nothing visible',
+] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+export interface WorldSize {
+  readonly services: number;
+  readonly endpoints: number;
+  readonly namespaces: number;
+  /** Namespaces whose proxies see `hostsPerSidecar` services by a Sidecar. */
+  readonly sidecars?: number;
+}
+
+/** Every third service has routes and a rule. */
+const RICH = 3;
+const HOSTS_PER_SIDECAR = 50;
+const ROUTES = String(HTTP_PORT);
+/** Sees nothing of the mesh, and is seen by nobody. */
+const HIDDEN = 'ns-hidden';
+
+export function namespaceName(index: number): string {
+  return `ns-${String(index).padStart(2, '0')}`;
+}
+
+export function scopedNamespace(index: number): string {
+  return `scoped-${String(index).padStart(4, '0')}`;
+}
+
+export function clusterName({ host }: ServiceRef): string {
+  return `outbound|${HTTP_PORT}||${host}`;
+}
+
+export class World {
+  readonly size: WorldSize;
+  readonly folder: string;
+  readonly #staging: string;
+
+  /** `folder` must not exist yet; beside it a folder of the same name and `.staging` is used. */
+  constructor(folder: string, size: WorldSize) {
+    this.folder = folder;
+    this.size = size;
+    this.#staging = `${folder}.staging`;
+  }
+
+  service(number: number): ServiceRef {
+    return serviceRef(number, namespaceName(number % this.size.namespaces));
+  }
+
+  /** A service with routes and a rule, another one for each round. */
+  #rich(round: number): ServiceRef {
+    const count = Math.ceil(this.size.services / RICH);
+    return this.service(RICH * (round % count));
+  }
+
+  /** Services that a scope sees; `shift` moves the window by so many. */
+  #scopeOf(index: number, shift: number): ServiceRef[] {
+    const count = Math.min(HOSTS_PER_SIDECAR, this.size.services);
+    return Array.from({ length: count }, (_, i) => this.service((index * 7 + shift + i) % this.size.services));
+  }
+
+  *#files(): Generator<[string, string]> {
+    const { services, endpoints, namespaces, sidecars = 0 } = this.size;
+    for (let number = 0; number < services; number++) {
+      const service = this.service(number);
+      yield [`services/${service.name}.yaml`, serviceEntry(service, { endpoints, version: 0 })];
+      if (number % RICH !== 0) continue;
+      yield [`routes/${service.name}.yaml`, virtualService(service, 0)];
+      yield [`rules/${service.name}.yaml`, destinationRule(service, 0)];
+    }
+    for (let index = 0; index < namespaces; index += RICH) {
+      const namespace = namespaceName(index);
+      yield [`policies/${namespace}.yaml`, `${peerAuthentication(namespace)}---\n${authorizationPolicy(namespace)}`];
+    }
+    for (let index = 0; index < sidecars; index++)
+      yield [`sidecars/${scopedNamespace(index)}.yaml`, sidecar(scopedNamespace(index), this.#scopeOf(index, 0))];
+    yield ['services/hidden.yaml', this.#hidden(0)];
+  }
+
+  #hidden(version: number): string {
+    const service = serviceRef(this.size.services, HIDDEN);
+    return serviceEntry(service, { endpoints: this.size.endpoints, version, exportTo: '.' });
+  }
+
+  async write(): Promise<void> {
+    await mkdir(this.#staging, { recursive: true });
+    for (const folder of ['services', 'routes', 'rules', 'policies', 'sidecars'])
+      await mkdir(join(this.folder, folder), { recursive: true });
+    for (const [path, text] of this.#files()) await writeFile(join(this.folder, path), text);
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.#staging, { recursive: true, force: true });
+  }
+
+  /** Does the edit in one step; returns the monotonic time, ms, just before it was visible. */
+  async apply({ path, text }: Change): Promise<number> {
+    const target = join(this.folder, path);
+    if (text === undefined) {
+      const at = monotonicMs();
+      await rm(target);
+      return at;
+    }
+    const staged = join(this.#staging, 'next.yaml');
+    await mkdir(dirname(target), { recursive: true });
+    await writeFile(staged, text);
+    const at = monotonicMs();
+    await rename(staged, target);
+    return at;
+  }
+
+  /** The change of this kind in this round; `service removed` takes away what `service added` of the same round brought. */
+  change(kind: ChangeKind, round: number): Change {
+    const { services, endpoints } = this.size;
+    switch (kind) {
+      case 'endpoint':
+        return this.endpoint(round % services, round + 1);
+      case 'route': {
+        const service = this.#rich(round);
+        const expect: Predicate[] = [{ type: 'rds', state: 'changed', name: ROUTES }];
+        return { path: `routes/${service.name}.yaml`, text: virtualService(service, round + 1), expect };
+      }
+      case 'policy': {
+        const service = this.#rich(round);
+        // A changed cluster warms until it gets its endpoints, so both have to arrive.
+        const expect: Predicate[] = [
+          { type: 'cds', state: 'changed', name: clusterName(service) },
+          { type: 'eds', state: 'received', name: clusterName(service) },
+        ];
+        return { path: `rules/${service.name}.yaml`, text: destinationRule(service, round + 1), expect };
+      }
+      case 'service added':
+      case 'service removed': {
+        const service = this.service(services + 1 + round);
+        const added = kind === 'service added';
+        const name = clusterName(service);
+        const expect: Predicate[] = [
+          { type: 'cds', state: added ? 'present' : 'gone', name },
+          { type: 'rds', state: 'changed', name: ROUTES },
+          { type: 'lds', state: 'received', name: '' },
+        ];
+        if (added) expect.push({ type: 'eds', state: 'present', name });
+        const text = added ? serviceEntry(service, { endpoints, version: 0 }) : undefined;
+        return { path: `services/${service.name}.yaml`, text, expect };
+      }
+      case 'nothing visible':
+        return { path: 'services/hidden.yaml', text: this.#hidden(round + 1), expect: [] };
+    }
+  }
+
+  /** Another address for the first endpoint of a service. */
+  endpoint(number: number, version: number): Change {
+    const service = this.service(number % this.size.services);
+    return {
+      path: `services/${service.name}.yaml`,
+      text: serviceEntry(service, { endpoints: this.size.endpoints, version }),
+      expect: [{ type: 'eds', state: 'changed', name: clusterName(service) }],
+    };
+  }
+
+  /** Another window of services for one Sidecar: the last one comes in, the first one goes. */
+  scope(index: number, round: number): Change {
+    const hosts = this.#scopeOf(index, round + 1);
+    const last = hosts.at(-1);
+    const expect: Predicate[] = last === undefined ? [] : [{ type: 'eds', state: 'present', name: clusterName(last) }];
+    const namespace = scopedNamespace(index);
+    return { path: `sidecars/${namespace}.yaml`, text: sidecar(namespace, hosts), expect };
+  }
+}
