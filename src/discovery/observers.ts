@@ -6,6 +6,7 @@ import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
 import type { AppliedSummary, DebounceHooks } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
+import type { PublishFault } from './publisher.ts';
 
 /** Longest part of a message of a proxy that is logged. */
 const MAX_LOGGED = 1000;
@@ -68,6 +69,14 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   };
 }
 
+/** Changes that the model cannot take: a fault of ours, for what is wrong in a resource is found by validation. */
+export function publishFaults(metrics: Metrics): (fault: PublishFault) => void {
+  return ({ key, message }) => {
+    metrics.ctl_xds_push_context_errors.inc();
+    getScope('model').error(`${key} cannot be taken over, what was in force stays: ${message}`);
+  };
+}
+
 export function debounceHooks(metrics: Metrics): DebounceHooks {
   return {
     onChange: () => metrics.cfg_runtime_strategy_on_change_total.inc(),
@@ -76,9 +85,7 @@ export function debounceHooks(metrics: Metrics): DebounceHooks {
     onMaxTime: () => metrics.cfg_runtime_strategy_timer_max_time_reached_total.inc(),
     onError: (error) => {
       metrics.ctl_xds_push_context_errors.inc();
-      getScope('model').error(
-        `the next snapshot could not be made, the last stays: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      getScope('model').error(`publishing failed: ${error instanceof Error ? error.message : String(error)}`);
     },
   };
 }

@@ -10,7 +10,7 @@ import {
   parseListenAddress,
   shownDiscoveryEnvironment,
 } from '../cli/index.ts';
-import { applyChanges, createModel } from '../model/index.ts';
+import { createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import {
@@ -32,8 +32,7 @@ import {
   PoolGenerator,
   type Publication,
 } from '../push/index.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
+import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
@@ -43,11 +42,14 @@ import { startHttpServer } from './http.ts';
 import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
-import { debounceHooks, engineObserver, SourceMeter, xdsObserver } from './observers.ts';
-import { Publisher } from './publisher.ts';
+import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
+import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
 type Closer = () => Promise<void> | void;
+
+/** A changed mesh file and when the change was seen, monotonic ms. */
+type MeshUpdate = MeshChange & { readonly at: number };
 
 interface Running {
   readonly store: Store;
@@ -80,9 +82,10 @@ export class DiscoveryProgram {
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
     await this.#startHttp();
+    let early: MeshUpdate | undefined;
     const files = await openMeshFiles(this.#settings, {
-      onMesh: (mesh, at) => this.#publishMesh(at, { mesh }),
-      onNetworks: (networks, at) => this.#publishMesh(at, { networks }),
+      onMesh: (mesh, at) => this.#meshChanged({ mesh, at }, (update) => (early = { ...early, ...update })),
+      onNetworks: (networks, at) => this.#meshChanged({ networks, at }, (update) => (early = { ...early, ...update })),
     });
     this.#closers.push(() => files.close());
     const store = createStore({
@@ -92,21 +95,18 @@ export class DiscoveryProgram {
     });
     const sources = await openSources(this.#settings, (events) => this.#take(store, events));
     this.#closers.push(() => sources.close());
-    const snapshot = this.#firstSnapshot(store, files);
-    const engine = this.#startEngine(snapshot);
-    const publisher = new Publisher({
-      snapshot,
-      now: systemClock.now,
-      onPublication: (publication, milliseconds) => this.#published(engine, publication, milliseconds),
-    });
+    const publisher = this.#startPublisher(store, files);
+    const engine = this.#startEngine(publisher.snapshot);
     const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine);
     this.#running = { store, engine, publisher, debouncer, server };
     // What came while the engine was started.
+    if (early !== undefined) this.#publishMesh(this.#running, early);
     if (store.hasPending()) debouncer.flush();
     server.setServing(true);
+    const { size } = publisher.snapshot.services;
     getScope('default').info(
-      `serving xDS on ${this.#settings.grpcAddr}: ${snapshot.services.size} services, ${store.problems().length} documents refused`,
+      `serving xDS on ${this.#settings.grpcAddr}: ${size} services, ${store.problems().length} documents refused`,
     );
   }
 
@@ -117,13 +117,16 @@ export class DiscoveryProgram {
     this.#running = undefined;
   }
 
-  #firstSnapshot(store: Store, { mesh, networks }: MeshFiles): Snapshot {
-    const model = createModel(modelSettings(this.#settings, mesh), mesh, networks);
-    const started = systemClock.now();
-    const { snapshot } = applyChanges(model, { changes: store.take().changes });
-    this.#metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, (systemClock.now() - started) / 1000);
-    this.#publishedAt = systemClock.now();
-    return snapshot;
+  /** The publisher, with all that was read so far in its snapshot. */
+  #startPublisher(store: Store, { mesh, networks }: MeshFiles): Publisher {
+    const publisher = new Publisher({
+      snapshot: createModel(modelSettings(this.#settings, mesh), mesh, networks),
+      now: systemClock.now,
+      onPublication: (publication, milliseconds) => this.#published(publication, milliseconds),
+      onFault: publishFaults(this.#metrics),
+    });
+    publisher.publish(takenFrom(store));
+    return publisher;
   }
 
   #startEngine(snapshot: Snapshot): Engine {
@@ -154,10 +157,7 @@ export class DiscoveryProgram {
       edsDebounce: enableEdsDebounce,
       clock: systemClock,
       hooks: debounceHooks(this.#metrics),
-      publish: (keys) => {
-        const taken = store.take(keys === 'all' ? undefined : (key) => keys.has(key));
-        publisher.publish({ changes: taken.changes, firstEventAt: taken.firstEventAt ?? systemClock.now() });
-      },
+      publish: (keys) => publisher.publish(takenFrom(store, keys)),
     });
   }
 
@@ -193,14 +193,11 @@ export class DiscoveryProgram {
       debug: () => this.#debugSource(),
       profiler: settings.profile ? createProfiler() : undefined,
     };
-    const servers = [
-      await startHttpServer('--httpAddr', parseListenAddress(settings.httpAddr), httpListener(routes)),
-      await startHttpServer(
-        '--monitoringAddr',
-        parseListenAddress(settings.monitoringAddr),
-        monitoringListener(this.#registry, sample, ready),
-      ),
-      await startIntrospection({
+    const monitoring = monitoringListener(this.#registry, sample, ready);
+    await this.#listen(startHttpServer('--httpAddr', parseListenAddress(settings.httpAddr), httpListener(routes)));
+    await this.#listen(startHttpServer('--monitoringAddr', parseListenAddress(settings.monitoringAddr), monitoring));
+    await this.#listen(
+      startIntrospection({
         program: 'ctl-discovery',
         address: settings.introspectAddress,
         port: settings.introspectPort,
@@ -208,8 +205,12 @@ export class DiscoveryProgram {
         environment: shownDiscoveryEnvironment(this.#env),
         metrics: () => metricsText(this.#registry, sample),
       }),
-    ];
-    for (const server of servers) this.#closers.push(() => server.close());
+    );
+  }
+
+  async #listen(starting: Promise<{ close(): Promise<void> }>): Promise<void> {
+    const server = await starting;
+    this.#closers.push(() => server.close());
   }
 
   #take(store: Store, events: readonly ResourceEvent[]): void {
@@ -219,14 +220,19 @@ export class DiscoveryProgram {
     this.#running?.debouncer.changed(summary.changed);
   }
 
-  /** A changed mesh file goes out at once, with whatever else is pending. */
-  #publishMesh(at: number, files: { readonly mesh?: MeshConfig; readonly networks?: MeshNetworks }): void {
-    if (this.#running === undefined) return;
-    const { changes, firstEventAt } = this.#running.store.take();
-    this.#running.publisher.publish({ changes, firstEventAt: Math.min(at, firstEventAt ?? at) }, files);
+  #meshChanged(update: MeshUpdate, keep: (update: MeshUpdate) => void): void {
+    if (this.#running === undefined) keep(update);
+    else this.#publishMesh(this.#running, update);
   }
 
-  #published(engine: Engine, publication: Publication, milliseconds: number): void {
+  /** A changed mesh file goes out at once, with whatever else is pending. */
+  #publishMesh({ store, publisher }: Running, { at, ...files }: MeshUpdate): void {
+    const { changes, firstEventAt } = takenFrom(store);
+    const since = changes.length === 0 ? at : Math.min(at, firstEventAt);
+    publisher.publish({ changes, firstEventAt: since }, files);
+  }
+
+  #published(publication: Publication, milliseconds: number): void {
     const metrics = this.#metrics;
     const now = systemClock.now();
     metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, milliseconds / 1000);
@@ -236,9 +242,12 @@ export class DiscoveryProgram {
       metrics.cfg_runtime_processor_snapshot_lifetime_duration_milliseconds.observe(now - this.#publishedAt);
     }
     this.#publishedAt = now;
-    const orphans =
-      publication.snapshot.findings().endpointsWithoutPod - engine.snapshot.findings().endpointsWithoutPod;
+    // The first snapshot is what the engine starts from.
+    const engine = this.#running?.engine;
+    const known = engine?.snapshot.findings().endpointsWithoutPod ?? 0;
+    const orphans = publication.snapshot.findings().endpointsWithoutPod - known;
     if (orphans > 0) metrics.ctl_orch_endpoints_with_no_pods.inc(orphans);
+    if (engine === undefined) return;
     this.#history?.note(publication.snapshot.version, publication.resources, Date.now());
     engine.publish(publication);
   }
@@ -266,6 +275,12 @@ export class DiscoveryProgram {
       showConfigInAdsz: this.#settings.debugAdszConfig,
     };
   }
+}
+
+/** Pending changes (those of `keys`, or all) for the publisher. */
+function takenFrom(store: Store, keys: ReadonlySet<ResourceKey> | 'all' = 'all'): TakenChanges {
+  const { changes, firstEventAt } = store.take(keys === 'all' ? undefined : (key) => keys.has(key));
+  return { changes, firstEventAt: firstEventAt ?? systemClock.now() };
 }
 
 /** The entries of a comma-separated list. */

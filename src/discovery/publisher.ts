@@ -1,13 +1,16 @@
 /**
  * From events to publications: the store takes events, the debounce says when, the model makes the next snapshot, the engine
  * pushes it. This is the main thread's clockwork; each wheel of it is tested by itself in its own room.
+ *
+ * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside, without
+ * holding up the others, and goes with each later publication until it is taken or replaced.
  */
-import { applyChanges } from '../model/index.ts';
+import { applyChanges, type ModelStep, type ModelUpdate } from '../model/index.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Publication } from '../push/index.ts';
 import type { PushReason } from '../push/types.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { ResourceChange } from '../resources/types.ts';
+import type { ResourceChange, ResourceKey } from '../resources/types.ts';
 
 /** What a publication is made of: merged changes and the time of the first event among them. */
 export interface TakenChanges {
@@ -16,14 +19,42 @@ export interface TakenChanges {
   readonly firstEventAt: number;
 }
 
+/** The files beside the resources, where they changed. */
+export interface MeshChange {
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+}
+
+/** Something that the model cannot take; what was in force before stays. */
+export interface PublishFault {
+  /** The resource, or `mesh configuration`. */
+  readonly key: string;
+  readonly message: string;
+}
+
 export interface PublisherOptions {
   readonly snapshot: Snapshot;
   readonly now: () => number;
   /** Told of each snapshot that has something new, and of its cost in milliseconds. */
   readonly onPublication: (publication: Publication, milliseconds: number) => void;
+  /** Told once of each change that is set aside. */
+  readonly onFault: (fault: PublishFault) => void;
+  /** Makes the next snapshot. */
+  readonly apply?: (previous: Snapshot, update: ModelUpdate) => ModelStep;
 }
 
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
+
+/** Attempts to find out which changes of a batch are at fault; then those in doubt are set aside together. */
+const MAX_ATTEMPTS = 256;
+
+interface Change extends ResourceChange {
+  readonly at: number;
+}
+
+function isPresent({ mesh, networks }: MeshChange): boolean {
+  return mesh !== undefined || networks !== undefined;
+}
 
 /** True when nothing that generation reads differs. */
 function isEmpty(changes: ChangeSet): boolean {
@@ -51,10 +82,15 @@ function reasonsOf(changes: ChangeSet): ReadonlySet<PushReason> {
 /** Holds the current snapshot and makes the next. */
 export class Publisher {
   readonly #options: PublisherOptions;
+  readonly #apply: (previous: Snapshot, update: ModelUpdate) => ModelStep;
+  /** Changes that could not be taken. */
+  #aside = new Map<ResourceKey, Change>();
+  #meshAside: MeshChange = {};
   #snapshot: Snapshot;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
+    this.#apply = options.apply ?? applyChanges;
     this.#snapshot = options.snapshot;
   }
 
@@ -63,14 +99,82 @@ export class Publisher {
   }
 
   /** Publishes changed resources, a changed mesh configuration, or both. Nothing leaves when nothing is to be done. */
-  publish(taken: TakenChanges, mesh: { readonly mesh?: MeshConfig; readonly networks?: MeshNetworks } = {}): void {
-    if (taken.changes.length === 0 && mesh.mesh === undefined && mesh.networks === undefined) return;
+  publish(taken: TakenChanges, mesh: MeshChange = {}): void {
+    if (taken.changes.length === 0 && !isPresent(mesh)) return;
     const started = this.#options.now();
-    const { snapshot, changes } = applyChanges(this.#snapshot, { changes: taken.changes, ...mesh });
+    const waiting = new Map(this.#aside);
+    for (const change of taken.changes) {
+      waiting.delete(change.key);
+      waiting.set(change.key, { ...change, at: taken.firstEventAt });
+    }
+    const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
+    if (step === undefined) return;
+    const { snapshot, changes, resources } = step;
     this.#snapshot = snapshot;
     // Replicas have to follow even when proxies have nothing to gain: they are fed the inputs, not the outcome.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
-    const publication = { snapshot, changes, resources: taken.changes, since: taken.firstEventAt, reasons };
-    this.#options.onPublication(publication, this.#options.now() - started);
+    const since = resources.reduce((oldest, { at }) => Math.min(oldest, at), taken.firstEventAt);
+    this.#options.onPublication({ snapshot, changes, resources, since, reasons }, this.#options.now() - started);
+  }
+
+  /** The next snapshot by all of the changes, or by those that can be taken; undefined for none. */
+  #step(waiting: readonly Change[], mesh: MeshChange): (ModelStep & { resources: readonly Change[] }) | undefined {
+    const all = this.#attempt(waiting, mesh);
+    if (!(all instanceof Error)) {
+      this.#aside = new Map();
+      this.#meshAside = {};
+      return { ...all, resources: waiting };
+    }
+    const faults = this.#culprits(waiting);
+    const good = waiting.filter(({ key }) => !faults.has(key));
+    const withMesh = this.#attempt(good, mesh);
+    const step = withMesh instanceof Error ? this.#attempt(good, {}) : withMesh;
+    // Each by itself can be taken, together they cannot.
+    if (step instanceof Error) for (const { key } of good) faults.set(key, step.message);
+    if (withMesh instanceof Error) this.#keepMesh(mesh, withMesh);
+    else this.#meshAside = {};
+    this.#setAside(waiting, faults);
+    const something = good.length > 0 || (!(withMesh instanceof Error) && isPresent(mesh));
+    return step instanceof Error || !something ? undefined : { ...step, resources: good };
+  }
+
+  #setAside(waiting: readonly Change[], faults: ReadonlyMap<ResourceKey, string>): void {
+    const known = this.#aside;
+    this.#aside = new Map(waiting.filter(({ key }) => faults.has(key)).map((change) => [change.key, change]));
+    for (const [key, change] of this.#aside) {
+      if (known.get(key) !== change) this.#options.onFault({ key, message: faults.get(key) ?? '' });
+    }
+  }
+
+  #keepMesh(mesh: MeshChange, { message }: Error): void {
+    const known = mesh.mesh === this.#meshAside.mesh && mesh.networks === this.#meshAside.networks;
+    this.#meshAside = mesh;
+    if (!known && isPresent(mesh)) this.#options.onFault({ key: 'mesh configuration', message });
+  }
+
+  #attempt(changes: readonly ResourceChange[], mesh: MeshChange): ModelStep | Error {
+    try {
+      return this.#apply(this.#snapshot, { changes, ...mesh });
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error));
+    }
+  }
+
+  /** Which of the changes cannot be taken, and why: by halves, so that one among many is found in a few attempts. */
+  #culprits(changes: readonly Change[]): Map<ResourceKey, string> {
+    const found = new Map<ResourceKey, string>();
+    const parts: (readonly Change[])[] = [changes];
+    for (let attempts = 0; parts.length > 0; attempts++) {
+      const part = parts.pop() ?? [];
+      const fault = part.length === 0 ? undefined : this.#attempt(part, {});
+      if (!(fault instanceof Error)) continue;
+      if (part.length === 1 || attempts >= MAX_ATTEMPTS) {
+        for (const { key } of part) found.set(key, fault.message);
+        continue;
+      }
+      const middle = part.length >> 1;
+      parts.push(part.slice(0, middle), part.slice(middle));
+    }
+    return found;
   }
 }

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { defaultDiscoverySettings } from '../cli/index.ts';
+import { applyChanges, createModel, type ModelUpdate } from '../model/index.ts';
+import type { Publication } from '../push/index.ts';
+import { endpoints, meshResource, service, virtualService } from '../push/testing.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
+import { modelSettings } from './model-settings.ts';
+import { Publisher, type PublishFault } from './publisher.ts';
+
+function set(after: AnyResource): ResourceChange {
+  return { key: keyOf(after), before: undefined, after };
+}
+
+class Bench {
+  readonly publications: Publication[] = [];
+  readonly faults: PublishFault[] = [];
+  readonly poison = new Set<string>();
+  meshBroken = false;
+  attempts = 0;
+  readonly publisher: Publisher;
+
+  constructor() {
+    const mesh = defaultMeshConfig();
+    this.publisher = new Publisher({
+      snapshot: createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks()),
+      now: () => 0,
+      onPublication: (publication) => this.publications.push(publication),
+      onFault: (fault) => this.faults.push(fault),
+      apply: (snapshot, update: ModelUpdate) => {
+        this.attempts++;
+        const bad = [...update.changes].find(({ key }) => this.poison.has(key));
+        if (bad !== undefined) throw new Error(`cannot take ${bad.key}`);
+        if (this.meshBroken && update.mesh !== undefined) throw new Error('cannot take the mesh configuration');
+        return applyChanges(snapshot, update);
+      },
+    });
+  }
+
+  publish(firstEventAt: number, ...resources: AnyResource[]): void {
+    this.publisher.publish({ changes: resources.map(set), firstEventAt });
+  }
+
+  get services(): string[] {
+    return [...this.publisher.snapshot.services.keys()].sort();
+  }
+
+  get reasons(): string[][] {
+    return this.publications.map(({ reasons }) => [...reasons]);
+  }
+}
+
+const many = Array.from({ length: 40 }, (_, index) => service('shop', `s${index}`));
+
+describe('publisher', () => {
+  it('hands over the next snapshot with what changed, since when and why', () => {
+    const bench = new Bench();
+    bench.publish(5, service('shop', 'web'));
+    bench.publish(7, endpoints('shop', 'web', '10.0.0.1'));
+    bench.publish(8, virtualService('shop', 'web', '3s'));
+    assert.deepEqual(
+      bench.publications.map(({ since, snapshot }) => [since, snapshot.version]),
+      [
+        [5, 2],
+        [7, 3],
+        [8, 4],
+      ],
+    );
+    assert.deepEqual(bench.reasons, [['service'], ['endpoint'], ['config']]);
+    assert.equal(bench.publications.at(-1)?.snapshot, bench.publisher.snapshot);
+  });
+
+  it('publishes nothing without changes, and without a reason what generation does not read', () => {
+    const bench = new Bench();
+    bench.publish(1);
+    assert.equal(bench.publications.length, 0);
+    bench.publish(1, endpoints('shop', 'nobody', '10.0.0.1'));
+    assert.deepEqual(bench.reasons, [[]]);
+  });
+
+  it('says that a mesh configuration is why, and keeps the snapshot when it says nothing new', () => {
+    const bench = new Bench();
+    bench.publisher.publish(
+      { changes: [], firstEventAt: 1 },
+      { mesh: { ...defaultMeshConfig(), rootNamespace: 'other' } },
+    );
+    assert.deepEqual(bench.reasons, [['mesh']]);
+    bench.publisher.publish({ changes: [], firstEventAt: 2 }, { networks: defaultMeshNetworks() });
+    assert.deepEqual(bench.reasons, [['mesh'], []]);
+  });
+});
+
+describe('publisher: changes that the model cannot take', () => {
+  it('are set aside one by one, and the rest of their batch is published at once', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/s7').add('Service/shop/s31');
+    bench.publish(1, ...many);
+    assert.equal(bench.publications.length, 1);
+    assert.equal(bench.services.length, 38);
+    assert.deepEqual(bench.faults.map(({ key, message }) => [key, message]).sort(), [
+      ['Service/shop/s31', 'cannot take Service/shop/s31'],
+      ['Service/shop/s7', 'cannot take Service/shop/s7'],
+    ]);
+    // Replicas are fed what the snapshot has, and nothing of what it lacks.
+    assert.ok(bench.publications[0]?.resources.every(({ key }) => !bench.poison.has(key)));
+  });
+
+  it('are tried again with the next change, counted from their own first event, and reported once', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/web');
+    bench.publish(1, service('shop', 'web'));
+    assert.deepEqual(bench.publications, []);
+    bench.publish(10, service('shop', 'api'));
+    assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
+    assert.equal(bench.faults.length, 1);
+    bench.poison.clear();
+    bench.publish(20, service('shop', 'db'));
+    assert.equal(bench.services.length, 3);
+    assert.deepEqual(
+      bench.publications.map(({ since }) => since),
+      [10, 1],
+    );
+  });
+
+  it('give way to a later change of the same resource', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/web');
+    bench.publish(1, service('shop', 'web'));
+    bench.poison.clear();
+    bench.publisher.publish({
+      changes: [{ key: 'Service/shop/web', before: service('shop', 'web'), after: undefined }],
+      firstEventAt: 2,
+    });
+    bench.publish(3, service('shop', 'api'));
+    assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
+  });
+
+  it('do not cost a search per resource when everything is broken', () => {
+    const bench = new Bench();
+    for (let index = 0; index < 2000; index++) bench.poison.add(`Service/shop/n${index}`);
+    bench.publish(1, ...Array.from({ length: 2000 }, (_, index) => service('shop', `n${index}`)), service('a', 'fine'));
+    assert.ok(bench.attempts <= 300, `${bench.attempts} attempts`);
+    bench.poison.clear();
+    bench.publish(2, service('a', 'other'));
+    assert.equal(bench.services.length, 2002);
+  });
+
+  it('keep a mesh configuration back, and not the resources beside it', () => {
+    const bench = new Bench();
+    bench.meshBroken = true;
+    const mesh = { ...defaultMeshConfig(), rootNamespace: 'elsewhere' };
+    bench.publisher.publish({ changes: [set(service('shop', 'web'))], firstEventAt: 1 }, { mesh });
+    assert.equal(bench.services.length, 1);
+    assert.deepEqual(
+      bench.faults.map(({ key }) => key),
+      ['mesh configuration'],
+    );
+    bench.meshBroken = false;
+    bench.publish(2, meshResource('Sidecar', 'shop', 'default', { egress: [{ hosts: ['./*'] }] }));
+    assert.equal(bench.publisher.snapshot.mesh.rootNamespace, 'elsewhere');
+  });
+});
