@@ -7,6 +7,7 @@ import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabel
 import { fingerprintOf } from './fingerprint.ts';
 import { type Fault, faultsOf, fieldPath, shown } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
+import { quickReadOf, REFUSED } from './quick-read.ts';
 import { SCHEMAS } from './schemas.ts';
 import {
   type AnyResource,
@@ -109,7 +110,7 @@ function parseEnvelope(
   kind: Kind,
   document: Record<string, unknown>,
 ): Envelope | { readonly faults: readonly Fault[] } {
-  const parsed = metadata.safeParse(document.metadata, { reportInput: true });
+  const parsed = readBy(metadata, document.metadata);
   if (!parsed.success) {
     return { faults: faultsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })) };
   }
@@ -126,6 +127,13 @@ function parseEnvelope(
   return { kind, meta, deletionTimestamp: Date.parse(deletionTimestamp) };
 }
 
+/** What the schema says: of a good value at once, of a bad one with the reasons. */
+function readBy<T extends z.ZodType>(schema: T, value: unknown): z.ZodSafeParseResult<z.output<T>> {
+  const data = quickReadOf(schema)(value);
+  if (data === REFUSED) return schema.safeParse(value, { reportInput: true });
+  return { success: true, data: data as z.output<T> };
+}
+
 type Content = { readonly content: unknown } | { readonly faults: readonly Fault[] };
 
 function parseContent(envelope: Envelope, document: Record<string, unknown>): Content {
@@ -138,7 +146,7 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
         .filter((field) => !MESH_DOCUMENT_FIELDS.has(field))
         .map((field) => ({ path: [field], message: 'unknown field' }));
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
-  const parsed = SCHEMAS[kind].safeParse(input, { reportInput: true });
+  const parsed = readBy(SCHEMAS[kind], input);
   const found = parsed.success ? semanticFaults(kind, parsed.data) : faultsOf(parsed.error.issues);
   for (const fault of found) faults.push({ ...fault, path: [...base, ...fault.path] });
   return parsed.success && faults.length === 0 ? { content: parsed.data } : { faults };

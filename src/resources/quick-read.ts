@@ -1,0 +1,182 @@
+/**
+ * The quick way through a schema: what the schema makes of a good value, without a word about a bad one. Reading a directory
+ * of thousands of good documents is mostly schema work, and the library keeps record for each value of all that a message
+ * could need. Here a reader is built once from the schema itself, so there is one truth; what a reader does not know of the
+ * library's schemas it leaves to the library, value by value. Who gets `REFUSED` asks the schema for the reasons.
+ */
+import type { z } from 'zod';
+
+/** Says that the schema may refuse the value. */
+export const REFUSED = Symbol('refused');
+
+/** @returns what the schema makes of the value, or `REFUSED` */
+export type QuickRead = (value: unknown) => unknown;
+
+type Schema = z.core.$ZodType;
+
+const readers = new WeakMap<Schema, QuickRead>();
+
+/** The reader of a schema. */
+export function quickReadOf(schema: Schema): QuickRead {
+  const known = readers.get(schema);
+  if (known !== undefined) return known;
+  const reader = makeReader(schema);
+  readers.set(schema, reader);
+  return reader;
+}
+
+function makeReader(schema: Schema): QuickRead {
+  // The union of all schema classes; each tells itself by the type in its definition.
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  const checks = def.checks ?? [];
+  switch (def.type) {
+    case 'string':
+      return 'format' in def || def.coerce === true || checks.length > 0 ? byLibrary(schema) : readString;
+    case 'number':
+      return numberReader(schema as z.core.$ZodNumber);
+    case 'boolean':
+      return def.coerce === true || checks.length > 0 ? byLibrary(schema) : readBoolean;
+  }
+  if (checks.length > 0) return byLibrary(schema);
+  switch (def.type) {
+    case 'enum': {
+      const values: ReadonlySet<unknown> = new Set(Object.values(def.entries));
+      return (value) => (values.has(value) ? value : REFUSED);
+    }
+    case 'array':
+      return arrayReader(quickReadOf(def.element));
+    case 'record':
+      return recordReader(schema, def);
+    case 'object':
+      return objectReader(schema, def);
+    case 'optional': {
+      const { optin } = def.innerType._zod;
+      const inner = quickReadOf(def.innerType);
+      return optin === 'defaulted' ? byLibrary(schema) : (value) => (value === undefined ? undefined : inner(value));
+    }
+    case 'default': {
+      const inner = quickReadOf(def.innerType);
+      return (value) => (value === undefined ? def.defaultValue : (inner(value) ?? def.defaultValue));
+    }
+    case 'pipe': {
+      const first = quickReadOf(def.in);
+      const second = quickReadOf(def.out);
+      return (value) => {
+        const between = first(value);
+        return between === REFUSED ? REFUSED : second(between);
+      };
+    }
+    default:
+      return byLibrary(schema);
+  }
+}
+
+function byLibrary(schema: Schema): QuickRead {
+  const context = { async: false } as const;
+  return (value) => {
+    const payload = schema._zod.run({ value, issues: [] }, context);
+    return payload instanceof Promise || payload.issues.length > 0 ? REFUSED : payload.value;
+  };
+}
+
+function readString(value: unknown): unknown {
+  return typeof value === 'string' ? value : REFUSED;
+}
+
+function readBoolean(value: unknown): unknown {
+  return typeof value === 'boolean' ? value : REFUSED;
+}
+
+/** Whole numbers between bounds, which is what nearly all numbers are. */
+function numberReader(schema: z.core.$ZodNumber): QuickRead {
+  const { def } = schema._zod;
+  let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
+  if (!('format' in def) || def.format !== 'safeint' || def.coerce === true) return byLibrary(schema);
+  for (const check of def.checks ?? []) {
+    const bound = (check as z.core.$ZodCheckGreaterThan | z.core.$ZodCheckLessThan)._zod.def;
+    if (typeof bound.value !== 'number' || !bound.inclusive) return byLibrary(schema);
+    if (bound.check === 'greater_than') least = Math.max(least, bound.value);
+    else if (bound.check === 'less_than') most = Math.min(most, bound.value);
+    else return byLibrary(schema);
+  }
+  return (value) =>
+    typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most ? value : REFUSED;
+}
+
+function arrayReader(element: QuickRead): QuickRead {
+  return (value) => {
+    if (!Array.isArray(value)) return REFUSED;
+    const items: unknown[] = [];
+    for (const item of value) {
+      const read = element(item);
+      if (read === REFUSED) return REFUSED;
+      items.push(read);
+    }
+    return items;
+  };
+}
+
+function recordReader(schema: Schema, def: z.core.$ZodRecordDef): QuickRead {
+  if (def.mode === 'loose' || quickReadOf(def.keyType) !== readString) return byLibrary(schema);
+  const element = quickReadOf(def.valueType);
+  return (value) => {
+    if (!isPlain(value)) return REFUSED;
+    const entries: Record<string, unknown> = {};
+    for (const key of Object.keys(value)) {
+      // Setting it would set the prototype; the library leaves it out as well.
+      if (key === '__proto__') continue;
+      const read = element(value[key]);
+      if (read === REFUSED) return REFUSED;
+      entries[key] = read;
+    }
+    return entries;
+  };
+}
+
+interface Field {
+  readonly key: string;
+  readonly read: QuickRead;
+  /** What an absent field means: nothing at all, a default to be read from it, or a fault. */
+  readonly absent: 'nothing' | 'default' | 'fault';
+}
+
+function objectReader(schema: Schema, def: z.core.$ZodObjectDef): QuickRead {
+  const strict = def.catchall?._zod.def.type === 'never';
+  const fields = Object.entries(def.shape).map(([key, inner]) => fieldOf(key, inner));
+  if ((def.catchall !== undefined && !strict) || !fields.every((field) => field !== undefined))
+    return byLibrary(schema);
+  return (value) => {
+    if (!isPlain(value)) return REFUSED;
+    const content: Record<string, unknown> = {};
+    let known = 0;
+    for (const { key, read, absent } of fields) {
+      const present = Object.hasOwn(value, key);
+      if (present) known++;
+      else if (absent === 'nothing') continue;
+      else if (absent === 'fault') return REFUSED;
+      const inner = read(value[key]);
+      if (inner === REFUSED) return REFUSED;
+      content[key] = inner;
+    }
+    return strict && known < Object.keys(value).length ? REFUSED : content;
+  };
+}
+
+/** `undefined` for the rarer ways to be optional, which are the library's matter. */
+function fieldOf(key: string, schema: Schema): Field | undefined {
+  const { optin, optout } = schema._zod;
+  const absent =
+    optin === undefined
+      ? 'fault'
+      : optin === 'defaulted' && optout === undefined
+        ? 'default'
+        : optin === 'optional' && optout === 'optional'
+          ? 'nothing'
+          : undefined;
+  return absent === undefined ? undefined : { key, read: quickReadOf(schema), absent };
+}
+
+/** An object as parsers of YAML and JSON make them. */
+function isPlain(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
