@@ -1,5 +1,5 @@
 /** What the HTTP and the monitoring address answer. */
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import { type DebugSource, handleDebug } from '../observe/debug/index.ts';
 import type { Profiler } from '../observe/index.ts';
@@ -7,6 +7,20 @@ import type { Profiler } from '../observe/index.ts';
 function send(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
   response.end(text);
+}
+
+/** Whoever connects chooses the target and what a page is made of: nothing of it may end the process. */
+function guarded(answer: (path: string, request: IncomingMessage, response: ServerResponse) => void): RequestListener {
+  return (request, response) => {
+    try {
+      const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
+      if (path === undefined) send(response, 400, 'the request target is no URL\n');
+      else answer(path, request, response);
+    } catch (error) {
+      if (response.headersSent) response.destroy();
+      else send(response, 500, `${error instanceof Error ? error.message : String(error)}\n`);
+    }
+  };
 }
 
 export interface HttpRoutes {
@@ -20,8 +34,7 @@ export interface HttpRoutes {
 
 /** `--httpAddr`: readiness, the debug interface, profiles. */
 export function httpListener({ ready, debug, profiler }: HttpRoutes): RequestListener {
-  return (request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+  return guarded((path, request, response) => {
     if (path === '/ready') {
       send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready: configuration is being read\n');
       return;
@@ -31,7 +44,7 @@ export function httpListener({ ready, debug, profiler }: HttpRoutes): RequestLis
     if (source === undefined && path.startsWith('/debug')) send(response, 503, 'configuration is being read\n');
     else if (source === undefined || !handleDebug(source, request, response))
       send(response, 404, 'not found, see /debug\n');
-  };
+  });
 }
 
 /** The registry as Prometheus text, with the gauges brought up to date. */
@@ -45,8 +58,7 @@ export async function metricsText(
 
 /** `--monitoringAddr`: /metrics, and /ready for whoever watches only this port. */
 export function monitoringListener(registry: Registry, sample: () => void, ready: () => boolean): RequestListener {
-  return (request, response) => {
-    const path = new URL(request.url ?? '/', 'http://localhost').pathname;
+  return guarded((path, _request, response) => {
     if (path === '/ready') return send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready\n');
     if (path !== '/metrics') return send(response, 404, 'not found, see /metrics\n');
     metricsText(registry, sample).then(
@@ -56,5 +68,5 @@ export function monitoringListener(registry: Registry, sample: () => void, ready
       },
       (error: unknown) => send(response, 500, `${error instanceof Error ? error.message : String(error)}\n`),
     );
-  };
+  });
 }

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, describe, it } from 'node:test';
+import { Counter, Registry } from 'prom-client';
+import type { DebugSource } from '../observe/debug/index.ts';
+import { type HttpServer, startHttpServer } from './http.ts';
+import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
+
+const ANY = { host: '127.0.0.1', port: 0 };
+const servers: HttpServer[] = [];
+after(() => Promise.all(servers.map((server) => server.close())));
+
+async function serve(listener: Parameters<typeof startHttpServer>[2]): Promise<HttpServer> {
+  const server = await startHttpServer('--httpAddr', ANY, listener);
+  servers.push(server);
+  return server;
+}
+
+async function get({ port }: HttpServer, path: string, method = 'GET'): Promise<[status: number, body: string]> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, { method });
+  return [response.status, await response.text()];
+}
+
+/** The status line of a request written by hand: `fetch` would tidy its target up. */
+function raw({ port }: HttpServer, target: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () =>
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`),
+    );
+    socket.on('data', (chunk) => {
+      text += chunk.toString();
+    });
+    socket.on('end', () => resolve(text.slice(0, text.indexOf('\r\n'))));
+    socket.on('error', reject);
+  });
+}
+
+const BROKEN: DebugSource = {
+  snapshot: () => {
+    throw new Error('broken');
+  },
+  connections: () => [],
+  parts: () => [],
+  problems: () => [],
+  findings: () => [],
+  engine: () => ({}),
+  showConfigInAdsz: false,
+};
+
+describe('HTTP address', () => {
+  it('is ready, and has something to show, once configuration is read', async () => {
+    let ready = false;
+    const server = await serve(
+      httpListener({ ready: () => ready, debug: () => (ready ? BROKEN : undefined), profiler: undefined }),
+    );
+    assert.equal((await get(server, '/ready'))[0], 503);
+    assert.equal((await get(server, '/debug/syncz'))[0], 503);
+    ready = true;
+    assert.deepEqual(await get(server, '/ready'), [200, 'ready\n']);
+    assert.deepEqual(await get(server, '/debug/syncz'), [200, '[]\n']);
+    assert.equal((await get(server, '/elsewhere'))[0], 404);
+  });
+
+  it('survives targets that are no URL and pages that throw', async () => {
+    const server = await serve(httpListener({ ready: () => true, debug: () => BROKEN, profiler: undefined }));
+    for (const target of ['//', 'http://[', '/debug/%ff%', '*']) {
+      assert.match(await raw(server, target), /^HTTP\/1\.1 40[04] /, target);
+    }
+    assert.deepEqual(await get(server, '/debug/registryz'), [500, 'broken\n']);
+    assert.deepEqual(await get(server, '/ready'), [200, 'ready\n']);
+  });
+});
+
+describe('monitoring address', () => {
+  it('serves metrics that are sampled when they are asked for', async () => {
+    const registry = new Registry();
+    const counter = new Counter({ name: 'sampled', help: 'times sampled', registers: [registry] });
+    const server = await serve(
+      monitoringListener(
+        registry,
+        () => counter.inc(),
+        () => true,
+      ),
+    );
+    assert.match((await get(server, '/metrics'))[1], /^sampled 1$/m);
+    assert.match((await metricsText(registry, () => counter.inc())).text, /^sampled 2$/m);
+    assert.equal((await get(server, '/ready'))[0], 200);
+    assert.equal((await get(server, '/debug'))[0], 404);
+    assert.match(await raw(server, '//'), /^HTTP\/1\.1 400 /);
+  });
+
+  it('answers 500 when sampling fails', async () => {
+    const fail = () => {
+      throw new Error('no sample');
+    };
+    const server = await serve(monitoringListener(new Registry(), fail, () => false));
+    assert.deepEqual(await get(server, '/metrics'), [500, 'no sample\n']);
+    assert.equal((await get(server, '/ready'))[0], 503);
+  });
+});
+
+describe('startHttpServer', () => {
+  it('names the flag and the address that cannot be had', async () => {
+    const server = await serve(() => {});
+    await assert.rejects(
+      startHttpServer('--httpAddr', { host: '127.0.0.1', port: server.port }, () => {}),
+      {
+        code: 'unavailable',
+        message: `cannot listen on 127.0.0.1:${server.port} (EADDRINUSE)`,
+      },
+    );
+  });
+});
