@@ -78,7 +78,7 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
         } catch (error) {
           const message = error instanceof Error ? error.message : String(error);
           failures.push(`${name} ${options.mode}: ${message}`);
-          say(`FAILED: ${message}`);
+          say(`FAILED: ${message.split('\n')[0]}`);
         }
       }
     return { outcomes, failures, profiles: profiles === undefined ? [] : profileTables(profiles) };

@@ -21,7 +21,10 @@ import { monotonicMs } from '../world/clock.ts';
 const MB = 1e6;
 
 /** Port of a process that writes `bytes` to each of its sockets when told to. */
-async function rawServer(owner: Owner, bytes: number): Promise<{ port: number; pid: number; write(): void }> {
+async function rawServer(
+  owner: Owner,
+  bytes: number,
+): Promise<{ port: number; pid: number; write(sockets: number): void }> {
   const child = fork(join(import.meta.dirname, 'raw-server.ts'), [String(bytes)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
@@ -34,7 +37,7 @@ async function rawServer(owner: Owner, bytes: number): Promise<{ port: number; p
     child.once('message', (message) => resolve(Number(message)));
     child.once('exit', () => reject(new Error('the raw server ended')));
   });
-  return { port, pid: child.pid ?? 0, write: () => void child.send('write') };
+  return { port, pid: child.pid ?? 0, write: (sockets) => void child.send(sockets) };
 }
 
 async function rawRow(context: BenchContext, mesh: Mesh, owner: Owner, bytes: number): Promise<Row> {
@@ -49,7 +52,7 @@ async function rawRow(context: BenchContext, mesh: Mesh, owner: Owner, bytes: nu
     const before = cpuSeconds(server.pid);
     const { cpuSeconds: clientBefore } = await client.do({ op: 'totals' });
     const at = monotonicMs();
-    server.write();
+    server.write(size.proxies);
     const arrivals = complete(await client.do({ op: 'rawArrived', timeoutMs }), 'the raw bytes');
     if (round === 0) continue;
     latencies.push(arrivals.at.map((arrived) => arrived - at));

@@ -1,12 +1,14 @@
-/** Writes the same buffer to all of its sockets whenever it is told to: the floor under a fan-out. */
+/** Writes the same buffer to all of its sockets whenever it is told how many there are: the floor under a fan-out. */
 import { createServer, type Socket } from 'node:net';
 
 const BACKLOG = 4096;
 
 const payload = Buffer.alloc(Number(process.argv[2]), 1);
 const sockets = new Set<Socket>();
+let awaited = Number.POSITIVE_INFINITY;
 const server = createServer({ noDelay: true }, (socket) => {
   sockets.add(socket);
+  writeWhenAll();
   socket.on('error', () => {});
   socket.once('close', () => sockets.delete(socket));
 });
@@ -14,8 +16,15 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: BACKLOG }, () => {
   const address = server.address();
   process.send?.(typeof address === 'object' ? address?.port : undefined);
 });
-process.on('message', () => {
+/** A client is connected before its connection was accepted here. */
+function writeWhenAll(): void {
+  if (sockets.size < awaited) return;
+  awaited = Number.POSITIVE_INFINITY;
   for (const socket of sockets) socket.write(payload);
+}
+process.on('message', (count: number) => {
+  awaited = count;
+  writeWhenAll();
 });
 process.on('disconnect', () => process.exit(0));
 process.on('SIGINT', () => {});

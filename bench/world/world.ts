@@ -44,6 +44,7 @@ export interface WorldSize {
 
 /** Every third service has routes and a rule. */
 const RICH = 3;
+/** At most half of the services, so that a window can move. */
 const HOSTS_PER_SIDECAR = 50;
 const ROUTES = String(HTTP_PORT);
 /** Sees nothing of the mesh, and is seen by nobody. */
@@ -85,7 +86,7 @@ export class World {
 
   /** Services that a scope sees; `shift` moves the window by so many. */
   #scopeOf(index: number, shift: number): ServiceRef[] {
-    const count = Math.min(HOSTS_PER_SIDECAR, this.size.services);
+    const count = Math.min(HOSTS_PER_SIDECAR, Math.floor(this.size.services / 2));
     return Array.from({ length: count }, (_, i) => this.service((index * 7 + shift + i) % this.size.services));
   }
 
