@@ -4,10 +4,10 @@
  */
 import { readFile, realpath } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
-import { LineCounter, parseDocument } from 'yaml';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import type { ResourceProblem } from '../resources/types.ts';
 import type { Clock, Timer } from './clock.ts';
+import { parseYaml } from './complete-yaml.ts';
 import { codeOf, directoryIdentity, statFile } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';
 import type { Log } from './log.ts';
@@ -102,8 +102,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   };
 
   const take = (content: string, at: number): void => {
-    const lines = new LineCounter();
-    const document = parseDocument(content, { lineCounter: lines, merge: true, prettyErrors: false });
+    const { document, lines } = parseYaml(content);
     const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
     const [error] = document.errors;
     if (error !== undefined) {

@@ -1,9 +1,12 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import { RE2JS } from 're2js';
 import { shown } from '../issues.ts';
 import type { HeaderMatch } from '../schema/common.ts';
 import { each, type Faults } from './faults.ts';
+
+type Re2 = typeof import('re2js').RE2JS;
+let loadedRe2: Re2 | undefined;
 
 /** Longest regular expression taken: RE2 runs in linear time, but its program's size follows the pattern's (CVE-2022-39278). */
 export const MAX_REGEX_LENGTH = 1024;
@@ -17,6 +20,8 @@ const WILDCARD_LABEL = /^\*([-a-zA-Z0-9]*[a-zA-Z0-9])?$/;
 const RFC1123_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const LABEL_PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
+/** Tells most host names from addresses at a glance: an address begins so, or has a colon. */
+const STARTS_WITH_DIGIT = /^\d/;
 /** RFC 9110 field name (token), and HTTP/2 pseudo headers. */
 const HEADER_NAME = /^:?[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
@@ -48,7 +53,7 @@ export function isCidr(text: string): boolean {
 }
 
 export function isIpAddress(text: string): boolean {
-  return isIP(text) !== 0;
+  return (STARTS_WITH_DIGIT.test(text) || text.includes(':')) && isIP(text) !== 0;
 }
 
 /** Whether wildcard hosts `a` and `b` have a name in common, one being a suffix pattern of the other. */
@@ -102,13 +107,19 @@ export function checkPercent(faults: Faults, value: number | undefined): void {
     faults.add([], `expected a percentage from 0 to 100, got ${value}`);
 }
 
+/** The regular expression library, loaded with the first expression: most meshes have none. */
+function re2(): Re2 {
+  loadedRe2 ??= (createRequire(import.meta.url)('re2js') as typeof import('re2js')).RE2JS;
+  return loadedRe2;
+}
+
 export function checkRegex(faults: Faults, pattern: string): void {
   if (pattern.length > MAX_REGEX_LENGTH) {
     faults.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
     return;
   }
   try {
-    RE2JS.compile(pattern);
+    re2().compile(pattern);
   } catch (cause) {
     faults.add([], `expected a regular expression (RE2): ${cause instanceof Error ? cause.message : String(cause)}`);
   }
@@ -130,7 +141,8 @@ export function checkHeaderName(faults: Faults, name: string): void {
 }
 
 export function checkLabels(faults: Faults, labels: Readonly<Record<string, string>> | undefined): void {
-  for (const [key, value] of Object.entries(labels ?? {})) {
+  if (labels === undefined) return;
+  for (const [key, value] of Object.entries(labels)) {
     if (!isLabelKey(key)) faults.add([key], 'expected a label key such as "app" or "example.com/app"');
     if (value !== '' && (value.length > MAX_LABEL || !LABEL_NAME.test(value))) {
       faults.add(

@@ -2,9 +2,10 @@
  * The documents of one file. A YAML file is cut at its `---` lines and each piece is parsed on its own: a syntax error costs
  * one document, and a piece that has not changed since the last reading is not parsed again.
  */
-import { type Document, isAlias, LineCounter, parseDocument } from 'yaml';
+import type { Document } from 'yaml';
 import { type Locate, type ParsedResource, parseResource } from '../../resources/index.ts';
 import type { ResourceOrigin } from '../../resources/types.ts';
+import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
 import { readPlainYaml } from './plain-yaml.ts';
 
 /** Name of the source in the origin of its resources. */
@@ -33,11 +34,11 @@ const DIRECTIVE = /^%/m;
  * @param previous parts of the last reading, reused where text and place are the same
  */
 export function readDocuments(file: string, text: string, previous: readonly FilePart[] = []): FilePart[] {
-  const known = new Map(previous.map((part) => [placeOf(part), part]));
+  const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];
   let index = 0;
   for (const piece of file.endsWith('.json') ? [{ text, line: 1 }] : cut(text)) {
-    const part = known.get(placeOf({ ...piece, index })) ?? { ...piece, index, found: readPart(file, piece, index) };
+    const part = known?.get(placeOf({ ...piece, index })) ?? { ...piece, index, found: readPart(file, piece, index) };
     parts.push(part);
     index += part.found.length;
   }
@@ -88,9 +89,10 @@ function readPart(file: string, piece: Piece, index: number): ParsedResource[] {
 function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): ParsedResource[] {
   if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`)];
   const plain = readPlainYaml(piece.text);
-  let parsed: ParsedText | undefined;
-  const complete = (): ParsedText => {
-    parsed ??= parseText(piece.text);
+  let parsed: ParsedYaml | undefined;
+  // Needed for what is not plain, and for the lines of what is at fault.
+  const complete = (): ParsedYaml => {
+    parsed ??= parseYaml(piece.text);
     return parsed;
   };
   const lineAt = (offset: number): number => piece.line + complete().lines.linePos(offset).line - 1;
@@ -118,23 +120,27 @@ function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, inde
 
 /** Counts open brackets, in text as well: a document with that many unclosed in a string is none of ours. */
 function isTooDeep(text: string): boolean {
+  return (hasManyBrackets(text) && isDeeplyBracketed(text)) || DEEP_SEQUENCE.test(text);
+}
+
+/** Whether there are enough to be worth counting one by one. */
+function hasManyBrackets(text: string): boolean {
+  let brackets = 0;
+  for (const bracket of '[{') {
+    for (let at = text.indexOf(bracket); at >= 0 && brackets <= MAX_NESTING; at = text.indexOf(bracket, at + 1)) {
+      brackets++;
+    }
+  }
+  return brackets > MAX_NESTING;
+}
+
+function isDeeplyBracketed(text: string): boolean {
   let depth = 0;
   for (const [bracket] of text.matchAll(/[[{\]}]/g)) {
     depth = bracket === '[' || bracket === '{' ? depth + 1 : Math.max(0, depth - 1);
     if (depth > MAX_NESTING) return true;
   }
-  return DEEP_SEQUENCE.test(text);
-}
-
-interface ParsedText {
-  readonly document: Document;
-  readonly lines: LineCounter;
-}
-
-/** The complete parser; needed for what is not plain, and for the lines of what is at fault. */
-function parseText(text: string): ParsedText {
-  const lines = new LineCounter();
-  return { document: parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false }), lines };
+  return false;
 }
 
 /** Items of `kind: List` and of typed lists such as `ServiceList`. */
@@ -147,7 +153,7 @@ function listItems(raw: unknown): readonly unknown[] | undefined {
 function offsetOf(document: Document, path: readonly (string | number)[]): number | undefined {
   const node: unknown = path.length === 0 ? document.contents : document.getIn(path, true);
   if (typeof node !== 'object' || node === null) return undefined;
-  if (isAlias(node) || 'range' in node) {
+  if (isAliasNode(node) || 'range' in node) {
     const range: unknown = 'range' in node ? node.range : undefined;
     return Array.isArray(range) && typeof range[0] === 'number' ? range[0] : undefined;
   }
