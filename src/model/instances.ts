@@ -1,7 +1,6 @@
 /** Which service ports are served at an address: how a proxy finds what it stands for. */
 import type { PMap } from '../core/pmap.ts';
 import { deepEqual } from './equal.ts';
-import { addTo } from './groups.ts';
 import { compareText } from './order.ts';
 import type { ServiceChange } from './services.ts';
 import type { State } from './state.ts';
@@ -10,6 +9,14 @@ import type { BoundInstance, Endpoint, Service, ServiceKey } from './types.ts';
 /** Looks like an IP address; host names and socket paths belong to no proxy. */
 const NUMERIC = /^[\d.]+$|:/;
 
+const NONE: readonly BoundInstance[] = [];
+
+/** What becomes of an address: the services whose endpoints there are made afresh, and those endpoints. */
+interface Touched {
+  readonly services: ServiceKey[];
+  readonly instances: BoundInstance[];
+}
+
 /** The index by address after some services or their endpoints changed, and the addresses that differ. */
 export function updateInstances(
   before: State,
@@ -17,32 +24,40 @@ export function updateInstances(
   services: ReadonlyMap<ServiceKey, ServiceChange>,
   endpoints: ReadonlySet<ServiceKey>,
 ): { instances: PMap<readonly BoundInstance[]>; addresses: ReadonlySet<string> } {
-  const touched = new Map<string, Set<ServiceKey>>();
-  const fresh = new Map<string, BoundInstance[]>();
+  const touched = new Map<string, Touched>();
+  const touch = (address: string): Touched => {
+    let place = touched.get(address);
+    if (place === undefined) {
+      place = { services: [], instances: [] };
+      touched.set(address, place);
+    }
+    return place;
+  };
   for (const key of new Set([...services.keys(), ...endpoints])) {
     const was = before.endpoints.get(key) ?? [];
     const is = after.endpoints.get(key) ?? [];
     const service = after.services.get(key);
     const redefined = !deepEqual(before.services.get(key)?.ports, service?.ports);
-    for (const address of differingAddresses(was, is, redefined)) addTo(touched, address, key);
+    const addresses = differingAddresses(was, is, redefined);
+    for (const address of addresses) touch(address).services.push(key);
     if (service === undefined) continue;
     for (const endpoint of is) {
-      if (!touched.get(endpoint.address)?.has(key)) continue;
-      const instance = bind(service, endpoint);
-      if (instance === undefined) continue;
-      const list = fresh.get(endpoint.address);
-      if (list === undefined) fresh.set(endpoint.address, [instance]);
-      else list.push(instance);
+      const instance = addresses.has(endpoint.address) ? bind(service, endpoint) : undefined;
+      if (instance !== undefined) touch(endpoint.address).instances.push(instance);
     }
   }
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
-  for (const [address, keys] of touched) {
-    const had = before.instances.get(address);
-    const kept = (had ?? []).filter(({ service }) => !keys.has(service));
-    const has = [...kept, ...(fresh.get(address) ?? [])].sort(compareInstances);
-    if (!deepEqual(had ?? [], has)) changes.set(address, has.length === 0 ? undefined : has);
+  for (const [address, { services: keys, instances }] of touched) {
+    const had = before.instances.get(address) ?? NONE;
+    const has = had.length === 0 ? instances : [...withoutServices(had, new Set(keys)), ...instances];
+    has.sort(compareInstances);
+    if (!deepEqual(had, has)) changes.set(address, has.length === 0 ? undefined : has);
   }
   return { instances: before.instances.with(changes), addresses: new Set(changes.keys()) };
+}
+
+function withoutServices(instances: readonly BoundInstance[], keys: ReadonlySet<ServiceKey>): BoundInstance[] {
+  return instances.filter(({ service }) => !keys.has(service));
 }
 
 function bind(service: Service, endpoint: Endpoint): BoundInstance | undefined {
