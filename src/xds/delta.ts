@@ -65,6 +65,7 @@ function start(subscription: Subscription, request: DeltaRequest, parts: readonl
     const current = findIn(parts, name);
     if (current === undefined || request.initialVersions.get(name) !== current.version) subscription.owed.add(name);
   }
+  if (subscription.owed.size === 0 && subscription.have.overlay.size === 0) subscription.resumed(subscription.have);
 }
 
 /** How what a wildcard proxy has differs from the parts. */
