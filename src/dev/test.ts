@@ -81,7 +81,12 @@ const STAGES: readonly Stage[] = [
     timeoutMs: 180_000,
     verbose: false,
   }),
-  testStage('e2e', { patterns: ['test/e2e/**/*.test.ts'], concurrency: CORES, timeoutMs: 300_000, verbose: true }),
+  testStage('e2e', {
+    patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
+    concurrency: CORES,
+    timeoutMs: 300_000,
+    verbose: true,
+  }),
 ];
 
 /** Stage names choose stages; every other word narrows the chosen stages to files whose path holds it. */
