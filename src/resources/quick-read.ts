@@ -31,7 +31,7 @@ function makeReader(schema: Schema): QuickRead {
   const checks = def.checks ?? [];
   switch (def.type) {
     case 'string':
-      return 'format' in def || def.coerce === true || checks.length > 0 ? byLibrary(schema) : readString;
+      return stringReader(schema, def, checks);
     case 'number':
       return numberReader(schema as z.core.$ZodNumber);
     case 'boolean':
@@ -85,6 +85,35 @@ function readString(value: unknown): unknown {
 
 function readBoolean(value: unknown): unknown {
   return typeof value === 'boolean' ? value : REFUSED;
+}
+
+/** Texts of limited length and of a pattern. */
+function stringReader(
+  schema: Schema,
+  def: z.core.$ZodStringDef,
+  checks: readonly z.core.$ZodCheck<never>[],
+): QuickRead {
+  if ('format' in def || def.coerce === true) return byLibrary(schema);
+  let most = Number.POSITIVE_INFINITY;
+  const patterns: RegExp[] = [];
+  for (const check of checks) {
+    const limit = (check as z.core.$ZodCheck)._zod.def as z.core.$ZodCheckMaxLengthDef | z.core.$ZodCheckRegexDef;
+    if (limit.when !== undefined && limit.check !== 'max_length') return byLibrary(schema);
+    if (limit.check === 'max_length') most = Math.min(most, limit.maximum);
+    else if (
+      limit.check === 'string_format' &&
+      limit.format === 'regex' &&
+      !limit.pattern.global &&
+      !limit.pattern.sticky
+    )
+      patterns.push(limit.pattern);
+    else return byLibrary(schema);
+  }
+  if (checks.length === 0) return readString;
+  return (value) =>
+    typeof value === 'string' && value.length <= most && patterns.every((pattern) => pattern.test(value))
+      ? value
+      : REFUSED;
 }
 
 /** Whole numbers between bounds, which is what nearly all numbers are. */
