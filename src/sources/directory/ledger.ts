@@ -47,6 +47,9 @@ export function createLedger(): Ledger {
   const providers = new Map<ResourceKey, Set<string>>();
   const told = new Map<ResourceKey, AnyResource>();
   const toldProblems = new Map<string, ResourceProblem>();
+  /** Files with problems, and keys in several files: the few that have to be looked at on every flush. */
+  const troubled = new Set<string>();
+  const shared = new Set<ResourceKey>();
   const touched = new Set<ResourceKey>();
 
   const record = (file: string, next: FileRecord | undefined): void => {
@@ -58,13 +61,17 @@ export function createLedger(): Ledger {
       const rest = providers.get(key);
       rest?.delete(file);
       if (rest?.size === 0) providers.delete(key);
+      if (rest?.size === 1) shared.delete(key);
     }
     for (const key of after.keys()) {
       if (before.has(key)) continue;
       touched.add(key);
       const all = providers.get(key) ?? new Set<string>();
       providers.set(key, all.add(file));
+      if (all.size > 1) shared.add(key);
     }
+    if (next === undefined || next.problems.length === 0) troubled.delete(file);
+    else troubled.add(file);
     if (next === undefined) files.delete(file);
     else files.set(file, next);
   };
@@ -81,18 +88,18 @@ export function createLedger(): Ledger {
 
   const wantedProblems = (): Map<string, ResourceProblem> => {
     const wanted = new Map<string, ResourceProblem>();
-    for (const [file, { problems }] of files) {
-      for (const { index, problem } of problems) {
+    for (const file of troubled) {
+      for (const { index, problem } of files.get(file)?.problems ?? []) {
         const { key } = problem;
         // Where another document has the same key, this one is named by its place.
-        const shared =
+        const ambiguous =
           key !== undefined &&
           ((providers.get(key)?.size ?? 0) > 1 || files.get(file)?.provisions.get(key)?.index !== index);
-        const id = shared && problem.id === key ? `${file}#${index}` : problem.id;
+        const id = ambiguous && problem.id === key ? `${file}#${index}` : problem.id;
         wanted.set(id, { ...problem, id });
       }
     }
-    for (const [key, all] of providers) if (all.size > 1) addDuplicates(key, wanted);
+    for (const key of shared) addDuplicates(key, wanted);
     return wanted;
   };
 
