@@ -6,7 +6,7 @@ import type { Snapshot } from '../model/types.ts';
 import { gatewayClusters, gatewayClusterUnits } from './clusters/gateway.ts';
 import { inboundClusters, inboundClusterUnits } from './clusters/inbound.ts';
 import { outboundClusters, outboundClusterUnits } from './clusters/outbound.ts';
-import { serviceOfCluster } from './endpoints/resolve.ts';
+import { resolveEndpoints } from './endpoints/resolve.ts';
 import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { outboundRoutes, outboundRouteUnits } from './routes/index.ts';
@@ -118,6 +118,12 @@ export function generate(snapshot: Snapshot, view: View, selection: UnitSelectio
 }
 
 /**
+ * Clusters whose endpoints something provides. A cluster is kept for views that see its service and destination rule alike, and
+ * these decide who provides them: what holds for one view holds for all that are given the same object.
+ */
+const provided = new WeakSet<GeneratedResource>();
+
+/**
  * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds back its
  * other new clusters or listeners meanwhile.
  */
@@ -128,15 +134,19 @@ function danglingRefs(
   let routeUnits: ReadonlySet<Unit> | undefined;
   return (type, resources) => {
     for (const resource of resources) {
+      if (type === 'cds' && provided.has(resource)) continue;
       for (const ref of resource.refs) {
-        if (type === 'cds' && (view.part === 'inbound' || serviceOfCluster(snapshot, view, ref) === undefined)) {
-          return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
+        if (type === 'cds') {
+          if (view.part === 'inbound' || resolveEndpoints(snapshot, view, ref) === undefined) {
+            return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
+          }
         }
         if (type === 'lds') {
           routeUnits ??= new Set(generatorOf(snapshot, view, 'rds').units());
           if (!routeUnits.has(ref)) return `listener ${resource.name} asks for routes ${ref}, which nothing provides`;
         }
       }
+      if (type === 'cds') provided.add(resource);
     }
     return undefined;
   };

@@ -24,13 +24,6 @@ export const STATIC_CLUSTERS_UNIT = '|static';
 /** The one cluster unit of the inbound part. */
 export const INBOUND_CLUSTERS_UNIT = '|inbound';
 
-interface ClusterNameParts {
-  readonly direction: Direction;
-  readonly port: number;
-  readonly subset: string;
-  readonly host: string;
-}
-
 /** `outbound|<port>|<subset>|<host>`; the subset is empty for the service as a whole. */
 export function clusterName(direction: Direction, port: number, subset: string, host: string): string {
   return `${direction}|${port}|${subset}|${host}`;
@@ -41,13 +34,9 @@ export function inboundClusterName(port: number): string {
   return clusterName('inbound', port, '', '');
 }
 
-/** The parts of a name made by {@link clusterName}; undefined for any other name. */
-export function parseClusterName(name: string): ClusterNameParts | undefined {
-  const [direction, port, subset, host, ...rest] = name.split('|');
-  if (direction !== 'outbound' && direction !== 'inbound') return undefined;
-  if (port === undefined || subset === undefined || host === undefined || rest.length > 0) return undefined;
-  if (!/^\d{1,5}$/.test(port)) return undefined;
-  return { direction, port: Number(port), subset, host };
+/** The host of a name made by {@link clusterName}: what follows the last `|`, which cannot stand in a host name. */
+export function hostOfCluster(name: string): string {
+  return name.slice(name.lastIndexOf('|') + 1);
 }
 
 /** Route configuration that all HTTP services of a port share: `80`. */

@@ -8,7 +8,7 @@ import { membersOf } from './groups.ts';
 import { hostsOverlap } from './hosts.ts';
 import { importsHost, type ListenerPlan, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
 import type { State } from './state.ts';
-import type { EgressListener, ResolvedVirtualService, Scope, Service } from './types.ts';
+import type { EgressListener, MergedDestinationRule, ResolvedVirtualService, Scope, Service } from './types.ts';
 import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
@@ -180,14 +180,30 @@ export function assembleScope(state: State, plan: ScopePlan, parts: ScopeParts):
   return { scope, plan, routed, watches };
 }
 
+/** Rules found for services as a namespace sees them: table → `namespace root` → service. They hold while the table does. */
+const foundRules = new WeakMap<RuleTable, Map<string, WeakMap<Service, MergedDestinationRule | typeof NO_RULE>>>();
+const NO_RULE = Symbol('no rule');
+
+/** Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart. */
 function ruleFinder(
   rules: RuleTable,
   rootNamespace: string,
   namespace: string,
   services: PMap<Service>,
 ): Scope['destinationRule'] {
+  const byViewer = foundRules.get(rules) ?? new Map<string, WeakMap<Service, MergedDestinationRule | typeof NO_RULE>>();
+  foundRules.set(rules, byViewer);
+  const viewer = `${namespace} ${rootNamespace}`;
+  const found = byViewer.get(viewer) ?? new WeakMap<Service, MergedDestinationRule | typeof NO_RULE>();
+  byViewer.set(viewer, found);
   return (hostname) => {
     const service = services.get(hostname);
-    return service === undefined ? undefined : findDestinationRule(rules, rootNamespace, namespace, service);
+    if (service === undefined) return undefined;
+    let rule = found.get(service);
+    if (rule === undefined) {
+      rule = findDestinationRule(rules, rootNamespace, namespace, service) ?? NO_RULE;
+      found.set(service, rule);
+    }
+    return rule === NO_RULE ? undefined : rule;
   };
 }

@@ -13,6 +13,18 @@ export interface JobsResult {
   readonly bytes: ArrayBuffer;
 }
 
+/** Versions of messages that generation has at hand still: hashed once for all views. */
+const versions = new WeakMap<Uint8Array, string>();
+
+function versionOf(bytes: Uint8Array): string {
+  let version = versions.get(bytes);
+  if (version === undefined) {
+    version = contentVersion(bytes);
+    versions.set(bytes, version);
+  }
+  return version;
+}
+
 /** Lays messages one after the other; kept as parts until all are known. */
 class Layout {
   readonly #parts: Uint8Array[] = [];
@@ -20,7 +32,7 @@ class Layout {
 
   place(resource: GeneratedResource): EncodedSlot {
     const { name, refs, bytes } = resource;
-    const slot = { name, version: contentVersion(bytes), refs, offset: this.#length, length: bytes.length };
+    const slot = { name, version: versionOf(bytes), refs, offset: this.#length, length: bytes.length };
     this.#parts.push(bytes);
     this.#length += bytes.length;
     return slot;

@@ -6,7 +6,12 @@ import type { View } from '../types.ts';
 /** `eds` sent by us, `dns` resolved by Envoy, `original` wherever the connection was going. */
 export type Discovery = 'eds' | 'dns' | 'original';
 
-export function discoveryOf(service: Service, policy: EffectivePolicy, settings: ModelSettings, view: View): Discovery {
+export function discoveryOf(
+  service: Service,
+  policy: EffectivePolicy,
+  settings: ModelSettings,
+  view: Pick<View, 'part'>,
+): Discovery {
   const passthrough = service.resolution === 'passthrough' || policy.loadBalancer?.simple === 'PASSTHROUGH';
   // A gateway's connections were going to the gateway: there is no original destination to pass on to.
   if (view.part === 'gateway') return service.resolution === 'dns' ? 'dns' : 'eds';

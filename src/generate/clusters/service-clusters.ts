@@ -1,9 +1,18 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
-import type { Scope, Snapshot } from '../../model/types.ts';
+import type { MergedDestinationRule, ModelSettings, Scope, Service, Snapshot } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { assignEndpoints } from '../endpoints/assign.ts';
 import { assignmentMessage } from '../endpoints/message.ts';
-import { type ClientView, type ClusterTarget, endpointsInput, localitySetting } from '../endpoints/resolve.ts';
+import {
+  type ClientView,
+  type ClusterTarget,
+  type EndpointSources,
+  endpointSources,
+  endpointsInput,
+  localitySetting,
+} from '../endpoints/resolve.ts';
+import { InputCache } from '../input-cache.ts';
 import { clusterName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
@@ -32,11 +41,43 @@ export function clusterHosts(scope: Scope): readonly Unit[] {
     .map(([host]) => host);
 }
 
+/** All that the clusters of a service are made of. */
+interface ClusterInputs {
+  readonly service: Service;
+  readonly rule: MergedDestinationRule | undefined;
+  readonly mesh: MeshConfig;
+  readonly settings: ModelSettings;
+  readonly part: ClientView['part'];
+  /** For clusters that resolve names, and so carry their endpoints: where those come from. */
+  readonly ipv6Only: boolean;
+  readonly networks: EndpointSources['networks'] | undefined;
+  readonly endpoints: EndpointSources['endpoints'] | undefined;
+  readonly network: string;
+  readonly locality: string;
+}
+
+const NO_CARRIED = { ipv6Only: false, networks: undefined, endpoints: undefined, network: '', locality: '' } as const;
+
+const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
+
 /** All clusters of a host in a scope; none when the scope does not have it. */
 export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scope, host: string): UnitOutput {
   const service = scope.services.get(host);
   if (service === undefined) return { resources: [], findings: [] };
+  const { mesh, settings } = snapshot;
+  const { part } = view;
   const rule = scope.destinationRule(host);
+  if (service.resolution !== 'dns') {
+    return clusters.get(service, { service, rule, mesh, settings, part, ...NO_CARRIED });
+  }
+  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
+  const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
+  return clusters.get(service, { service, rule, mesh, settings, part, ...carried });
+}
+
+function serviceClusters(inputs: ClusterInputs): UnitOutput {
+  const { service, rule } = inputs;
+  const host = service.hostname;
   const resources = new Map<string, GeneratedResource>();
   const findings: GenerationFinding[] = [];
   for (const port of service.ports) {
@@ -50,19 +91,19 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
       }
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
-      resources.set(name, serviceCluster(snapshot, view, name, target));
+      resources.set(name, serviceCluster(inputs, name, target));
     }
   }
   return { resources: [...resources.values()], findings };
 }
 
-function serviceCluster(snapshot: Snapshot, view: ClientView, name: string, target: ClusterTarget): GeneratedResource {
+function serviceCluster(inputs: ClusterInputs, name: string, target: ClusterTarget): GeneratedResource {
   const { service, port, policy } = target;
-  const { mesh, settings } = snapshot;
+  const { mesh, settings } = inputs;
   const pool = policy.connectionPool;
   const tls = originatedTls(policy.tls);
   const speaks = upstreamHttp(port.protocol, pool?.http, settings.sniffOutbound, mesh.h2UpgradePolicy === 'UPGRADE');
-  const discovery = discoveryOf(service, policy, settings, view);
+  const discovery = discoveryOf(service, policy, settings, inputs);
   const cluster: Cluster = {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
@@ -72,41 +113,37 @@ function serviceCluster(snapshot: Snapshot, view: ClientView, name: string, targ
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
-      : { ...balanced(snapshot, target), ...discovered(snapshot, view, name, target, discovery) }),
+      : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery) }),
   };
   const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
   return { name, bytes, refs: discovery === 'eds' ? [name] : [] };
 }
 
-function balanced(snapshot: Snapshot, { policy }: ClusterTarget): Cluster {
+function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
   return {
     ...loadBalancing(policy.loadBalancer),
     commonLbConfig: {
       // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that services
       // commonly have, half of them being down is no reason to send requests there.
       healthyPanicThreshold: { value: Math.min(100, Math.max(0, policy.outlierDetection?.minHealthPercent ?? 0)) },
-      ...(localitySetting(snapshot, policy) !== undefined && { localityWeightedLbConfig: {} }),
+      ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
     },
   };
 }
 
-function discovered(
-  snapshot: Snapshot,
-  view: ClientView,
-  name: string,
-  target: ClusterTarget,
-  discovery: 'eds' | 'dns',
-): Cluster {
-  if (discovery === 'eds') {
-    const edsConfig = adsConfigSource(snapshot.settings.initialFetchTimeoutMs);
+function discovered(inputs: ClusterInputs, name: string, target: ClusterTarget, discovery: 'eds' | 'dns'): Cluster {
+  const { mesh, settings, networks, endpoints, network, locality } = inputs;
+  if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
+    const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: { edsConfig, serviceName: name } };
   }
+  const sources = { mesh, networks, endpoints, network, locality };
   return {
     type: STRICT_DNS,
-    dnsRefreshRate: durationOf(snapshot.mesh.dnsRefreshRate),
+    dnsRefreshRate: durationOf(mesh.dnsRefreshRate),
     respectDnsTtl: true,
-    dnsLookupFamily: view.ipv6Only ? V6_ONLY : V4_ONLY,
-    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(snapshot, view, name, target))),
+    dnsLookupFamily: inputs.ipv6Only ? V6_ONLY : V4_ONLY,
+    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target))),
   };
 }
 

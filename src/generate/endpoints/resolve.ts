@@ -2,11 +2,21 @@
  * What the load assignment of a cluster is made from, as one value whose `key` names everything that was read: two views with
  * equal keys share one encoding.
  */
-import type { Endpoint, Scope, Service, ServiceKey, ServicePort, Snapshot } from '../../model/types.ts';
+import type {
+  Endpoint,
+  MergedDestinationRule,
+  ModelSettings,
+  Service,
+  ServiceKey,
+  ServicePort,
+  Snapshot,
+} from '../../model/types.ts';
+import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import { discoveryOf } from '../clusters/discovery.ts';
-import { parseClusterName } from '../names.ts';
+import { InputCache } from '../input-cache.ts';
+import { clusterName, hostOfCluster } from '../names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
-import type { GatewayView, OutboundView, View } from '../types.ts';
+import type { GatewayView, OutboundView } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
@@ -35,7 +45,7 @@ export interface EndpointsInput {
   readonly locality: LocalityRules | undefined;
 }
 
-/** A cluster's service, port and subset, found by its name. */
+/** A cluster's service, port and subset. */
 export interface ClusterTarget {
   readonly service: Service;
   readonly port: ServicePort;
@@ -44,13 +54,29 @@ export interface ClusterTarget {
   readonly policy: EffectivePolicy;
 }
 
+/** What a load assignment is made of besides its cluster. */
+export interface EndpointSources {
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  /** All endpoints of the service, the very list of the snapshot. */
+  readonly endpoints: readonly Endpoint[];
+  /** The proxy's network; '' where no network has gateways, so that proxies of all networks are alike. */
+  readonly network: string;
+  readonly locality: string;
+}
+
+/** All that the load assignments of a service's clusters are made of. */
+interface ServiceInputs extends EndpointSources {
+  readonly service: Service;
+  readonly rule: MergedDestinationRule | undefined;
+  readonly settings: ModelSettings;
+  readonly part: ClientView['part'];
+}
+
 const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-/** The service that the endpoints of an outbound cluster come from; undefined when the view has no such EDS cluster. */
-export function serviceOfCluster(snapshot: Snapshot, view: ClientView, clusterName: string): Service | undefined {
-  return edsTarget(snapshot, view, clusterName)?.service;
-}
+const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EndpointsInput>>(edsClusters);
 
 /** Everything that goes into the load assignment of an EDS cluster; undefined when the view has no such cluster. */
 export function resolveEndpoints(
@@ -58,27 +84,58 @@ export function resolveEndpoints(
   view: ClientView,
   clusterName: string,
 ): EndpointsInput | undefined {
-  const target = edsTarget(snapshot, view, clusterName);
-  return target && endpointsInput(snapshot, view, clusterName, target);
+  const scope = scopeOfView(snapshot, view);
+  const host = hostOfCluster(clusterName);
+  const service = scope?.services.get(host);
+  if (scope === undefined || service === undefined) return undefined;
+  const inputs: ServiceInputs = {
+    service,
+    rule: scope.destinationRule(host),
+    settings: snapshot.settings,
+    part: view.part,
+    ...endpointSources(snapshot, view, service),
+  };
+  return inputsByCluster.get(service, inputs).get(clusterName);
 }
 
-function edsTarget(snapshot: Snapshot, view: ClientView, clusterName: string): ClusterTarget | undefined {
-  const scope = scopeOfView(snapshot, view);
-  const target = scope && clusterTarget(scope, clusterName);
-  if (target === undefined) return undefined;
-  return discoveryOf(target.service, target.policy, snapshot.settings, view) === 'eds' ? target : undefined;
+export function endpointSources(snapshot: Snapshot, view: ClientView, service: Service): EndpointSources {
+  const { mesh, networks } = snapshot;
+  return {
+    mesh,
+    networks,
+    endpoints: snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS,
+    network: networkGateways(networks).byNetwork.size === 0 ? '' : view.network,
+    locality: view.locality,
+  };
+}
+
+/** The EDS clusters of a service by name. Of ports or subsets that are said twice, the first stands. */
+function edsClusters(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput> {
+  const { service, rule, settings } = inputs;
+  const found = new Map<string, EndpointsInput>();
+  for (const port of service.ports) {
+    if (port.protocol === 'UDP') continue;
+    for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
+      const name = clusterName('outbound', port.port, subset?.name ?? '', service.hostname);
+      if (found.has(name)) continue;
+      const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
+      if (discoveryOf(service, policy, settings, inputs) !== 'eds') continue;
+      const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
+      found.set(name, endpointsInput(inputs, name, target));
+    }
+  }
+  return found;
 }
 
 /** The same for a cluster that is known already. */
 export function endpointsInput(
-  snapshot: Snapshot,
-  view: ClientView,
+  sources: EndpointSources,
   clusterName: string,
   { service, port, labels, policy }: ClusterTarget,
 ): EndpointsInput {
-  const gateways = networkGateways(snapshot.networks);
-  const network = gateways.byNetwork.size === 0 ? '' : view.network;
-  const locality = localityRules(snapshot, view, policy);
+  const { endpoints, network } = sources;
+  const gateways = networkGateways(sources.networks);
+  const locality = localityRules(sources, policy);
   const resolvesNames = service.resolution === 'dns';
   const sortedLabels = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return {
@@ -94,7 +151,7 @@ export function endpointsInput(
       gateways.digest,
       locality ?? null,
     ]),
-    endpoints: snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS,
+    endpoints,
     portName: port.name,
     labels,
     resolvesNames,
@@ -105,38 +162,16 @@ export function endpointsInput(
 }
 
 /** The locality settings in force: the rule's, else the mesh's; undefined when switched off. */
-export function localitySetting(snapshot: Snapshot, policy: EffectivePolicy) {
-  const setting = policy.loadBalancer?.localityLbSetting ?? snapshot.mesh.localityLbSetting;
+export function localitySetting(mesh: MeshConfig, policy: EffectivePolicy) {
+  const setting = policy.loadBalancer?.localityLbSetting ?? mesh.localityLbSetting;
   return setting.enabled === false ? undefined : setting;
 }
 
-function localityRules(
-  snapshot: Snapshot,
-  view: View & ClientView,
-  policy: EffectivePolicy,
-): LocalityRules | undefined {
-  const setting = localitySetting(snapshot, policy);
+function localityRules({ mesh, locality }: EndpointSources, policy: EffectivePolicy): LocalityRules | undefined {
+  const setting = localitySetting(mesh, policy);
   const failoverEnabled = policy.outlierDetection !== undefined;
   // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
-  if (setting === undefined || view.locality === '' || !(failoverEnabled || distributes)) return undefined;
-  return { from: view.locality, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
-}
-
-function clusterTarget(scope: Scope, clusterName: string): ClusterTarget | undefined {
-  const parts = parseClusterName(clusterName);
-  if (parts?.direction !== 'outbound') return undefined;
-  const service = scope.services.get(parts.host);
-  const port = service?.ports.find((candidate) => candidate.port === parts.port && candidate.protocol !== 'UDP');
-  if (service === undefined || port === undefined) return undefined;
-  const rule = scope.destinationRule(parts.host);
-  const subset = rule?.subsets.find(({ name }) => name === parts.subset);
-  if (parts.subset !== '' && subset === undefined) return undefined;
-  return {
-    service,
-    port,
-    subset: parts.subset,
-    labels: subset?.labels ?? NO_LABELS,
-    policy: effectivePolicy(rule, parts.subset, port.port),
-  };
+  if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
+  return { from: locality, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
 }
