@@ -100,7 +100,13 @@ export async function startProxy(owner: Owner, adsPort: number, options: ProxyOp
   const { waitLive = true, logLevel = 'warning' } = options;
   const envoy = await startEnvoy(owner, {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
-    metadata: { NAMESPACE: namespace, LABELS: labels, INTERCEPTION_MODE: 'NONE', INSTANCE_IPS: address },
+    metadata: {
+      NAMESPACE: namespace,
+      LABELS: labels,
+      INTERCEPTION_MODE: 'NONE',
+      INSTANCE_IPS: address,
+      CLUSTER_ID: 'Orchestrator',
+    },
     mode,
     adsPort,
     waitLive,

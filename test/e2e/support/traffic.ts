@@ -1,5 +1,4 @@
 /** Requests of tests and what came of them. */
-import assert from 'node:assert/strict';
 import { connect } from 'node:tls';
 import { type EchoReply, eventually, exchange, type RequestOptions, request } from '../../harness/index.ts';
 
@@ -62,8 +61,4 @@ export function tlsGreeting(address: string, port: number, serverName: string): 
 /** Waits until `check` holds for every one of `items`: what an edit brings, it brings to all. */
 export async function eventuallyAll<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
   await Promise.all(items.map((item) => eventually(() => check(item))));
-}
-
-export async function refused(attempt: Promise<unknown>): Promise<void> {
-  await assert.rejects(attempt);
 }

@@ -1,0 +1,183 @@
+/** The debug interface, metrics and `ctl-discovery request`, with real Envoys connected. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { request, startDiscovery, tempDir } from '../harness/index.ts';
+import { waitSynced } from './support/mesh.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { HTTP_PORT, startVersionsMesh, type VersionsMesh } from './support/versions.ts';
+
+const owner = suiteOwner();
+const shared = lazy<VersionsMesh>();
+const mesh = (): VersionsMesh => shared.get();
+
+const HOST = 'web.default.svc.cluster.local';
+
+before(async () => {
+  const started = shared.set(await startVersionsMesh(owner));
+  await waitSynced(started.discovery(), started.clients);
+});
+
+type Json = Readonly<Record<string, unknown>>;
+
+async function page<T = Json>(path: string): Promise<T> {
+  const { status, headers, json } = await mesh().discovery().http(`/debug/${path}`);
+  assert.equal(status, 200, path);
+  assert.match(String(headers['content-type']), /^application\/json/);
+  return json() as T;
+}
+
+/** Name → version of everything dynamic in a configuration dump, by section. */
+function contents(dump: {
+  readonly configs: readonly Json[];
+}): Readonly<Record<string, Readonly<Record<string, string>>>> {
+  const found: Record<string, Record<string, string>> = { clusters: {}, listeners: {}, routes: {}, endpoints: {} };
+  type Versioned = { version_info: string };
+  for (const config of dump.configs) {
+    for (const each of (config.dynamic_active_clusters ?? []) as (Versioned & { cluster: { name: string } })[])
+      Object.assign(found.clusters ?? {}, { [each.cluster.name]: each.version_info });
+    for (const each of (config.dynamic_listeners ?? []) as { name: string; active_state: Versioned }[])
+      Object.assign(found.listeners ?? {}, { [each.name]: each.active_state.version_info });
+    for (const each of (config.dynamic_route_configs ?? []) as (Versioned & { route_config: { name: string } })[])
+      Object.assign(found.routes ?? {}, { [each.route_config.name]: each.version_info });
+    for (const each of (config.dynamic_endpoint_configs ?? []) as {
+      version_info?: string;
+      endpoint_config: { cluster_name: string };
+    }[])
+      Object.assign(found.endpoints ?? {}, { [each.endpoint_config.cluster_name]: each.version_info ?? '' });
+  }
+  return found;
+}
+
+test('syncz says what each proxy has acknowledged', async () => {
+  const status = await page<Json[]>('syncz');
+  assert.deepEqual(
+    status.map(({ proxy }) => proxy).sort(),
+    mesh()
+      .clients.map(({ workload }) => workload)
+      .sort(),
+  );
+  for (const line of status) {
+    for (const type of ['cluster', 'listener', 'route', 'endpoint']) {
+      assert.equal(line[`${type}_state`], 'SYNCED');
+      assert.notEqual(line[`${type}_sent`], '');
+      assert.equal(line[`${type}_acked`], line[`${type}_sent`]);
+    }
+    assert.equal(line.cluster_id, 'Orchestrator');
+  }
+});
+
+test('our dump of a proxy holds what the Envoy itself says it has: the same names, and for Delta the same versions', async () => {
+  for (const client of mesh().clients) {
+    const ours = contents(await page(`config_dump?proxyID=${client.workload}`));
+    const theirs = contents((await client.configDump()) as { configs: Json[] });
+    for (const type of ['clusters', 'listeners', 'routes'] as const) {
+      assert.deepEqual(
+        Object.keys(ours[type] ?? {}).sort(),
+        Object.keys(theirs[type] ?? {}).sort(),
+        `${client.mode} ${type}`,
+      );
+      // A SotW response has one version for all that is in it.
+      if (client.mode === 'delta') assert.deepEqual(ours[type], theirs[type], type);
+    }
+    // Envoy also lists the endpoints of clusters that have none to ask for.
+    const known = Object.keys(theirs.endpoints ?? {});
+    for (const name of Object.keys(ours.endpoints ?? {})) assert.ok(known.includes(name), name);
+    assert.equal(Object.keys(ours.endpoints ?? {}).length, 3);
+  }
+});
+
+test('every page that the index lists answers, and is JSON', async () => {
+  const { discovery } = mesh();
+  const index = await discovery().http('/debug');
+  assert.equal(index.status, 200);
+  const links = [...index.body.matchAll(/href="(\/debug\/[A-Za-z_]+)"/g)].map((match) => String(match[1]));
+  const expected =
+    'adsz cdsz config_dump configz edsz endpointShardz endpointz instancesz push_status registryz resourcesz syncz';
+  for (const name of expected.split(' ')) assert.ok(links.includes(`/debug/${name}`), name);
+  const [client] = mesh().clients;
+  for (const link of links) {
+    const { status, json } = await discovery().http(`${link}?proxyID=${client?.workload}&resource=x`);
+    assert.equal(status, 200, link);
+    assert.equal(typeof json(), 'object', link);
+  }
+  assert.equal((await discovery().http('/debug/nothing')).status, 404);
+  assert.equal((await discovery().http('/debug/config_dump')).status, 400);
+  assert.equal((await discovery().http('/debug/config_dump?proxyID=no.body')).status, 404);
+});
+
+test('pages show services, endpoints, configuration and connections as they are', async () => {
+  const { v1, v2, clients } = mesh();
+  const registry = await page<{ hostname: string; ports: Json[] }[]>('registryz');
+  assert.deepEqual(
+    registry.map(({ hostname }) => hostname),
+    [HOST],
+  );
+  const [service] = await page<{ svc: string; ep: { address: string }[] }[]>('endpointz');
+  assert.equal(service?.svc, `${HOST}:http`);
+  assert.deepEqual(service.ep.map(({ address }) => address).sort(), [v1.address, v2.address].sort());
+  const shards = await page<Record<string, Record<string, { address: string }[]>>>('endpointShardz');
+  assert.equal(shards[HOST]?.default?.length, 2);
+  const { items, problems } = await page<{
+    items: { kind: string; metadata: { name: string } }[];
+    problems: unknown[];
+  }>('configz');
+  assert.deepEqual(items.map(({ kind, metadata }) => `${kind}/${metadata.name}`).sort(), [
+    'DestinationRule/web',
+    'Sidecar/client-delta',
+    'Sidecar/client-sotw',
+  ]);
+  assert.deepEqual(problems, []);
+  const resources = await page<Record<string, number>>('resourcesz');
+  assert.deepEqual([resources.Service, resources.Pod, resources.Sidecar, resources.Gateway], [1, 2, 2, 0]);
+  const ads = await page<{ totalClients: number; clients: { proxy: string; protocol: string }[] }>('adsz');
+  assert.equal(ads.totalClients, 2);
+  assert.deepEqual(
+    new Map(ads.clients.map(({ proxy, protocol }) => [proxy, protocol])),
+    new Map(clients.map(({ id, mode }) => [id, mode])),
+  );
+  const [proxy] = clients;
+  const clusters = await page<{ clusters: { name: string }[] }[]>(`cdsz?proxyID=${proxy?.workload}`);
+  assert.ok(clusters[0]?.clusters.some(({ name }) => name === `outbound|${HTTP_PORT}|v1|${HOST}`));
+  const assigned = await page<{ endpoints: { cluster_name: string }[] }[]>(`edsz?proxyID=${proxy?.workload}`);
+  assert.equal(assigned[0]?.endpoints.length, 3);
+});
+
+test('metrics have the families of the specification, with values of this mesh', async () => {
+  const { discovery } = mesh();
+  const text = await discovery().metrics();
+  const families = new Set([...text.matchAll(/^# TYPE (\S+) /gm)].map((match) => String(match[1])));
+  const expected = `ctl_proxy_convergence_time ctl_proxy_queue_time ctl_xds_push_time ctl_push_triggers ctl_xds_pushes ctl_xds
+    ctl_inbound_updates ctl_xds_write_timeout ctl_total_xds_rejects ctl_xds_cds_reject ctl_xds_eds_reject ctl_xds_lds_reject
+    ctl_xds_rds_reject ctl_xds_expired_nonce ctl_services ctl_virt_services ctl_eds_no_instances ctl_vservice_dup_domain
+    ctl_destrule_subsets ctl_duplicate_proxy_clusters ctl_orch_object_errors ctl_total_orch_object_errors mesh_build`;
+  for (const name of expected.split(/\s+/)) assert.ok(families.has(name), name);
+  assert.equal(await discovery().metric('ctl_xds'), 2);
+  assert.equal(await discovery().metric('ctl_services'), 1);
+  for (const type of ['cds', 'eds', 'lds', 'rds']) {
+    assert.ok(((await discovery().metric(`ctl_xds_pushes{type="${type}"}`)) ?? 0) >= 2, type);
+  }
+});
+
+test('discovery is ready with a directory that has configuration and with an empty one', async (t) => {
+  const { discovery } = mesh();
+  assert.equal((await discovery().http('/ready')).status, 200);
+  const { ports } = discovery();
+  assert.equal((await request({ port: ports.http, path: '/elsewhere' })).status, 404);
+  const fresh = await startDiscovery(t, { configDir: await tempDir(t) });
+  assert.equal((await fresh.http('/ready')).status, 200);
+});
+
+test('`ctl-discovery request` prints what the interface answers, and fails when it refuses', async () => {
+  const { ports } = mesh().discovery();
+  const program = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+  const run = (...args: readonly string[]) => promisify(execFile)(process.execPath, [program, 'request', ...args]);
+  const url = `http://127.0.0.1:${ports.http}`;
+  const { stdout } = await run('GET', `${url}/debug/syncz`);
+  assert.equal((JSON.parse(stdout) as unknown[]).length, 2);
+  const metrics = await run('get', `http://127.0.0.1:${ports.monitoring}/metrics`);
+  assert.match(metrics.stdout, /^ctl_xds 2$/m);
+  await assert.rejects(run('GET', `${url}/debug/nothing`), /404/);
+});

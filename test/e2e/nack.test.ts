@@ -1,0 +1,175 @@
+/**
+ * Resources that are in order as far as anyone but the proxy can tell, and that a real Envoy rejects: a port that another
+ * program has, a certificate that is not there. They are kept back, the rest is served, and a repaired one is taken.
+ */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { before, test } from 'node:test';
+import { eventually as retry, startEcho } from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
+import {
+  type MeshProxy,
+  MODES,
+  planMesh,
+  type SyncStatus,
+  startMesh,
+  syncStatus,
+  type TestMesh,
+} from './support/mesh.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call, eventuallyAll } from './support/traffic.ts';
+
+const BACKEND_PORT = 7480;
+const GOOD = 7080;
+/** Another program has it. */
+const TAKEN = 7081;
+const FREE = 7082;
+const NEW = 7083;
+
+const owner = suiteOwner();
+const address = planMesh();
+const shared = lazy<TestMesh & { readonly gateways: readonly MeshProxy[] }>();
+const mesh = () => shared.get();
+
+/** A Gateway for each of the two proxies, with a server on each of these ports. */
+function gateway(name: string, ports: readonly number[]): Document[] {
+  return MODES.map((mode, index) =>
+    resource('Gateway', `${name}-${mode}`, {
+      selector: { app: `gateway-${mode}` },
+      servers: ports.map((number) => ({
+        hosts: ['*'],
+        port: { number, name: `http-${number}`, protocol: 'HTTP' },
+        bind: address(10 + index),
+      })),
+    }),
+  );
+}
+
+function routes(mark: string): Document {
+  return resource('VirtualService', 'all', {
+    hosts: ['*'],
+    gateways: ['front', 'back'].flatMap((name) => MODES.map((mode) => `${name}-${mode}`)),
+    http: [
+      {
+        match: [{ uri: { prefix: '/fresh' } }],
+        route: [{ destination: { host: 'fresh' } }],
+      },
+      { headers: { request: { set: { 'x-mark': mark } } }, route: [{ destination: { host: 'a' } }] },
+    ],
+  });
+}
+
+const backend = (name: string): Document[] => [
+  service(name, { ports: [{ name: 'http', port: BACKEND_PORT }] }),
+  endpoints(name, [address(21)], [{ name: 'http', port: BACKEND_PORT }]),
+];
+
+before(async () => {
+  await startEcho(owner, { name: 'a', address: address(21), port: BACKEND_PORT });
+  for (const index of MODES.keys()) {
+    const squatter = createServer();
+    await new Promise<void>((resolve) => squatter.listen(TAKEN, address(10 + index), resolve));
+    owner.after(() => void squatter.close());
+  }
+  const started = await startMesh(owner, address, {
+    files: { services: backend('a'), front: gateway('front', [GOOD]), routes: [routes('first')] },
+  });
+  const gateways = await Promise.all(
+    MODES.map((mode, index) =>
+      started.startProxy({ name: `gateway-${mode}`, type: 'router', mode, address: address(10 + index) }),
+    ),
+  );
+  shared.set({ ...started, gateways });
+});
+
+function eventually(check: (gateway: MeshProxy) => Promise<void>): Promise<void> {
+  return eventuallyAll(mesh().gateways, check);
+}
+
+async function served(port: number, mark: string): Promise<void> {
+  await eventually(async (proxy) => {
+    const { by, reply } = await call({ address: proxy.address, port });
+    assert.deepEqual([by, reply?.headers['x-mark']], ['a', mark]);
+  });
+}
+
+/** What syncz says of each proxy's state of a type. */
+async function states(field: string): Promise<readonly unknown[]> {
+  return (await syncStatus(mesh().discovery())).map((status) => status[field]);
+}
+
+interface Rejected {
+  readonly message: string;
+  readonly quarantined: Readonly<Record<string, string>>;
+}
+
+const rejected = (status: SyncStatus, field: string) => status[field] as Rejected | undefined;
+
+test('a listener that Envoy cannot open is kept back, told and counted; the others are opened, and it is taken once repaired', async () => {
+  const { config, discovery, gateways } = mesh();
+  await served(GOOD, 'first');
+  await config.apply('back', ...gateway('back', [TAKEN, NEW]));
+  await served(NEW, 'first');
+  await retry(async () => {
+    assert.deepEqual(await states('listener_state'), ['REJECTED', 'REJECTED']);
+    for (const status of await syncStatus(discovery())) {
+      const { message = '', quarantined = {} } = rejected(status, 'listener_rejected') ?? {};
+      const proxy = gateways.find(({ workload }) => workload === status.proxy);
+      assert.match(message, /cannot bind|Address already in use/);
+      assert.deepEqual(Object.keys(quarantined), [`${proxy?.address}_${TAKEN}`]);
+    }
+  });
+  assert.ok(((await discovery().metric('ctl_total_xds_rejects{type="lds"}')) ?? 0) >= 2);
+  assert.equal(await discovery().metric('ctl_xds_lds_reject'), 2);
+  for (const { id, address: at } of gateways) {
+    const lines = discovery()
+      .output()
+      .split('\n')
+      .filter((line) => line.includes(id) && line.includes('rejects lds'));
+    assert.ok(
+      lines.some((line) => line.includes(`kept back: ${at}_${TAKEN}`) && /cannot bind|in use/.test(line)),
+      lines.join('\n'),
+    );
+  }
+  // Everything else is followed meanwhile.
+  await config.apply('routes', routes('second'));
+  await served(GOOD, 'second');
+  await served(NEW, 'second');
+  const rejects = await discovery().metric('ctl_total_xds_rejects{type="lds"}');
+  await config.apply('back', ...gateway('back', [FREE, NEW]));
+  await served(FREE, 'second');
+  await retry(async () => assert.deepEqual(await states('listener_state'), ['SYNCED', 'SYNCED']));
+  assert.equal(await discovery().metric('ctl_xds_lds_reject'), 0);
+  assert.equal(
+    await discovery().metric('ctl_total_xds_rejects{type="lds"}'),
+    rejects,
+    'it is not tried again and again',
+  );
+});
+
+test('a cluster that Envoy rejects keeps its last good version, and what came along with it is served', async () => {
+  const { config, discovery } = mesh();
+  await config.apply('routes', routes('third'));
+  await served(GOOD, 'third');
+  const rule = (trafficPolicy: object) => resource('DestinationRule', 'a', { host: 'a', trafficPolicy });
+  // The file is the proxy's: nobody else can tell that it is not there.
+  const tls = { mode: 'SIMPLE', caCertificates: '/nonexistent/ca.pem', sni: 'a.example' };
+  await config.apply('edit', rule({ tls }), ...backend('fresh'));
+  await eventually(async (proxy) => {
+    assert.equal((await call({ address: proxy.address, port: GOOD, path: '/fresh' })).by, 'a');
+  });
+  await retry(async () => {
+    assert.deepEqual(await states('cluster_state'), ['REJECTED', 'REJECTED']);
+    for (const status of await syncStatus(discovery())) {
+      const { message = '', quarantined = {} } = rejected(status, 'cluster_rejected') ?? {};
+      assert.match(message, /nonexistent/);
+      assert.deepEqual(Object.keys(quarantined), [`outbound|${BACKEND_PORT}||a.default.svc.cluster.local`]);
+    }
+  });
+  await served(GOOD, 'third');
+  await config.apply('edit', rule({ connectionPool: { tcp: { connectTimeout: '7s' } } }), ...backend('fresh'));
+  await retry(async () => assert.deepEqual(await states('cluster_state'), ['SYNCED', 'SYNCED']));
+  await eventually(async (proxy) => assert.match(JSON.stringify(await proxy.configDump()), /"connect_timeout":"7s"/));
+  await served(GOOD, 'third');
+  assert.equal(await discovery().metric('ctl_xds_cds_reject'), 0);
+});
