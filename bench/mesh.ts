@@ -10,10 +10,15 @@ import type { BenchOptions, Size } from './options.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
 import { mean, median, type Outcome, quantiles, type Row } from './results.ts';
 import { type Server, startServer } from './server.ts';
+import { monotonicMs } from './world/clock.ts';
 import { type Change, namespaceName, World, type WorldSize } from './world/world.ts';
 
-/** Answers and acknowledgements have died down when nothing has come for so long, ms. */
-const QUIET_MS = 250;
+/** All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a core. */
+const QUIET_STEPS = 4;
+const STEP_MS = 50;
+const REST_LOAD = 0.15;
+/** A server that never rests is a finding, but not one to wait for, ms. */
+const QUIET_TIMEOUT_MS = 60_000;
 /** A change that nobody sees is waited for this long, ms: several times the debounce. */
 const UNSEEN_MS = 1000;
 
@@ -113,14 +118,19 @@ export async function countersOf({ client, server }: Mesh): Promise<Counters> {
   return { totals, serverCpu: cpuSeconds(server.pid) };
 }
 
-/** Waits until proxies have got nothing for a while; gives the counters then. */
+/** Waits until nothing is sent any more and the server has worked off the answers; gives the counters then. */
 export async function quiet(mesh: Mesh): Promise<Counters> {
-  for (let before = await countersOf(mesh); ; ) {
-    await delay(QUIET_MS);
+  const deadline = monotonicMs() + QUIET_TIMEOUT_MS;
+  let before = await countersOf(mesh);
+  for (let steps = 0; steps < QUIET_STEPS && monotonicMs() < deadline; ) {
+    const started = monotonicMs();
+    await delay(STEP_MS);
     const after = await countersOf(mesh);
-    if (after.totals.messages === before.totals.messages) return after;
+    const load = (after.serverCpu - before.serverCpu) / ((monotonicMs() - started) / 1000);
+    steps = after.totals.messages === before.totals.messages && load < REST_LOAD ? steps + 1 : 0;
     before = after;
   }
+  return before;
 }
 
 export interface Round {

@@ -15,8 +15,10 @@ export interface Size {
 export type Mode = 'delta' | 'sotw';
 
 export interface BenchOptions extends Size {
-  /** Measured repetitions of each change; one more before them is thrown away. */
+  /** Measured repetitions of each change. */
   readonly rounds: number;
+  /** Repetitions before them that are thrown away: code is compiled, caches are filled. */
+  readonly warmUp: number;
   /** Length of the `churn` bench. */
   readonly seconds: number;
   /** Longest wait for anything that the proxies are expected to get. */
@@ -106,6 +108,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     proxies: whole('proxies', text('proxies'), 1),
     namespaces,
     rounds: whole('rounds', text('rounds'), 1),
+    warmUp: 1,
     seconds: whole('seconds', text('seconds'), 1),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
     server: profile ? 'sources' : oneOf('server', text('server'), ['dist', 'sources'] as const),

@@ -4,11 +4,12 @@ import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Child, startChild } from '../test/harness/child.ts';
-import { type DiscoveryPorts, discoveryPorts } from '../test/harness/discovery.ts';
+import type { DiscoveryPorts } from '../test/harness/discovery.ts';
 import { eventually } from '../test/harness/eventually.ts';
 import { request } from '../test/harness/http.ts';
 import type { Owner } from '../test/harness/owner.ts';
 import { readSamples, type Samples } from './metrics.ts';
+import { serverPorts } from './ports.ts';
 import { monotonicMs } from './world/clock.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..');
@@ -50,7 +51,7 @@ export interface Server {
 }
 
 export async function startServer(owner: Owner, options: ServerOptions): Promise<Server> {
-  const ports = options.ports ?? (await discoveryPorts());
+  const ports = options.ports ?? (await serverPorts());
   const profiling = options.profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profiles];
   const flags = [
     ['--configDir', options.configDir],

@@ -9,11 +9,10 @@ export const convergence: Bench = {
   about: 'from a change on disk to its bytes at each proxy',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
-      const { rounds: count } = context.options;
+      const { rounds: count, warmUp } = context.options;
       const joined = await joinProxies(context, mesh);
       const measured = new Map<ChangeKind, Round[]>();
-      // Round 0 warms up: code is compiled, the client has parsed its first of each kind.
-      for (let round = 0; round <= count; round++)
+      for (let round = 1 - warmUp; round <= count; round++)
         for (const kind of CHANGE_KINDS) {
           context.progress(`${kind}, round ${round} of ${count}`);
           const result = await measureChange(context, mesh, mesh.world.change(kind, round));

@@ -42,19 +42,19 @@ async function rawServer(
 
 async function rawRow(context: BenchContext, mesh: Mesh, owner: Owner, bytes: number): Promise<Row> {
   const { client, size } = mesh;
-  const { rounds, timeoutMs } = context.options;
+  const { rounds, warmUp, timeoutMs } = context.options;
   const server = await rawServer(owner, bytes);
   await client.do({ op: 'rawOpen', port: server.port, count: size.proxies, bytes });
   const latencies: number[][] = [];
   const cpu: number[] = [];
   const clientCpu: number[] = [];
-  for (let round = 0; round <= rounds; round++) {
+  for (let round = 1 - warmUp; round <= rounds; round++) {
     const before = cpuSeconds(server.pid);
     const { cpuSeconds: clientBefore } = await client.do({ op: 'totals' });
     const at = monotonicMs();
     server.write(size.proxies);
     const arrivals = complete(await client.do({ op: 'rawArrived', timeoutMs }), 'the raw bytes');
-    if (round === 0) continue;
+    if (round < 1) continue;
     latencies.push(arrivals.at.map((arrived) => arrived - at));
     cpu.push(cpuSeconds(server.pid) - before);
     clientCpu.push((await client.do({ op: 'totals' })).cpuSeconds - clientBefore);
@@ -83,10 +83,10 @@ export const fanOut: Bench = {
   about: 'a route configuration to all proxies, against raw TCP',
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
-      const { rounds } = context.options;
+      const { rounds, warmUp } = context.options;
       await joinProxies(context, mesh);
       const measured: Round[] = [];
-      for (let round = 0; round <= rounds; round++) {
+      for (let round = 1 - warmUp; round <= rounds; round++) {
         context.progress(`route, round ${round} of ${rounds}`);
         const result = await measureChange(context, mesh, mesh.world.change('route', round));
         if (round > 0) measured.push(result);

@@ -19,6 +19,7 @@ const SERVICE_FACTORS = [0.25, 0.5];
 async function rowsAt(context: BenchContext, proxies: number, services: number): Promise<Row[]> {
   context.progress(`${services} services, ${proxies} proxies`);
   return withMesh(context, { size: { proxies, services } }, async (mesh) => {
+    const { rounds: count, warmUp } = context.options;
     const joined = await joinProxies(context, mesh);
     const rows: Row[] = [
       {
@@ -31,7 +32,7 @@ async function rowsAt(context: BenchContext, proxies: number, services: number):
     ];
     for (const kind of KINDS) {
       const rounds: Round[] = [];
-      for (let round = 0; round <= context.options.rounds; round++) {
+      for (let round = 1 - warmUp; round <= count; round++) {
         const result = await measureChange(context, mesh, mesh.world.change(kind, round));
         if (round > 0) rounds.push(result);
       }

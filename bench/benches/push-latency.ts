@@ -13,12 +13,12 @@ export const pushLatency: Bench = {
   about: 'the stages of a push, as ctl_stage_seconds tells them',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
-      const { rounds: count } = context.options;
+      const { rounds: count, warmUp } = context.options;
       await joinProxies(context, mesh);
       const rows: (string | number | undefined)[][] = [];
       for (const kind of KINDS) {
         const rounds: Round[] = [];
-        for (let round = 0; round <= count; round++) {
+        for (let round = 1 - warmUp; round <= count; round++) {
           context.progress(`${kind}, round ${round} of ${count}`);
           const result = await measureChange(context, mesh, mesh.world.change(kind, round));
           if (round > 0) rounds.push(result);

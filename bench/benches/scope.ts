@@ -20,10 +20,10 @@ async function scopeRows(context: BenchContext, services: number, sidecars: numb
   const proxyNamespaces = Array.from({ length: sidecars }, (_, index) => scopedNamespace(index));
   const size = { services, proxies: sidecars };
   return withMesh(context, { size, world: { sidecars } }, async (mesh) => {
-    const { rounds: count } = context.options;
+    const { rounds: count, warmUp } = context.options;
     await joinProxies(context, mesh, { namespaces: proxyNamespaces });
     const changed: Round[] = [];
-    for (let round = 0; round <= count; round++) {
+    for (let round = 1 - warmUp; round <= count; round++) {
       context.progress(`Sidecar of ${services} services, round ${round} of ${count}`);
       const index = round % sidecars;
       const result = await measureChange(context, mesh, mesh.world.scope(index, round), [index]);

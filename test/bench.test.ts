@@ -1,0 +1,147 @@
+/** Each bench once, small: rows are there and what they count is right. How long anything took is not looked at. */
+import assert from 'node:assert/strict';
+import { readdir, readFile } from 'node:fs/promises';
+import { test } from 'node:test';
+import { type BenchOptions, type Mode, parseCommandLine } from '../bench/options.ts';
+import { writeReport } from '../bench/report/report.ts';
+import { tablesOf } from '../bench/report/table.ts';
+import type { Outcome, Row } from '../bench/results.ts';
+import { BENCHES, chooseBenches, runBenches } from '../bench/suite.ts';
+import { tempDir } from './harness/files.ts';
+
+const SIZE = { services: 12, endpoints: 2, proxies: 6, namespaces: 2 } as const;
+const BASE: BenchOptions = {
+  ...SIZE,
+  mode: 'delta',
+  rounds: 1,
+  warmUp: 0,
+  seconds: 2,
+  timeoutMs: 20_000,
+  server: 'sources',
+  profile: false,
+  out: '',
+  json: undefined,
+};
+
+/** Services 1 and 2 have no subsets: a cluster for each of the two ports. */
+const CLUSTERS_OF_PLAIN_SERVICE = 2;
+
+async function run(mode: Mode, ...names: string[]): Promise<Outcome> {
+  const options = { ...BASE, mode };
+  const { outcomes, failures } = await runBenches({
+    benches: chooseBenches(names),
+    runs: [options],
+    progress: () => {},
+  });
+  assert.deepEqual(failures, []);
+  return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables = [] }) => tables) };
+}
+
+function row({ rows }: Outcome, bench: string, what: string): Row {
+  const found = rows.find((each) => each.bench === bench && each.what === what);
+  assert.ok(found, `${bench} has a row "${what}"`);
+  return found;
+}
+
+const { proxies } = SIZE;
+
+// Beside each other, because most of a small bench is waiting.
+test('benches', { concurrency: 3 }, async (t) => {
+  const tests = [
+    ...(['delta', 'sotw'] as const).flatMap((mode) => [
+      t.test(`cold and convergence, ${mode}`, async () => {
+        const outcome = await run(mode, 'cold', 'convergence');
+        const cold = row(outcome, 'cold', 'start to in sync');
+        assert.equal(cold.messages, 4 * proxies, 'clusters, endpoints, listeners and routes for each');
+        assert.ok((cold.rssMiB ?? 0) > 0 && (cold.serverCpu ?? 0) > 0);
+        const endpoint = row(outcome, 'convergence', 'endpoint');
+        assert.equal(endpoint.messages, proxies);
+        assert.equal(endpoint.resources, CLUSTERS_OF_PLAIN_SERVICE * proxies);
+        const route = row(outcome, 'convergence', 'route');
+        assert.deepEqual([route.messages, route.resources], [proxies, proxies]);
+        for (const what of ['service added', 'service removed', 'policy'])
+          assert.ok((row(outcome, 'convergence', what).latency?.max ?? 0) > 0, what);
+        const nothing = row(outcome, 'convergence', 'nothing visible');
+        assert.deepEqual([nothing.messages, nothing.bytes, nothing.latency], [0, 0, undefined]);
+        const [agreement] = outcome.tables ?? [];
+        const told = agreement?.rows.find(([kind]) => kind === 'endpoint');
+        assert.equal(told?.[3], proxies, 'the program counts every proxy that converged');
+      }),
+      t.test(`reconnect, ${mode}`, async () => {
+        const outcome = await run(mode, 'reconnect');
+        for (const what of ['all drop, come back', 'server restarted'])
+          assert.equal(row(outcome, 'reconnect', what).resources, 0, what);
+        assert.equal(row(outcome, 'reconnect', 'route afterwards').messages, proxies);
+      }),
+    ]),
+    t.test('churn and slow', async () => {
+      const outcome = await run('delta', 'churn', 'slow');
+      assert.match(row(outcome, 'churn', 'endpoint').note ?? '', /^20 changes in /);
+      assert.ok(row(outcome, 'slow', 'route, all fast').latency);
+      assert.ok(row(outcome, 'slow', 'route, 1 % slow').latency);
+    }),
+    t.test('push-latency, encode, fan-out', async () => {
+      const outcome = await run('delta', 'push-latency', 'encode', 'fan-out');
+      const [stages, encoding] = outcome.tables ?? [];
+      const times = new Map(stages?.rows.map(([kind, stage, count]) => [`${kind} ${stage}`, count]));
+      assert.equal(times.get('endpoint snapshot'), 1);
+      assert.equal(times.get('endpoint generate'), 0, 'endpoints are encoded where they change');
+      assert.equal(times.get('endpoint write'), proxies);
+      assert.ok(Number(times.get('route generate')) >= SIZE.namespaces);
+      assert.deepEqual(
+        encoding?.rows.map(([type]) => type),
+        ['cds', 'eds', 'lds', 'rds'],
+      );
+      const [ads, raw] = [row(outcome, 'fan-out', 'route over ADS'), row(outcome, 'fan-out', 'raw TCP')];
+      assert.equal(raw.bytes, ads.bytes);
+    }),
+    t.test('scope and memory', async () => {
+      const outcome = await run('delta', 'scope', 'memory');
+      const scopes = outcome.rows.filter(({ bench }) => bench === 'scope');
+      assert.deepEqual(
+        scopes.map(({ size }) => size.services),
+        [SIZE.services, 10 * SIZE.services],
+      );
+      const views = outcome.rows.filter(({ bench }) => bench === 'memory');
+      const generations = views.map(({ note }) => /(\d+) generations/.exec(note ?? '')?.[1]);
+      assert.equal(generations.length, 3);
+      assert.equal(new Set(generations).size, 1, 'proxies of one view cost one generation');
+    }),
+    t.test('growth and the report', async (own) => {
+      const outcome = await run('delta', 'growth');
+      assert.equal(outcome.rows.length, 6 * 4, 'six sizes: cold start and three kinds of change');
+      const out = await tempDir(own);
+      const options = { ...BASE, out };
+      const file = await writeReport({ command: 'x', at: 'now', options, outcomes: [outcome], profiles: [] });
+      const plots = (await readdir(out)).filter((name) => name.endsWith('.svg')).sort();
+      assert.deepEqual(plots, [
+        'change-over-proxies.svg',
+        'change-over-services.svg',
+        'cold-over-proxies.svg',
+        'cold-over-services.svg',
+      ]);
+      const markdown = await readFile(file, 'utf8');
+      for (const plot of plots) assert.ok(markdown.includes(`(${plot})`));
+      assert.equal(tablesOf([outcome])[0]?.rows.length, outcome.rows.length);
+      assert.equal(JSON.parse(await readFile(`${out}/results.json`, 'utf8')).outcomes[0].rows.length, 24);
+    }),
+  ];
+  await Promise.all(tests);
+});
+
+test('the command line of the benches', () => {
+  const { names, runs } = parseCommandLine(['cold', '--services', '7', '--namespaces', '3', '--mode', 'both']);
+  assert.deepEqual(names, ['cold']);
+  assert.deepEqual(
+    runs.map(({ mode, services }) => [mode, services]),
+    [
+      ['delta', 7],
+      ['sotw', 7],
+    ],
+  );
+  assert.throws(() => parseCommandLine(['--services', 'many']), /--services: a whole number/);
+  assert.throws(() => parseCommandLine(['--mode', 'rest']), /--mode: one of/);
+  assert.throws(() => parseCommandLine(['--speed', '3']), /speed/);
+  assert.throws(() => chooseBenches(['warm']), /no bench warm; there are cold/);
+  assert.equal(chooseBenches([]).length, BENCHES.length);
+});
