@@ -55,6 +55,8 @@ export interface JobAnswer {
 
 export type GenerateAnswer =
   | { readonly kind: 'behind'; readonly version: number }
+  /** The job threw; the replica stands at `version` all the same. */
+  | { readonly kind: 'failed'; readonly version: number; readonly message: string }
   | {
       readonly kind: 'done';
       readonly version: number;

@@ -33,6 +33,9 @@ export interface Generator {
 /** A job that kills its worker this many times is given up: its view keeps what it has. */
 const MAX_ATTEMPTS = 3;
 
+/** A job that takes longer hangs: its worker is ended, as if it had crashed. The largest meshes take a few seconds. */
+const JOB_TIMEOUT_MS = 60_000;
+
 /** Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits: fan-out). */
 export function defaultWorkers(): number {
   return Math.max(1, Math.min(4, availableParallelism() - 1));
@@ -60,30 +63,38 @@ export interface PoolOptions {
   readonly snapshot: Snapshot;
   /** Told of each crash, for the log and the metrics. */
   readonly onCrash: (error: unknown) => void;
+  readonly jobTimeoutMs?: number;
 }
 
 export class PoolGenerator implements Generator {
   readonly #slots: readonly Slot[];
   readonly #log: ReplicaLog;
   readonly #onCrash: (error: unknown) => void;
+  readonly #jobTimeoutMs: number;
   readonly #queue: Waiting[] = [];
   #closed = false;
 
   constructor(options: PoolOptions) {
     this.#log = new ReplicaLog(options.snapshot);
     this.#onCrash = options.onCrash;
-    this.#slots = Array.from({ length: options.threads }, () => ({
-      pool: new Piscina<GenerateTask, GenerateAnswer>({
-        filename: options.workerFile,
-        name: 'run',
-        minThreads: 1,
-        maxThreads: 1,
-        idleTimeout: Number.POSITIVE_INFINITY,
-        trackUnmanagedFds: false,
-      }),
-      version: 0,
-      busy: false,
-    }));
+    this.#jobTimeoutMs = options.jobTimeoutMs ?? JOB_TIMEOUT_MS;
+    this.#slots = Array.from({ length: options.threads }, () => this.#slot(options.workerFile));
+  }
+
+  #slot(filename: string): Slot {
+    const pool = new Piscina<GenerateTask, GenerateAnswer>({
+      filename,
+      name: 'run',
+      minThreads: 1,
+      maxThreads: 1,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      trackUnmanagedFds: false,
+    });
+    // A worker that dies between jobs; nobody listening would end the process.
+    pool.on('error', (error) => {
+      if (!this.#closed) this.#onCrash(error);
+    });
+    return { pool, version: 0, busy: false };
   }
 
   /** The worker threads, for tests that kill one. */
@@ -112,10 +123,10 @@ export class PoolGenerator implements Generator {
   }
 
   #dispatch(): void {
-    for (const slot of this.#slots) {
-      if (slot.busy || this.#closed) continue;
-      const waiting = this.#queue.shift();
-      if (waiting === undefined) return;
+    while (this.#queue.length > 0 && !this.#closed) {
+      const slot = this.#freeSlot();
+      const waiting = slot && this.#queue.shift();
+      if (slot === undefined || waiting === undefined) return;
       slot.busy = true;
       void this.#run(slot, waiting).finally(() => {
         slot.busy = false;
@@ -124,17 +135,30 @@ export class PoolGenerator implements Generator {
     }
   }
 
+  /** The free worker that has least to catch up with. */
+  #freeSlot(): Slot | undefined {
+    let best: Slot | undefined;
+    for (const slot of this.#slots) if (!slot.busy && slot.version > (best?.version ?? -1)) best = slot;
+    return best;
+  }
+
   async #run(slot: Slot, waiting: Waiting): Promise<void> {
     waiting.attempts++;
     try {
-      const answer = await slot.pool.run({ update: this.#log.since(slot.version), jobs: [waiting.job] });
+      const task = { update: this.#log.since(slot.version), jobs: [waiting.job] };
+      const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
       if (answer.kind === 'behind') {
         slot.version = 0;
         this.#retry(waiting, new Error('the worker lost its replica'));
         return;
       }
       slot.version = answer.version;
-      this.#log.trim(Math.min(...this.#slots.map(({ version }) => version)));
+      this.#trim();
+      if (answer.kind === 'failed') {
+        // It would fail again: generation is deterministic.
+        waiting.reject(new CtlError('internal', answer.message));
+        return;
+      }
       const [job] = answer.jobs;
       if (job === undefined) throw new TypeError('a task of one job has one answer');
       const { version, bytes, milliseconds } = answer;
@@ -144,6 +168,12 @@ export class PoolGenerator implements Generator {
       if (!this.#closed) this.#onCrash(error);
       this.#retry(waiting, error);
     }
+  }
+
+  /** Workers that have nothing are told everything, and need no log. */
+  #trim(): void {
+    const versions = this.#slots.map(({ version }) => version).filter((version) => version > 0);
+    if (versions.length > 0) this.#log.trim(Math.min(...versions));
   }
 
   #retry(waiting: Waiting, cause: unknown): void {

@@ -1,19 +1,18 @@
 /**
- * What workers have to be told to catch up: the updates between snapshot versions, kept until every worker has them, and the whole
- * of the inputs for a worker that starts anew.
+ * What workers have to be told to catch up: the resources changed since the snapshot version that a worker stands at, each in its
+ * newest form, and the whole of the inputs for a worker that starts anew. Kept by resource, not by update, so that a
+ * worker may lag behind thousands of endpoint changes, for which it is never asked, and still catch up cheaply.
  */
 import type { ReplicaUpdate } from '../../workers/protocol.ts';
 import type { Snapshot } from '../model/types.ts';
 import { type AnyResource, CORE_KINDS, MESH_KINDS, type ResourceChange, type ResourceKey } from '../resources/types.ts';
 
-/** Entries kept for workers that lag; one that lags further is told everything, which costs less than a longer log. */
-const MAX_ENTRIES = 256;
+/** Changed resources remembered; a worker that lags behind more is told everything, which then costs little more. */
+const MAX_CHANGED = 8192;
 
-interface Entry {
-  readonly from: number;
-  readonly to: number;
-  readonly changes: readonly ResourceChange[];
-  readonly mesh: boolean;
+interface Changed {
+  readonly version: number;
+  readonly after: AnyResource | undefined;
 }
 
 /** Everything that a snapshot was built from. */
@@ -27,47 +26,66 @@ function everything(snapshot: Snapshot): ReplicaUpdate {
 }
 
 export class ReplicaLog {
-  #entries: Entry[] = [];
+  /** In order of version: a resource that changes again moves to the end. */
+  readonly #changed = new Map<ResourceKey, Changed>();
+  /** Older versions are no longer known. */
+  #oldest: number;
+  /** Of the last change of mesh configuration or networks. */
+  #meshVersion: number;
   #snapshot: Snapshot;
 
   constructor(snapshot: Snapshot) {
     this.#snapshot = snapshot;
+    this.#oldest = snapshot.version;
+    this.#meshVersion = snapshot.version;
   }
 
-  get version(): number {
-    return this.#snapshot.version;
+  /** Changed resources that are remembered. */
+  get size(): number {
+    return this.#changed.size;
   }
 
   /** Notes the step from the last snapshot to this one. */
   append(snapshot: Snapshot, changes: readonly ResourceChange[]): void {
-    const mesh = snapshot.mesh !== this.#snapshot.mesh || snapshot.networks !== this.#snapshot.networks;
-    this.#entries.push({ from: this.#snapshot.version, to: snapshot.version, changes, mesh });
-    if (this.#entries.length > MAX_ENTRIES) this.#entries.shift();
+    const { version, mesh, networks } = snapshot;
+    if (mesh !== this.#snapshot.mesh || networks !== this.#snapshot.networks) this.#meshVersion = version;
+    for (const { key, after } of changes) {
+      this.#changed.delete(key);
+      this.#changed.set(key, { version, after });
+    }
     this.#snapshot = snapshot;
+    if (this.#changed.size <= MAX_CHANGED) return;
+    for (const [key, { version: last }] of this.#changed) {
+      // A version goes as a whole: half of it would be no snapshot.
+      if (this.#changed.size <= MAX_CHANGED && last > this.#oldest) break;
+      this.#changed.delete(key);
+      this.#oldest = last;
+    }
   }
 
-  /** Forgets what all workers have. */
+  /** Forgets what all workers have that stand at `oldestVersion` or later. */
   trim(oldestVersion: number): void {
-    this.#entries = this.#entries.filter((entry) => entry.from >= oldestVersion);
+    for (const [key, { version }] of this.#changed) {
+      if (version > oldestVersion) break;
+      this.#changed.delete(key);
+    }
+    this.#oldest = Math.max(this.#oldest, oldestVersion);
   }
 
   /** The merged update for a worker that stands at `version`; everything when it has nothing or lags too far. */
   since(version: number): ReplicaUpdate {
-    if (version === this.#snapshot.version) return { fromVersion: version, toVersion: version, sets: [], deletes: [] };
-    const start = this.#entries.findIndex((entry) => entry.from === version);
-    if (version === 0 || start < 0) return everything(this.#snapshot);
-    const latest = new Map<ResourceKey, AnyResource | undefined>();
-    let mesh = false;
-    for (const entry of this.#entries.slice(start)) {
-      mesh ||= entry.mesh;
-      for (const change of entry.changes) latest.set(change.key, change.after);
+    const { version: current, mesh, networks } = this.#snapshot;
+    if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
+    const sets: AnyResource[] = [];
+    const deletes: ResourceKey[] = [];
+    if (version < current) {
+      for (const [key, { version: last, after }] of this.#changed) {
+        if (last <= version) continue;
+        if (after === undefined) deletes.push(key);
+        else sets.push(after);
+      }
     }
-    const update = {
-      fromVersion: version,
-      toVersion: this.#snapshot.version,
-      sets: [...latest.values()].filter((resource) => resource !== undefined),
-      deletes: [...latest].filter(([, resource]) => resource === undefined).map(([key]) => key),
-    };
-    return mesh ? { ...update, mesh: this.#snapshot.mesh, networks: this.#snapshot.networks } : update;
+    const update = { fromVersion: version, toVersion: current, sets, deletes };
+    return this.#meshVersion > version ? { ...update, mesh, networks } : update;
   }
 }

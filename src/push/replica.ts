@@ -5,60 +5,68 @@
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
 import { applyChanges, createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type ResourceChange } from '../resources/types.ts';
 import { runJobs } from './run-jobs.ts';
 
 export class Replica {
   #snapshot: Snapshot | undefined;
-  #resources = new Map<ResourceKey, AnyResource>();
   #version = 0;
 
-  /** Brings the replica up to date and runs the task's jobs; `behind` when the update does not start where the replica stands. */
+  /** What the replica stands at; undefined before it was told anything. */
+  get snapshot(): Snapshot | undefined {
+    return this.#snapshot;
+  }
+
+  /**
+   * Brings the replica up to date and runs the task's jobs. `behind` when the update does not start where the replica stands, `failed`
+   * when a job throws: the replica is as good as before. Throws when the update cannot be taken; then the replica has nothing.
+   */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();
     const snapshot = this.#update(task.update);
     if (snapshot === undefined) return { kind: 'behind', version: this.#version };
-    const { jobs, bytes } = runJobs(snapshot, task.jobs);
-    return { kind: 'done', version: this.#version, jobs, bytes, milliseconds: performance.now() - started };
+    try {
+      const { jobs, bytes } = runJobs(snapshot, task.jobs);
+      return { kind: 'done', version: this.#version, jobs, bytes, milliseconds: performance.now() - started };
+    } catch (error) {
+      return {
+        kind: 'failed',
+        version: this.#version,
+        message: error instanceof Error ? error.message : String(error),
+      };
+    }
   }
 
   #update(update: ReplicaUpdate): Snapshot | undefined {
-    if (update.fromVersion === 0) this.#reset(update);
-    else if (update.fromVersion !== this.#version) return undefined;
-    if (this.#snapshot === undefined) return undefined;
-    if (update.toVersion !== this.#version) {
-      this.#snapshot = applyChanges(this.#snapshot, {
-        changes: this.#changes(update),
-        version: update.toVersion,
-        ...(update.mesh === undefined ? {} : { mesh: update.mesh }),
-        ...(update.networks === undefined ? {} : { networks: update.networks }),
-      }).snapshot;
-      this.#version = update.toVersion;
-    }
+    const { fromVersion, toVersion } = update;
+    if (fromVersion !== 0 && fromVersion !== this.#version) return undefined;
+    const before = fromVersion === 0 ? emptyModel(update) : this.#snapshot;
+    if (before === undefined || toVersion === this.#version) return before;
+    // Nothing half done stays should this throw.
+    this.#snapshot = undefined;
+    this.#version = 0;
+    this.#snapshot = applyChanges(before, {
+      changes: changesOf(update),
+      version: toVersion,
+      ...(update.mesh === undefined ? {} : { mesh: update.mesh }),
+      ...(update.networks === undefined ? {} : { networks: update.networks }),
+    }).snapshot;
+    this.#version = toVersion;
     return this.#snapshot;
   }
+}
 
-  #reset({ settings, mesh, networks }: ReplicaUpdate): void {
-    if (settings === undefined || mesh === undefined || networks === undefined) {
-      throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
-    }
-    this.#resources = new Map();
-    this.#snapshot = createModel(settings, mesh, networks);
-    this.#version = 0;
+function emptyModel({ settings, mesh, networks }: ReplicaUpdate): Snapshot {
+  if (settings === undefined || mesh === undefined || networks === undefined) {
+    throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
   }
+  return createModel(settings, mesh, networks);
+}
 
-  #changes(update: ReplicaUpdate): ResourceChange[] {
-    const changes: ResourceChange[] = [];
-    for (const resource of update.sets) {
-      const key = keyOf(resource);
-      changes.push({ key, before: this.#resources.get(key), after: resource });
-      this.#resources.set(key, resource);
-    }
-    for (const key of update.deletes) {
-      const before = this.#resources.get(key);
-      if (before !== undefined) changes.push({ key, before, after: undefined });
-      this.#resources.delete(key);
-    }
-    return changes;
-  }
+/** The model knows itself what was there before. */
+function changesOf({ sets, deletes }: ReplicaUpdate): ResourceChange[] {
+  return [
+    ...sets.map((after) => ({ key: keyOf(after), before: undefined, after })),
+    ...deletes.map((key) => ({ key, before: undefined, after: undefined })),
+  ];
 }

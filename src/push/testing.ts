@@ -65,6 +65,12 @@ export function sidecar(address: string, namespace: string): ProxyNode {
   };
 }
 
+/** A snapshot of nothing, version 1. */
+export function emptySnapshot(): Snapshot {
+  const mesh = defaultMeshConfig();
+  return createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks());
+}
+
 /** The whole engine on real snapshots, with sinks that note what they are told. */
 export class Mesh {
   snapshot: Snapshot;
@@ -77,9 +83,7 @@ export class Mesh {
   readonly #resources = new Map<string, AnyResource>();
 
   constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
-    const mesh = defaultMeshConfig();
-    const empty = createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks());
-    this.snapshot = applyChanges(empty, { changes: this.#changes(resources) }).snapshot;
+    this.snapshot = applyChanges(emptySnapshot(), { changes: this.#changes(resources) }).snapshot;
     this.generator = makeGenerator(this.snapshot);
     this.engine = new Engine({
       snapshot: this.snapshot,

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { PoolGenerator } from './generator.ts';
+import { emptySnapshot } from './testing.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'generator-'));
+const pools: PoolGenerator[] = [];
+after(async () => {
+  await Promise.all(pools.map((pool) => pool.close()));
+  rmSync(dir, { recursive: true });
+});
+
+/** A pool whose workers run this body for each task. */
+function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
+  const workerFile = join(dir, `worker-${pools.length}.mjs`);
+  writeFileSync(workerFile, `let runs = 0;\nexport function run(task) { runs++; ${body} }\n`);
+  const snapshot = emptySnapshot();
+  const onCrash = (error: unknown) => crashes.push(error);
+  const pool = new PoolGenerator({ threads: 1, workerFile, snapshot, onCrash, jobTimeoutMs });
+  pools.push(pool);
+  return pool;
+}
+
+const JOB = { viewKey: 'view', view: { part: 'gateway' } as never, units: {} };
+const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs }], bytes: new ArrayBuffer(0), milliseconds: 0 };`;
+
+describe('generation pool', () => {
+  it('gives a job up that throws, at once and without asking for the replica again', async () => {
+    const crashes: unknown[] = [];
+    const pool = poolOf(
+      `if (runs === 1) return { kind: 'failed', version: task.update.toVersion, message: 'cannot' }; ${DONE}`,
+      crashes,
+    );
+    await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'cannot' });
+    const { answer } = await pool.submit(JOB);
+    assert.deepEqual(answer, { from: 1, runs: 2 });
+    assert.deepEqual(crashes, []);
+  });
+
+  it('tells everything to the successor of a worker that died between jobs', async () => {
+    const pool = poolOf(
+      `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
+       ${DONE}`,
+    );
+    await pool.submit(JOB);
+    await Promise.all(pool.threads.map((thread) => thread.terminate()));
+    const { answer } = await pool.submit(JOB);
+    assert.equal((answer as unknown as { from: number }).from, 0);
+  });
+
+  it('ends a worker that hangs, and gives its job up after three attempts', async () => {
+    const crashes: unknown[] = [];
+    const pool = poolOf('for (;;);', crashes, 100);
+    await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'generating view failed 3 times' });
+    assert.equal(crashes.length, 3);
+  });
+
+  it('refuses jobs that wait and jobs that come when it is closed', async () => {
+    const pool = poolOf('return new Promise(() => {});');
+    const submitted = [pool.submit(JOB), pool.submit(JOB)];
+    const refused = submitted.map((job) => assert.rejects(job, { code: 'unavailable' }));
+    await pool.close();
+    await Promise.all(refused);
+    await assert.rejects(pool.submit(JOB), { code: 'unavailable' });
+  });
+});

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { GenerateJob } from '../../workers/protocol.ts';
+import { applyChanges } from '../model/index.ts';
+import { keyOf } from '../resources/types.ts';
+import { Replica } from './replica.ts';
+import { ReplicaLog } from './replica-log.ts';
+import { runJobs } from './run-jobs.ts';
+import { emptySnapshot, endpoints, service, sidecar } from './testing.ts';
+import { viewKey, viewsOf } from './views.ts';
+
+const RESOURCES = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')];
+const changes = RESOURCES.map((after) => ({ key: keyOf(after), before: undefined, after }));
+const { snapshot } = applyChanges(emptySnapshot(), { changes });
+const log = new ReplicaLog(snapshot);
+const jobs: GenerateJob[] = viewsOf(snapshot, sidecar('10.0.0.1', 'shop')).map((view) => ({
+  viewKey: viewKey(view),
+  view,
+  units: { cds: 'all', lds: 'all', rds: 'all' },
+}));
+
+describe('replica', () => {
+  it('generates what the main thread would, byte for byte', () => {
+    const answer = new Replica().run({ update: log.since(0), jobs });
+    assert.ok(answer.kind === 'done');
+    const own = runJobs(snapshot, jobs);
+    assert.deepEqual(answer.jobs, own.jobs);
+    assert.deepEqual(Buffer.from(answer.bytes), Buffer.from(own.bytes));
+  });
+
+  it('is behind when an update does not start where it stands, and takes everything then', () => {
+    const replica = new Replica();
+    assert.deepEqual(replica.run({ update: log.since(snapshot.version), jobs }), { kind: 'behind', version: 0 });
+    assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
+    const far = { fromVersion: 7, toVersion: 9, sets: [], deletes: [] };
+    assert.deepEqual(replica.run({ update: far, jobs }), { kind: 'behind', version: snapshot.version });
+  });
+
+  it('keeps what it has when a job throws', () => {
+    const replica = new Replica();
+    const broken = { viewKey: 'broken', view: { part: 'gateway' } as never, units: { cds: 'all' } as const };
+    const answer = replica.run({ update: log.since(0), jobs: [broken] });
+    assert.deepEqual([answer.kind, answer.version], ['failed', snapshot.version]);
+    assert.equal(replica.run({ update: log.since(snapshot.version), jobs }).kind, 'done');
+  });
+
+  it('has nothing after an update that it could not take', () => {
+    const replica = new Replica();
+    replica.run({ update: log.since(0), jobs: [] });
+    const { version } = snapshot;
+    const broken = { fromVersion: version, toVersion: version + 1, sets: [{ kind: 'Service' } as never], deletes: [] };
+    assert.throws(() => replica.run({ update: broken, jobs }));
+    assert.deepEqual(replica.run({ update: log.since(version), jobs }), { kind: 'behind', version: 0 });
+    assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
+  });
+});
