@@ -50,7 +50,7 @@ export function updateInstances(
   for (const [address, { services: keys, instances }] of touched) {
     const had = before.instances.get(address) ?? NONE;
     const has = had.length === 0 ? instances : [...withoutServices(had, new Set(keys)), ...instances];
-    has.sort(compareInstances);
+    if (has.length > 1) has.sort(compareInstances);
     if (!deepEqual(had, has)) changes.set(address, has.length === 0 ? undefined : has);
   }
   return { instances: before.instances.with(changes), addresses: new Set(changes.keys()) };

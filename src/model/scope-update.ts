@@ -68,6 +68,7 @@ export function forgetScopes(book: ScopeBook): ReadonlyMap<string, ScopeChange> 
 }
 
 export function updateScopes(book: ScopeBook, state: State, inputs: ScopeInputs): ScopeResults {
+  if (book.built.size === 0) return { book, changes: new Map() };
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
   for (const [key, sidecar] of inputs.sidecars) {

@@ -161,6 +161,26 @@ export function replaceResolved(
   return next.length === list.length && next.every((item, index) => item === list[index]) ? list : next;
 }
 
+interface ResolvedChange {
+  readonly before: ResolvedVirtualService | undefined;
+  readonly after: ResolvedVirtualService | undefined;
+}
+
+/** From how many changes on it is cheaper to sort the whole list than to copy it for each. */
+const MANY_CHANGES = 8;
+
+/** A sorted list after several changes of different members; the same list when nothing differs. */
+function replaceAllResolved(list: ResolvedList, changes: readonly ResolvedChange[]): ResolvedList {
+  if (changes.length < MANY_CHANGES) {
+    return changes.reduce((next, { before, after }) => replaceResolved(next, before, after), list);
+  }
+  const gone = new Set(changes.map(({ before }) => before?.key));
+  const next = list.filter(({ key }) => !gone.has(key));
+  for (const { after } of changes) if (after !== undefined) next.push(after);
+  next.sort(compareResolved);
+  return next.length === list.length && next.every((item, index) => item === list[index]) ? list : next;
+}
+
 /** First position at which `item` could stand. */
 function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
   let low = 0;
@@ -210,7 +230,7 @@ export function updateVirtualServices(
   const changes = new Map<ResourceKey, VirtualServiceChange>();
   const privateMesh = new GroupEdits();
   const byGateway = new GroupEdits();
-  let publicMesh = tables.publicMesh;
+  const publicChanges: ResolvedChange[] = [];
   for (const [key, resource] of changed) {
     const before = tables.entries.get(key);
     const made = resource === undefined ? undefined : resolveVirtualService(resource, context);
@@ -219,14 +239,14 @@ export function updateVirtualServices(
     changes.set(key, { before, after });
     privateMesh.move(key, privateNamespaces(before), privateNamespaces(after));
     byGateway.move(key, before?.resolved.gateways ?? [], after?.resolved.gateways ?? []);
-    publicMesh = replaceResolved(publicMesh, publicPart(before), publicPart(after));
+    publicChanges.push({ before: publicPart(before), after: publicPart(after) });
   }
   if (changes.size === 0) return { tables, changes };
   const entries = tables.entries.with([...changes].map(([key, { after }]) => [key, after]));
   return {
     tables: {
       entries,
-      publicMesh,
+      publicMesh: replaceAllResolved(tables.publicMesh, publicChanges),
       privateMesh: privateMesh.apply(tables.privateMesh),
       byGateway: byGateway.apply(tables.byGateway),
     },
