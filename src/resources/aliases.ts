@@ -78,9 +78,9 @@ function meshValue(twin: string, value: string): string {
 /** What describes a workload or resource: `istio` keys stay, and get their mesh twin unless it is given. */
 export function workloadLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
   const all: Record<string, string> = { ...labels };
-  for (const [key, value] of Object.entries(labels)) {
+  for (const key of Object.keys(labels)) {
     const twin = meshKey(key);
-    if (twin !== key && !Object.hasOwn(labels, twin)) all[twin] = meshValue(twin, value);
+    if (twin !== key && !Object.hasOwn(labels, twin)) all[twin] = meshValue(twin, labels[key] ?? '');
   }
   return all;
 }

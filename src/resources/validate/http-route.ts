@@ -107,8 +107,9 @@ function checkMatch(match: HttpMatch, faults: Faults): void {
 }
 
 function checkHeaders(headers: HttpHeaders | undefined, faults: Faults): void {
+  if (headers === undefined) return;
   for (const direction of ['request', 'response'] as const) {
-    const operations = headers?.[direction];
+    const operations = headers[direction];
     for (const field of ['set', 'add'] as const) {
       for (const name of Object.keys(operations?.[field] ?? {})) checkHeaderName(faults.at(direction, field), name);
     }
