@@ -163,15 +163,26 @@ test('a headless service is served by its pods', async () => {
   await answers('peers', ['web-v2']);
 });
 
-test('an external name leads where it says', async () => {
-  const { config } = mesh();
-  const local = await startEcho(owner, { name: 'aliased', address: '127.0.0.1' });
-  const alias = service('alias', {
-    ports: [{ name: 'http', port: HTTP_PORT, targetPort: local.port }],
-    more: { type: 'ExternalName', externalName: 'localhost' },
-  });
-  await config.apply('edit', alias);
-  await eventually(async (client) => assert.notEqual((await call(target(client, 'alias'))).status, 502));
+test('an external name is resolved by the proxies, and follows an edit', async () => {
+  const alias = (externalName: string) =>
+    service('alias', { ports: HTTP, more: { type: 'ExternalName', externalName } });
+  const resolves = (name: string) =>
+    eventually(async (client) => {
+      const { configs } = await client.configDump();
+      const clusters = configs.flatMap(
+        (each) => (each.dynamic_active_clusters ?? []) as { cluster: { name: string; type?: string } }[],
+      );
+      const found = clusters.find(
+        ({ cluster }) => cluster.name === `outbound|${HTTP_PORT}||alias.default.svc.cluster.local`,
+      );
+      assert.equal(found?.cluster.type, 'STRICT_DNS');
+      assert.match(JSON.stringify(found), new RegExp(`"address":"${name}"`));
+    });
+  await mesh().config.apply('edit', alias('localhost'));
+  await resolves('localhost');
+  await mesh().config.apply('edit', alias('elsewhere.invalid'));
+  await resolves('elsewhere.invalid');
+  await status('alias', 503);
 });
 
 test('a Sidecar says which services its proxies reach, and a service who may see it', async () => {
