@@ -25,7 +25,7 @@ export interface BenchOptions extends Size {
   readonly timeoutMs: number;
   /** `dist`: what `npm run build` makes, as in production, built once per run. `sources`: as in development. */
   readonly server: 'dist' | 'sources';
-  /** CPU profiles of the server, summed up in the report. Implies `sources`, so that functions have their files. */
+  /** CPU profiles of the server, summed up in the report; they cost it some of its speed. */
   readonly profile: boolean;
   /** Folder of the report and its plots. */
   readonly out: string;
@@ -69,7 +69,7 @@ export function usage(names: readonly string[]): string {
     'npm run bench -- [NAME...] [options]',
     `names: ${names.join(' ')} (default: all)`,
     ...lines,
-    '  --profile     CPU profiles of the server, from its sources',
+    '  --profile     CPU profiles of the server, summed up; they slow it down',
     '',
   ].join('\n');
 }
@@ -111,7 +111,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     warmUp: 1,
     seconds: whole('seconds', text('seconds'), 1),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
-    server: profile ? 'sources' : oneOf('server', text('server'), ['dist', 'sources'] as const),
+    server: oneOf('server', text('server'), ['dist', 'sources'] as const),
     profile,
     out: text('out'),
     json: text('json') === '' ? undefined : text('json'),

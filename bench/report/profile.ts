@@ -1,12 +1,22 @@
 /** Sums up CPU profiles (V8's .cpuprofile): which functions had the processor, per thread. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Table } from '../results.ts';
+
+/** Lines and columns from 0. */
+interface CallFrame {
+  readonly functionName: string;
+  readonly url: string;
+  readonly lineNumber: number;
+  readonly columnNumber: number;
+}
 
 interface CpuProfile {
   readonly nodes: readonly {
     readonly id: number;
-    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+    readonly callFrame: CallFrame;
   }[];
   readonly samples: readonly number[];
   /** Microseconds before each sample. */
@@ -14,28 +24,42 @@ interface CpuProfile {
 }
 
 const TOP = 25;
-const NOT_WORK = new Set(['(idle)', '(program)', '(root)']);
+const NOT_WORK = ['(idle)', '(program)', '(root)'];
+/** piscina's threads wait for their next task here. */
+const WAITING = 'atomicsWaitLoop ';
 
 function isCpuProfile(value: unknown): value is CpuProfile {
   return typeof value === 'object' && value !== null && 'nodes' in value && 'samples' in value && 'timeDeltas' in value;
 }
 
-/** The end of a path, which is what tells a file. */
-function place(url: string, line: number): string {
+const maps = new Map<string, SourceMap | undefined>();
+
+/** The map of a built file, where there is one. */
+function mapOf(url: string): SourceMap | undefined {
+  if (!maps.has(url)) {
+    const file = url.startsWith('file:') ? `${fileURLToPath(url)}.map` : '';
+    maps.set(url, existsSync(file) ? new SourceMap(JSON.parse(readFileSync(file, 'utf8'))) : undefined);
+  }
+  return maps.get(url);
+}
+
+/** File and line of a function in its source; of the path the end, which is what tells a file. */
+function place({ url, lineNumber, columnNumber }: CallFrame): string {
   if (url === '') return '(native)';
-  const path = url.replace(/^file:\/\//, '');
+  const entry = mapOf(url)?.findEntry(lineNumber, columnNumber);
+  const mapped = entry !== undefined && 'originalSource' in entry;
+  const path = mapped ? entry.originalSource : url.replace(/^file:\/\//, '');
   const known = /(?:node_modules|src|workers|proto)\/.*$/.exec(path)?.[0] ?? path;
-  return `${known}:${line + 1}`;
+  return `${known}:${(mapped ? entry.originalLine : lineNumber) + 1}`;
 }
 
 function selfTimes(profile: CpuProfile): Map<string, number> {
   const names = new Map(
-    profile.nodes.map(({ id, callFrame: { functionName, url, lineNumber } }) => [
-      id,
-      functionName.startsWith('(') && url === ''
-        ? functionName
-        : `${functionName || '(anonymous)'} ${place(url, lineNumber)}`,
-    ]),
+    profile.nodes.map(({ id, callFrame }) => {
+      const { functionName, url } = callFrame;
+      const own = functionName.startsWith('(') && url === '';
+      return [id, own ? functionName : `${functionName || '(anonymous)'} ${place(callFrame)}`];
+    }),
   );
   const times = new Map<string, number>();
   profile.samples.forEach((sample, index) => {
@@ -55,7 +79,7 @@ export function profileTables(folder: string): Table[] {
       if (!isCpuProfile(profile)) return [];
       const [, , , pid = '', thread = ''] = file.split('.');
       const times = selfTimes(profile);
-      const busy = [...times].filter(([name]) => !NOT_WORK.has(name));
+      const busy = [...times].filter(([name]) => !NOT_WORK.includes(name) && !name.startsWith(WAITING));
       const total = busy.reduce((sum, [, ms]) => sum + ms, 0);
       const rows = busy
         .sort(([, a], [, b]) => b - a)
