@@ -173,3 +173,50 @@ test('a cluster that Envoy rejects keeps its last good version, and what came al
   await served(GOOD, 'third');
   assert.equal(await discovery().metric('ctl_xds_cds_reject'), 0);
 });
+
+test('an Envoy that starts, and a discovery that starts, while something is rejected: the rest is served all the same', async () => {
+  const { config, startProxy } = mesh();
+  await config.apply('routes', routes('fourth'));
+  const tls = { mode: 'SIMPLE', caCertificates: '/nonexistent/ca.pem', sni: 'b.example' };
+  const bad = resource('DestinationRule', 'b', { host: 'b', trafficPolicy: { tls } });
+  await config.apply('back', ...gateway('back', [TAKEN, NEW]));
+  await config.apply('edit', ...backend('b'), ...backend('fresh'), bad);
+  await retry(async () => {
+    assert.deepEqual(await states('listener_state'), ['REJECTED', 'REJECTED']);
+    assert.deepEqual(await states('cluster_state'), ['REJECTED', 'REJECTED']);
+  });
+  for (const [index, mode] of MODES.entries()) {
+    // Opens the same ports as the first of its kind, which Envoys can share.
+    const late = await startProxy({
+      name: `late-${mode}`,
+      type: 'router',
+      mode,
+      address: address(30 + index),
+      labels: { app: `gateway-${mode}` },
+    });
+    await retry(async () => {
+      const status = (await syncStatus(mesh().discovery())).find(({ proxy }) => proxy === late.workload);
+      assert.equal(status?.cluster_state, 'REJECTED');
+      assert.equal(status?.listener_state, 'REJECTED');
+      assert.match(await late.admin('/listeners'), new RegExp(`:${NEW}`));
+      assert.match(await late.admin('/clusters'), /fresh\.default/);
+    });
+    await late.stop();
+  }
+  await mesh().discovery().stop();
+  await mesh().restart();
+  await config.apply('routes', routes('fifth'));
+  await served(GOOD, 'fifth');
+  await served(NEW, 'fifth');
+  await retry(async () => {
+    assert.deepEqual(await states('listener_state'), ['REJECTED', 'REJECTED']);
+    assert.deepEqual(await states('cluster_state'), ['REJECTED', 'REJECTED']);
+  });
+  await config.apply('back', ...gateway('back', [FREE, NEW]));
+  await config.apply('edit', ...backend('b'), ...backend('fresh'));
+  await served(FREE, 'fifth');
+  await retry(async () => {
+    assert.deepEqual(await states('listener_state'), ['SYNCED', 'SYNCED']);
+    assert.deepEqual(await states('cluster_state'), ['SYNCED', 'SYNCED']);
+  });
+});

@@ -1,6 +1,7 @@
 /** Edits under traffic: what a route leads to is there before the route, and goes after it, so that no request fails. */
 import assert from 'node:assert/strict';
-import { before, test } from 'node:test';
+import { afterEach, before, test } from 'node:test';
+import { eventually } from '../harness/index.ts';
 import { endpoints, resource, service } from './support/config.ts';
 import { sidecar } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
@@ -18,6 +19,18 @@ const ROUNDS = 8;
 before(async () => {
   // Small, so that many pushes follow each other.
   shared.set(await startVersionsMesh(owner, { env: { CTL_DEBOUNCE_AFTER: '10ms' } }));
+});
+
+/** Whatever was edited, nothing waits for what never comes, and nothing was rejected. */
+afterEach(async () => {
+  for (const { stats, mode } of mesh().clients) {
+    await eventually(async () => {
+      const waiting = await stats('^(cluster_manager\\.warming_clusters|listener_manager\\.total_listeners_warming)$');
+      for (const [name, count] of Object.entries(waiting)) assert.equal(count, 0, `${mode}: ${name}`);
+    });
+    for (const [name, count] of Object.entries(await stats('update_rejected$')))
+      assert.equal(count, 0, `${mode}: ${name}`);
+  }
 });
 
 const targets = () => mesh().clients.map(({ address }) => ({ address, port: HTTP_PORT, host: 'web' }));
