@@ -47,7 +47,7 @@ function changing(change: (job: GeneratedJob) => GeneratedJob) {
     const inner = inline(snapshot);
     return {
       advance: (next, changes) => inner.advance(next, changes),
-      submit: async (job) => change(await inner.submit(job)),
+      submit: async (source) => change(await inner.submit(source)),
       close: () => inner.close(),
     };
   };
@@ -76,8 +76,10 @@ describe('engine: moving between views', () => {
     generator.held = true;
     mesh.change([], ['Sidecar/client/default']);
     await turns();
-    assert.deepEqual(generator.waiting.map(({ job }) => job.view.part).sort(), ['inbound', 'outbound']);
-    assert.ok(generator.waiting.every(({ job }) => 'scope' in job.view && job.view.scope === 'client/'));
+    assert.deepEqual(generator.waiting.map(({ source }) => source.key.slice(0, source.key.lastIndexOf(':'))).sort(), [
+      'inbound:client/',
+      'outbound:client/',
+    ]);
     generator.release('');
     generator.held = false;
     await mesh.settled();
@@ -140,6 +142,26 @@ describe('engine: pushes held back for another part', () => {
     await turns();
     assert.ok(proxy.pushes.length > 0);
     assert.ok(proxy.seen.at(-1)?.cds.some(([name]) => name.includes('db.other')));
+  });
+});
+
+describe('engine: jobs', () => {
+  it('have all that the snapshot changed that they are generated from', async () => {
+    const { mesh, generator } = heldMesh();
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([service('shop', 'one', { clusterIP: '10.9.0.21' })]);
+    await turns();
+    mesh.change([service('shop', 'two', { clusterIP: '10.9.0.22' })]);
+    await turns();
+    assert.equal(generator.waiting.length, 1);
+    generator.release('outbound');
+    await turns();
+    // One job, one push: nothing was generated twice, nothing was half there.
+    assert.equal(generator.waiting.length, 0);
+    assert.equal(proxy.seen.length, 1);
+    for (const name of ['one', 'two']) assert.ok(proxy.seen[0]?.cds.some(([cluster]) => cluster.includes(`|${name}.`)));
   });
 });
 

@@ -166,7 +166,7 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of this.#views.concerned(changes, withEndpoints.keys())) {
       const units = this.#unitsToDo(view, previous, changes);
       if (units === undefined) continue;
-      view.markDirty(units, snapshot.version, since, reasons);
+      view.markDirty(units, since, reasons);
       dirty.push(view);
     }
     // Before the views are generated: nobody wants one that all its sessions are leaving.
@@ -249,7 +249,7 @@ export class Engine implements PushEngine, SessionHost {
     const wanted = viewsOf(this.#snapshot, session.node).map((view) => this.#views.take(view));
     session.want(wanted);
     for (const view of wanted) {
-      if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, this.version, since, reasons);
+      if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
       this.#dispatch(view);
     }
     this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
@@ -275,10 +275,9 @@ export class Engine implements PushEngine, SessionHost {
       return;
     }
     if (!isWanted(view)) return;
-    const job = view.takeJob();
-    if (job === undefined) return;
+    view.begin();
     this.#options.generator
-      .submit(job)
+      .submit(view)
       .then((result) => this.#commit(view, result))
       .catch((error: unknown) => this.#abandon(view, error));
   }

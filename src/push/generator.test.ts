@@ -24,7 +24,7 @@ function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): P
   return pool;
 }
 
-const JOB = { viewKey: 'view', view: { part: 'gateway' } as never, units: {} };
+const JOB = { key: 'view', takeJob: () => ({ viewKey: 'view', view: { part: 'gateway' } as never, units: {} }) };
 const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs }], bytes: new ArrayBuffer(0), milliseconds: 0 };`;
 
 describe('generation pool', () => {

@@ -22,11 +22,20 @@ export interface GeneratedJob {
   readonly milliseconds: number;
 }
 
+/**
+ * What has work to do. The job is taken when its turn has come, together with the snapshot that it is generated from, and taken again
+ * when it has to be repeated: a job that was written down earlier would miss what later snapshots changed beside it.
+ */
+export interface JobSource {
+  readonly key: string;
+  takeJob(): GenerateJob;
+}
+
 export interface Generator {
-  /** Tells of the next snapshot. Jobs submitted from now on are generated from it or a later one. */
+  /** Tells of the next snapshot. Jobs taken from now on are generated from it or a later one. */
   advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void;
   /** Rejects with CtlError `internal` when the job failed repeatedly, `unavailable` when closed. */
-  submit(job: GenerateJob): Promise<GeneratedJob>;
+  submit(source: JobSource): Promise<GeneratedJob>;
   close(): Promise<void>;
 }
 
@@ -42,7 +51,7 @@ export function defaultWorkers(): number {
 }
 
 interface Waiting {
-  readonly job: GenerateJob;
+  readonly source: JobSource;
   readonly resolve: (job: GeneratedJob) => void;
   readonly reject: (error: unknown) => void;
   attempts: number;
@@ -106,10 +115,10 @@ export class PoolGenerator implements Generator {
     this.#log.append(snapshot, changes);
   }
 
-  submit(job: GenerateJob): Promise<GeneratedJob> {
+  submit(source: JobSource): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(new CtlError('unavailable', 'the generation pool is closed'));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ job, resolve, reject, attempts: 0 });
+      this.#queue.push({ source, resolve, reject, attempts: 0 });
       this.#dispatch();
     });
   }
@@ -145,7 +154,7 @@ export class PoolGenerator implements Generator {
   async #run(slot: Slot, waiting: Waiting): Promise<void> {
     waiting.attempts++;
     try {
-      const task = { update: this.#log.since(slot.version), jobs: [waiting.job] };
+      const task = { update: this.#log.since(slot.version), jobs: [waiting.source.takeJob()] };
       const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
       if (answer.kind === 'behind') {
         slot.version = 0;
@@ -180,7 +189,7 @@ export class PoolGenerator implements Generator {
     if (this.#closed) waiting.reject(new CtlError('unavailable', 'the generation pool is closed'));
     else if (waiting.attempts < MAX_ATTEMPTS) this.#queue.unshift(waiting);
     else {
-      const message = `generating ${waiting.job.viewKey} failed ${MAX_ATTEMPTS} times`;
+      const message = `generating ${waiting.source.key} failed ${MAX_ATTEMPTS} times`;
       waiting.reject(new CtlError('internal', message, {}, cause));
     }
   }
@@ -199,11 +208,11 @@ export class InlineGenerator implements Generator {
     this.#snapshot = snapshot;
   }
 
-  async submit(job: GenerateJob): Promise<GeneratedJob> {
+  async submit(source: JobSource): Promise<GeneratedJob> {
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#closed) throw new CtlError('unavailable', 'generation is closed');
     const started = performance.now();
-    const { jobs, bytes } = runJobs(this.#snapshot, [job]);
+    const { jobs, bytes } = runJobs(this.#snapshot, [source.takeJob()]);
     const [answer] = jobs;
     if (answer === undefined) throw new TypeError('one job has one answer');
     return { version: this.#snapshot.version, answer, bytes, milliseconds: performance.now() - started };

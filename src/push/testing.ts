@@ -3,7 +3,6 @@
  * generator whose jobs end when the test says so.
  */
 import assert from 'node:assert/strict';
-import type { GenerateJob } from '../../workers/protocol.ts';
 import { defaultDiscoverySettings } from '../cli/index.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
@@ -14,7 +13,7 @@ import { parseResource } from '../resources/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { Engine } from './engine.ts';
-import { type GeneratedJob, type Generator, InlineGenerator } from './generator.ts';
+import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from './generator.ts';
 import type { PendingPush, ProxySession, PushOutcome } from './types.ts';
 
 export function parse(document: unknown): AnyResource {
@@ -185,7 +184,7 @@ export function content(session: ProxySession): Content {
 export const inline = (snapshot: Snapshot): Generator => new InlineGenerator(snapshot);
 
 interface Held {
-  readonly job: GenerateJob;
+  readonly source: JobSource;
   readonly resolve: (made: Promise<GeneratedJob>) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -204,16 +203,16 @@ export class HeldGenerator implements Generator {
     this.#inner.advance(snapshot);
   }
 
-  submit(job: GenerateJob): Promise<GeneratedJob> {
-    if (!this.held) return this.#inner.submit(job);
-    return new Promise((resolve, reject) => this.waiting.push({ job, resolve, reject }));
+  submit(source: JobSource): Promise<GeneratedJob> {
+    if (!this.held) return this.#inner.submit(source);
+    return new Promise((resolve, reject) => this.waiting.push({ source, resolve, reject }));
   }
 
   /** Runs (or with `error` fails) the waiting jobs of views whose key begins so. */
   release(prefix: string, error?: Error): void {
-    for (const held of this.waiting.filter(({ job }) => job.viewKey.startsWith(prefix))) {
+    for (const held of this.waiting.filter(({ source }) => source.key.startsWith(prefix))) {
       this.waiting.splice(this.waiting.indexOf(held), 1);
-      if (error === undefined) held.resolve(this.#inner.submit(held.job));
+      if (error === undefined) held.resolve(this.#inner.submit(held.source));
       else held.reject(error);
     }
   }

@@ -24,9 +24,7 @@ type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
 /** Work that a view still has to do: which units, since when, and why. */
 interface Dirty {
-  units: DirtyUnits;
-  /** Snapshot version of the newest change in it. */
-  version: number;
+  readonly units: DirtyUnits;
   since: number;
   readonly reasons: Set<PushReason>;
 }
@@ -99,10 +97,9 @@ export class ViewState<S> {
     return this.#units.cds.has(hostname);
   }
 
-  /** Units to be generated again, because of a change that the snapshot `version` has. */
-  markDirty(selection: UnitSelection, version: number, since: number, reasons: Iterable<PushReason>): void {
-    this.#dirty ??= { units: new Map(), version, since, reasons: new Set() };
-    this.#dirty.version = Math.max(this.#dirty.version, version);
+  /** Units to be generated again. */
+  markDirty(selection: UnitSelection, since: number, reasons: Iterable<PushReason>): void {
+    this.#dirty ??= { units: new Map(), since, reasons: new Set() };
     this.#dirty.since = Math.min(this.#dirty.since, since);
     for (const reason of reasons) this.#dirty.reasons.add(reason);
     for (const type of GENERATED_TYPES) {
@@ -113,27 +110,36 @@ export class ViewState<S> {
     if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
   }
 
-  /** Takes all dirty units as one job. The view is in flight until {@link commit} or {@link abandon}. */
-  takeJob(): GenerateJob | undefined {
-    const dirty = this.#dirty;
-    if (dirty === undefined) return undefined;
-    this.#dirty = undefined;
-    this.#taken = dirty;
+  /** A job is asked for: from here on the view is in flight, until {@link commit} or {@link abandon}. */
+  begin(): void {
     this.inFlight = true;
+  }
+
+  /**
+   * The job, when its turn has come: all that is dirty by then, so that what is generated from a snapshot is never less than what
+   * that snapshot changed. Asked again (a worker crashed) it has what became dirty since, too.
+   */
+  takeJob(): GenerateJob {
+    this.#untake();
+    this.#taken = this.#dirty;
+    this.#dirty = undefined;
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
-    for (const [type, selected] of dirty.units) units[type] = selected === 'all' ? 'all' : [...selected].sort();
+    for (const [type, selected] of this.#taken?.units ?? [])
+      units[type] = selected === 'all' ? 'all' : [...selected].sort();
     return { viewKey: this.key, view: this.view, units };
+  }
+
+  #untake(): void {
+    const taken = this.#taken;
+    this.#taken = undefined;
+    if (taken !== undefined) this.markDirty(Object.fromEntries(taken.units), taken.since, taken.reasons);
   }
 
   /** A job that could not be done: the view keeps what it has, and the next change tries these units again. */
   abandon(): void {
     this.inFlight = false;
     this.built = this.committedVersion > 0;
-    const taken = this.#taken;
-    this.#taken = undefined;
-    if (taken !== undefined) {
-      this.markDirty(Object.fromEntries(taken.units), taken.version, taken.since, taken.reasons);
-    }
+    this.#untake();
   }
 
   /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is changed. */
@@ -159,21 +165,9 @@ export class ViewState<S> {
     this.built = true;
     this.inFlight = false;
     this.committedVersion = job.version;
-    return { changed, failures: lines, ...this.#finish(job.version) };
-  }
-
-  /** Ends the job: changes that came while it waited for its turn, and are in it, need no other job. */
-  #finish(version: number): { since: number; reasons: ReadonlySet<PushReason> } {
-    const taken = this.#taken;
-    const dirty = this.#dirty;
+    const { since = 0, reasons = new Set<PushReason>() } = this.#taken ?? {};
     this.#taken = undefined;
-    const since = taken?.since ?? 0;
-    const reasons = taken?.reasons ?? new Set<PushReason>();
-    if (taken === undefined || dirty === undefined || dirty.version > version) return { since, reasons };
-    dirty.units = without(dirty.units, taken.units);
-    if (dirty.units.size > 0) return { since, reasons };
-    this.#dirty = undefined;
-    return { since: Math.min(since, dirty.since), reasons: reasons.union(dirty.reasons) };
+    return { changed, failures: lines, since, reasons };
   }
 
   /** Encodes the endpoints of a host's clusters again. */
@@ -246,16 +240,4 @@ function add(units: DirtyUnits, type: GeneratedType, more: 'all' | ReadonlySet<U
   const known = units.get(type);
   if (known === 'all') return;
   units.set(type, more === 'all' || known === undefined ? more : known.union(more));
-}
-
-/** Units that are not in `done`. */
-function without(units: DirtyUnits, done: DirtyUnits): DirtyUnits {
-  const rest: DirtyUnits = new Map();
-  for (const [type, selected] of units) {
-    const others = done.get(type);
-    if (others === 'all') continue;
-    if (selected === 'all' || others === undefined) rest.set(type, selected);
-    else if (!selected.isSubsetOf(others)) rest.set(type, selected.difference(others));
-  }
-  return rest;
 }

@@ -1,0 +1,148 @@
+/**
+ * The engine as a whole, against itself: after any changes, with proxies that come and go in between, each proxy has what it would have
+ * from an engine that starts now; and a change that leaves a proxy's configuration as it is sends it nothing.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { applyChanges, createModel, replay } from '../src/model/index.ts';
+import type { Snapshot } from '../src/model/types.ts';
+import { Engine } from '../src/push/engine.ts';
+import { InlineGenerator } from '../src/push/generator.ts';
+import { type Content, content } from '../src/push/testing.ts';
+import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+import { type Edit, FIRST, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
+import { DEFAULT_SETTINGS } from './golden-harness/settings.ts';
+
+/** A proxy that acknowledges all it is told. */
+class Client implements PushSink {
+  session: ProxySession | undefined;
+  pushes = 0;
+
+  push(): Promise<PushOutcome> {
+    // Views that are there already: the push comes before `connect` has returned.
+    if (this.session === undefined) return Promise.resolve('nothing');
+    this.pushes++;
+    this.session.synced(this.session.version());
+    return Promise.resolve('sent');
+  }
+
+  get content(): Content {
+    assert.ok(this.session !== undefined);
+    return content(this.session);
+  }
+}
+
+class World {
+  readonly engine: Engine;
+  readonly failures: string[] = [];
+  readonly proxies = new Map<number, Client>();
+  readonly #resources = new Map<ResourceKey, AnyResource>();
+  #snapshot: Snapshot;
+
+  constructor(snapshot = emptyModel()) {
+    this.#snapshot = snapshot;
+    this.engine = new Engine({
+      snapshot,
+      generator: new InlineGenerator(snapshot),
+      throttle: 3,
+      now: () => performance.now(),
+      observer: {
+        triggered: () => {},
+        converged: () => {},
+        queueWaited: () => {},
+        stage: () => {},
+        failed: (message) => this.failures.push(message),
+      },
+    });
+  }
+
+  change(edits: readonly Edit[]): void {
+    const resources = merged(edits, this.#resources);
+    const { snapshot, changes } = applyChanges(this.#snapshot, { changes: resources });
+    this.#snapshot = snapshot;
+    this.engine.publish({ snapshot, changes, resources, since: 0, reasons: new Set(['config']) });
+  }
+
+  /** Connects the proxy, or disconnects it when it is there. */
+  toggle(index: number): void {
+    const node = NODES[index % NODES.length];
+    const known = this.proxies.get(index);
+    if (known !== undefined) {
+      known.session?.close();
+      this.proxies.delete(index);
+    } else if (node !== undefined) {
+      const proxy = new Client();
+      proxy.session = this.engine.connect(node, proxy);
+      this.proxies.set(index, proxy);
+    }
+  }
+
+  async settled(): Promise<void> {
+    for (let turns = 0; turns < 1000; turns++) {
+      await new Promise((resolve) => setImmediate(resolve));
+      const { queued, underWay } = this.engine.stats();
+      if (queued + underWay === 0 && [...this.engine.sessions()].every(({ settled }) => settled)) return;
+    }
+    assert.fail('the engine does not come to rest');
+  }
+
+  /** What an engine that starts now would give. */
+  async fresh(index: number): Promise<Content> {
+    const world = new World(replay(emptyModel(), this.#resources.values()));
+    world.toggle(index);
+    const session = world.proxies.get(index)?.session;
+    assert.ok(session !== undefined);
+    await session.ready;
+    assert.deepEqual(world.failures, []);
+    return sorted(content(session));
+  }
+}
+
+function emptyModel(): Snapshot {
+  return createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
+}
+
+/** Versions are what counts here: the order of a bundle is tested with bundles. */
+function sorted({ cds, eds, lds, rds }: Content): Content {
+  const byName = (list: Content['cds']) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return { cds: byName(cds), eds: byName(eds), lds: byName(lds), rds: byName(rds) };
+}
+
+const toggles = fc.array(fc.nat(NODES.length * 2 - 1), { maxLength: 2 });
+const steps = fc.array(fc.record({ edits: STEP, toggles, wait: fc.boolean() }), { minLength: 1, maxLength: 10 });
+
+test('every proxy has what a fresh engine gives it, and is pushed nothing that it has', async () => {
+  await fc.assert(
+    fc.asyncProperty(FIRST, steps, async (base, plan) => {
+      const world = new World();
+      world.change(base);
+      for (const index of NODES.keys()) world.toggle(index);
+      for (const { edits, toggles: toggled, wait } of plan) {
+        if (wait) await world.settled();
+        const before = [...world.proxies].map(([index, proxy]) => ({
+          index,
+          proxy,
+          had: proxy.content,
+          pushes: proxy.pushes,
+        }));
+        world.change(edits);
+        for (const index of toggled) world.toggle(index);
+        if (!wait) continue;
+        await world.settled();
+        for (const { index, proxy, had, pushes } of before) {
+          if (world.proxies.get(index) !== proxy || proxy.pushes === pushes) continue;
+          assert.notDeepEqual(proxy.content, had, `proxy ${index} was pushed what it has`);
+        }
+      }
+      await world.settled();
+      assert.deepEqual(world.failures, []);
+      for (const [index, proxy] of world.proxies) {
+        assert.deepEqual(sorted(proxy.content), await world.fresh(index), `proxy ${index}`);
+      }
+    }),
+    { numRuns: 40 },
+  );
+});

@@ -1,0 +1,196 @@
+/**
+ * A small mesh whose resources come, go and change at random and speak of each other: services, endpoints, entries, rules, routes,
+ * a gateway, a Sidecar; and proxies that see different parts of it. For property tests.
+ */
+import fc from 'fast-check';
+import { parse } from 'yaml';
+import type { ProxyNode } from '../../src/core/proxy.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
+import { proxyNode, readResources } from './input.ts';
+
+/** Each slot is one resource, absent or in one of these forms. */
+const SLOTS: readonly (readonly string[])[] = [
+  [
+    service('a', 'web', '10.96.0.1', [80, 81]),
+    service('a', 'web', '10.96.0.1', [80]),
+    service('a', 'web', 'None', [80]),
+  ],
+  [
+    service('a', 'db', '10.96.0.2', [80], 'tcp'),
+    service('a', 'db', '10.96.0.2', [3306], 'tcp'),
+    service('a', 'db', 'None', [3306], 'tcp'),
+  ],
+  [
+    service('b', 'api', '10.96.0.3', [80], 'grpc'),
+    service('b', 'api', '10.96.0.3', [80, 90], 'any'),
+    service('b', 'api', '10.96.0.3', [90], 'grpc'),
+  ],
+  [endpoints('a', 'web', ['10.0.0.1', '10.0.0.2'], [80, 81]), endpoints('a', 'web', ['10.0.0.2'], [80])],
+  [endpoints('a', 'db', ['10.0.1.1', '10.0.1.2'], [3306], 'tcp'), endpoints('a', 'db', ['10.0.1.2'], [80], 'tcp')],
+  [endpoints('b', 'api', ['10.0.2.1'], [80], 'grpc'), endpoints('b', 'api', ['10.0.2.1', '10.0.2.2'], [80], 'grpc')],
+  [
+    entry('names', 'DNS', '{hosts: [x.example.com], endpoints: [{address: one.example.com}]'),
+    entry('names', 'DNS', '{hosts: [x.example.com, y.example.com], endpoints: [{address: two.example.com}]'),
+    entry('names', 'NONE', "{hosts: ['*.example.com'], exportTo: ['.']"),
+    entry('names', 'STATIC', '{hosts: [x.example.com], addresses: [192.0.2.1], endpoints: [{address: 10.0.3.1}]'),
+  ],
+  [
+    rule('a', 'web', '{host: web, subsets: [{name: v1, labels: {v: "1"}}]}'),
+    rule('a', 'web', '{host: web, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user}}}}'),
+    rule('a', 'web', '{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}'),
+  ],
+  [
+    rule('a', 'db', '{host: db, trafficPolicy: {connectionPool: {tcp: {maxConnections: 3, idleTimeout: 5s}}}}'),
+    rule('a', 'db', '{host: db, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}'),
+  ],
+  [
+    rule('b', 'api', '{host: api, exportTo: ["."], trafficPolicy: {loadBalancer: {simple: RANDOM}}}'),
+    rule('b', 'api', '{host: api, trafficPolicy: {loadBalancer: {consistentHash: {httpQueryParameterName: user}}}}'),
+  ],
+  [
+    route('a', 'web', '{hosts: [web], http: [{route: [{destination: {host: api.b.svc.cluster.local}}]}]}'),
+    route('a', 'web', '{hosts: [web, other], http: [{route: [{destination: {host: web, subset: v1}}]}]}'),
+    route(
+      'a',
+      'web',
+      '{hosts: [web.a.svc.cluster.local], gateways: [b/edge, mesh], http: [{route: [{destination: {host: web}}]}]}',
+    ),
+  ],
+  [
+    route(
+      'a',
+      'db',
+      '{hosts: [db], tcp: [{route: [{destination: {host: db}, weight: 50}, {destination: {host: web}, weight: 50}]}]}',
+    ),
+    route(
+      'a',
+      'db',
+      '{hosts: [x.example.com], tls: [{match: [{port: 80, sniHosts: [x.example.com]}], route: [{destination: {host: db}}]}]}',
+    ),
+    route('a', 'db', "{hosts: ['*.example.com'], http: [{match: [{uri: {prefix: /x}}], redirect: {uri: /y}}]}"),
+  ],
+  [
+    route('b', 'edge', "{hosts: ['*'], gateways: [edge], http: [{route: [{destination: {host: api}}]}]}"),
+    route(
+      'b',
+      'edge',
+      '{hosts: [e.example.com], gateways: [edge], http: [{route: [{destination: {host: web.a.svc.cluster.local}}]}]}',
+    ),
+    route('b', 'edge', '{hosts: [e.example.com], gateways: [edge], tcp: [{route: [{destination: {host: api}}]}]}'),
+  ],
+  [
+    gateway("[{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]"),
+    gateway(
+      "[{port: {number: 80, name: http, protocol: HTTP}, hosts: [e.example.com]}, {port: {number: 9000, name: tcp, protocol: TCP}, hosts: ['*']}]",
+    ),
+  ],
+  [
+    sidecar("{egress: [{hosts: ['./*']}]}"),
+    sidecar(
+      "{egress: [{port: {number: 0, protocol: HTTP, name: http}, bind: 'unix:///run/egress.sock', hosts: ['a/*']}]}",
+    ),
+    sidecar(
+      "{egress: [{port: {number: 80, protocol: HTTP, name: http}, hosts: ['b/*']}, {hosts: ['*/*']}], outboundTrafficPolicy: {mode: REGISTRY_ONLY}}",
+    ),
+    sidecar(
+      "{ingress: [{port: {number: 7070, protocol: HTTP, name: http}, defaultEndpoint: '127.0.0.1:70'}], egress: [{hosts: ['*/*']}]}",
+    ),
+  ],
+];
+
+export const NODES: readonly ProxyNode[] = [
+  proxyNode('web', { type: 'sidecar', address: '10.0.0.1', namespace: 'a' }),
+  proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c' }),
+  proxyNode('unredirected', { type: 'sidecar', address: '10.0.2.1', namespace: 'b', interception: 'NONE' }),
+  proxyNode('edge', { type: 'router', address: '10.0.8.8', namespace: 'b', labels: { app: 'edge' } }),
+];
+
+/** A resource as it becomes: undefined for gone. */
+export interface Edit {
+  readonly slot: number;
+  readonly form: number | undefined;
+}
+
+const SLOT = fc.nat(SLOTS.length - 1);
+const FORM = fc.option(fc.nat(3), { nil: undefined, freq: 4 });
+
+/** Most is there at first, because changes show where resources speak of each other. */
+export const FIRST: fc.Arbitrary<readonly Edit[]> = fc.tuple(
+  ...SLOTS.map((_, index) => fc.record({ slot: fc.constant(index), form: FORM })),
+);
+export const STEP: fc.Arbitrary<readonly Edit[]> = fc.array(fc.record({ slot: SLOT, form: FORM }), {
+  minLength: 1,
+  maxLength: 2,
+});
+
+/** Resource changes of one step, each resource once; what is there already changes nothing. */
+export function merged(changes: readonly Edit[], resources: Map<ResourceKey, AnyResource>): ResourceChange[] {
+  const result = new Map<ResourceKey, ResourceChange>();
+  for (const { slot, form } of changes) {
+    const forms = FORMS[slot] ?? [];
+    const first = forms[0];
+    if (first === undefined) continue;
+    const key = keyOf(first);
+    const after = form === undefined ? undefined : forms[form % forms.length];
+    const before = result.has(key) ? result.get(key)?.before : resources.get(key);
+    if (after === undefined) resources.delete(key);
+    else resources.set(key, after);
+    if (before?.fingerprint === after?.fingerprint) result.delete(key);
+    else result.set(key, { key, before, after });
+  }
+  return [...result.values()];
+}
+
+const FORMS: readonly (readonly AnyResource[])[] = SLOTS.map((forms) =>
+  readResources(
+    'random-mesh.ts',
+    forms.map((form) => parse(form) as unknown),
+  ),
+);
+
+function service(namespace: string, name: string, ip: string, ports: readonly number[], protocol = 'http'): string {
+  const list = ports.map((port) => `{name: ${protocol}-${port}, port: ${port}}`).join(', ');
+  return `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: ${namespace}}, spec: {clusterIP: ${ip}, ports: [${list}]}}`;
+}
+
+function endpoints(
+  namespace: string,
+  name: string,
+  ips: readonly string[],
+  ports: readonly number[],
+  protocol = 'http',
+): string {
+  const addresses = ips.map((ip) => `{ip: ${ip}}`).join(', ');
+  const list = ports.map((port) => `{name: ${protocol}-${port}, port: ${port}}`).join(', ');
+  return `{apiVersion: v1, kind: Endpoints, metadata: {name: ${name}, namespace: ${namespace}}, subsets: [{addresses: [${addresses}], ports: [${list}]}]}`;
+}
+
+function mesh(kind: string, namespace: string, name: string, spec: string): string {
+  return `{apiVersion: networking.mesh.io/v1alpha3, kind: ${kind}, metadata: {name: ${name}, namespace: ${namespace}}, spec: ${spec}}`;
+}
+
+function entry(name: string, resolution: string, rest: string): string {
+  const ports = '[{number: 80, name: http, protocol: HTTP}, {number: 443, name: tls, protocol: TLS}]';
+  return mesh(
+    'ServiceEntry',
+    'a',
+    name,
+    `${rest}, ports: ${ports}, location: MESH_EXTERNAL, resolution: ${resolution}}`,
+  );
+}
+
+function rule(namespace: string, name: string, spec: string): string {
+  return mesh('DestinationRule', namespace, name, spec);
+}
+
+function route(namespace: string, name: string, spec: string): string {
+  return mesh('VirtualService', namespace, name, spec);
+}
+
+function gateway(servers: string): string {
+  return mesh('Gateway', 'b', 'edge', `{selector: {app: edge}, servers: ${servers}}`);
+}
+
+function sidecar(spec: string): string {
+  return mesh('Sidecar', 'c', 'default', spec);
+}
