@@ -43,6 +43,27 @@ test('reads addresses and versions, which are no numbers', () => {
   assert.ok(agrees(values));
 });
 
+test('reads items of all sorts', () => {
+  const text =
+    '- {a: b, c: [d]}\n- [e]\n- "f: g"\n- "h: i": j\n- host:8080\n- k: 1\n  l: -2\n- 5xx\n- -0.5s\n- http://x/\n- GET /a b\n';
+  assert.deepEqual(readPlainYaml(text)?.value, [
+    { a: 'b', c: ['d'] },
+    ['e'],
+    'f: g',
+    { 'h: i': 'j' },
+    'host:8080',
+    { k: 1, l: -2 },
+    '5xx',
+    '-0.5s',
+    'http://x/',
+    'GET /a b',
+  ]);
+  assert.ok(agrees(text));
+  for (const other of ['- a b: c', '- a b:', '- *a: b', '- 10.0.0.1: b', '- {a: b}: c', '- "a" b: c']) {
+    assert.equal(readPlainYaml(other), undefined, other);
+  }
+});
+
 test('leaves to the complete parser what is more than plain, and what is wrong', () => {
   const others = [
     'a: [1',

@@ -28,6 +28,7 @@ const MAX_DEPTH = 64;
 /** A key as tools write it, without quotes. */
 const NAME = /^(?:[A-Za-z_][\w./-]*|0|[1-9]\d{0,8})$/;
 const QUOTED_KEY = /^("[^"\\]*"|'[^']*'):(?: +|$)/;
+const QUOTED = /^(?:"[^"\\]*"|'[^']*')$/;
 /** Beginnings of anything but a plain scalar. */
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
@@ -161,11 +162,13 @@ function isItem(text: string): boolean {
   return text.charCodeAt(0) === DASH && (text.length === 1 || text.charCodeAt(1) === SPACE);
 }
 
-/** Length of the key with which a text begins, up to its colon; 0 when it does not begin with a plain or quoted one. */
+/** Length of what stands as a key at the beginning of a text, up to its colon; 0 when nothing does. */
 function keyLength(text: string): number {
-  const end = isQuote(text.charCodeAt(0)) ? (QUOTED_KEY.exec(text)?.[1]?.length ?? 0) : text.indexOf(':');
-  if (end <= 0 || (end + 1 < text.length && text.charCodeAt(end + 1) !== SPACE)) return 0;
-  return plainKey(text.slice(0, end)) === undefined ? 0 : end;
+  const first = text.charCodeAt(0);
+  if (isQuote(first)) return QUOTED_KEY.exec(text)?.[1]?.length ?? 0;
+  if (!isWordCharacter(first)) return 0;
+  const end = text.indexOf(':');
+  return end > 0 && (end + 1 === text.length || text.charCodeAt(end + 1) === SPACE) ? end : 0;
 }
 
 /** The name that a key, with its quotes if it has any, means; `undefined` when there is a doubt. */
@@ -188,13 +191,25 @@ function unquoted(text: string): string {
   return isQuote(text.charCodeAt(0)) ? text.slice(1, -1) : text;
 }
 
+function isWordCharacter(code: number): boolean {
+  // Digits, letters of either case, the underscore.
+  return (
+    (code >= 0x30 && code <= 0x39) || (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a) || code === 0x5f
+  );
+}
+
 function scalar(text: string): unknown {
-  if (WORD.test(text)) return word(text);
-  if (/^"[^"\\]*"$/.test(text) || /^'[^']*'$/.test(text)) return text.slice(1, -1);
-  if (text.startsWith('{') || text.startsWith('[')) return readFlow(text);
-  if (INTEGER.test(text)) return text === '-0' ? -0 : Number(text);
-  if (INDICATOR.test(text) || text.includes(' #') || text.includes(': ') || text.endsWith(':')) throw NOT_PLAIN;
-  if (AMBIGUOUS.test(text)) throw NOT_PLAIN;
+  const first = text.charCodeAt(0);
+  if (isWordCharacter(first)) {
+    if (WORD.test(text)) return word(text);
+    if (INTEGER.test(text)) return Number(text);
+  } else {
+    if (isQuote(first) && QUOTED.test(text)) return text.slice(1, -1);
+    if (first === OPEN_MAP || first === OPEN_LIST) return readFlow(text);
+    if (INTEGER.test(text)) return text === '-0' ? -0 : Number(text);
+    if (INDICATOR.test(text)) throw NOT_PLAIN;
+  }
+  if (text.includes(' #') || text.includes(': ') || text.endsWith(':') || AMBIGUOUS.test(text)) throw NOT_PLAIN;
   return text;
 }
 
