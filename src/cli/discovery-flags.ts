@@ -23,6 +23,7 @@ export const discoveryFlags = {
     default: '',
     meaning: 'Comma-separated application namespaces managed; when empty all namespaces are watched.',
   },
+  caCertFile: { type: 'string', default: '', meaning: 'File with the x509 server CA certificate.' },
   clusterID: { type: 'string', default: 'Orchestrator', meaning: 'ID of the cluster this instance resides in.' },
   configDir: {
     type: 'string',
@@ -74,6 +75,14 @@ export const discoveryFlags = {
     check: checkRegistries,
   },
   resync: { type: 'duration', default: '1m0s', min: 0, meaning: 'Controller resync interval.' },
+  secureGRPCAddr: {
+    type: 'string',
+    default: ':15012',
+    meaning: 'Secured discovery gRPC address.',
+    check: checkAddress,
+  },
+  tlsCertFile: { type: 'string', default: '', meaning: 'File with the x509 server certificate.' },
+  tlsKeyFile: { type: 'string', default: '', meaning: 'File with the private key matching --tlsCertFile.' },
   'trust-domain': { type: 'string', default: '', meaning: 'Domain identifying the system with SPIFFE.' },
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;

@@ -31,7 +31,7 @@ export interface ProxyDistribution {
 export class DistributionHistory {
   readonly #retentionMs: number;
   /** In order of version. */
-  #changes: Change[] = [];
+  readonly #changes: Change[] = [];
 
   constructor(retentionMs: number) {
     this.#retentionMs = retentionMs;
@@ -41,9 +41,9 @@ export class DistributionHistory {
     for (const { key, after } of changes) this.#changes.push({ key, version, at, fingerprint: after?.fingerprint });
     const oldest = at - this.#retentionMs;
     const surplus = this.#changes.length - MAX_CHANGES;
-    if (surplus > 0 || (this.#changes[0]?.at ?? oldest) < oldest) {
-      this.#changes = this.#changes.filter((change, index) => index >= surplus && change.at >= oldest);
-    }
+    let gone = 0;
+    while (gone < surplus || (this.#changes[gone]?.at ?? oldest) < oldest) gone++;
+    this.#changes.splice(0, gone);
   }
 
   /** Where the resource, whose fingerprint is now `current`, has arrived. */

@@ -18,9 +18,14 @@ const FINDING_GAUGES = [
 export function sampleGauges(source: DebugSource, metrics: Metrics): void {
   sampleModel(source, metrics);
   sampleFindings(source, metrics);
+  sampleRejected(source, metrics);
+}
+
+function sampleRejected(source: DebugSource, metrics: Metrics): void {
+  const connections = source.connections();
   for (const type of XDS_TYPES) {
     let rejected = 0;
-    for (const connection of source.connections()) rejected += connection.types.get(type)?.quarantined.size ?? 0;
+    for (const { types } of connections) rejected += types.get(type)?.quarantined.size ?? 0;
     metrics[REJECT_GAUGES[type]].set(rejected);
   }
 }

@@ -35,7 +35,7 @@ import {
 import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
-import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { createXdsServer, type XdsListener, type XdsServer } from '../xds/index.ts';
 import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
@@ -44,6 +44,7 @@ import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
+import { openTlsFiles, type TlsFiles } from './tls-files.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
 type Closer = () => Promise<void> | void;
@@ -81,6 +82,7 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
+    const tls = await openTlsFiles(this.#settings);
     await this.#startHttp();
     let early: MeshUpdate | undefined;
     const files = await openMeshFiles(this.#settings, {
@@ -98,7 +100,7 @@ export class DiscoveryProgram {
     const publisher = this.#startPublisher(store, files);
     const engine = this.#startEngine(publisher.snapshot);
     const debouncer = this.#startDebouncer(store, publisher);
-    const server = await this.#startXds(engine);
+    const server = await this.#startXds(engine, tls);
     this.#running = { store, engine, publisher, debouncer, server };
     // What came while the engine was started.
     if (early !== undefined) this.#publishMesh(this.#running, early);
@@ -161,13 +163,16 @@ export class DiscoveryProgram {
     });
   }
 
-  async #startXds(engine: Engine): Promise<XdsServer> {
+  async #startXds(engine: Engine, tls: TlsFiles | undefined): Promise<XdsServer> {
     const settings = this.#settings;
-    const { host, port } = parseListenAddress(settings.grpcAddr);
+    const listeners: XdsListener[] = [parseListenAddress(settings.grpcAddr)];
+    if (tls !== undefined) {
+      listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), credentials: tls.credentials });
+    }
     const server = createXdsServer({
       engine,
       observer: xdsObserver(this.#metrics),
-      listeners: [{ port, ...(host === undefined ? {} : { host }) }],
+      listeners,
       maxReceiveBytes: settings.grpcMaxRecvMsgSize,
       maxStreams: settings.grpcMaxStreams,
       keepaliveIntervalMs: settings.keepaliveIntervalMs,
@@ -175,8 +180,21 @@ export class DiscoveryProgram {
       maxConnectionAgeMs: settings.keepaliveMaxServerConnectionAgeMs,
     });
     await server.start();
+    if (tls !== undefined) this.#followTls(tls, server, listeners.length - 1);
     this.#closers.push(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
     return server;
+  }
+
+  #followTls(tls: TlsFiles, server: XdsServer, listener: number): void {
+    const log = getScope('ads');
+    const end = tls.follow(
+      (credentials) => {
+        server.renewCredentials(listener, credentials);
+        log.info('new connections to the secured address get the new certificate');
+      },
+      (error) => log.error(`${error.oneLine()}; the last good certificate stays in force`),
+    );
+    this.#closers.push(end);
   }
 
   async #startHttp(): Promise<void> {

@@ -27,7 +27,7 @@ import { type AdsCall, createTransport, statusOf } from './transport.ts';
 
 export interface XdsListener {
   /** Address to bind; undefined: all. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** 0: any free port; see `ports()`. */
   readonly port: number;
   /** Plain text when left out. */
@@ -82,6 +82,8 @@ export class XdsServer {
   readonly #sockets = new Set<Socket>();
   readonly #listening: NetServer[] = [];
   readonly #injectors: ConnectionInjector[] = [];
+  /** By listener: where its next connection goes. */
+  readonly #current: ConnectionInjector[] = [];
   #draining = false;
 
   constructor(options: XdsServerOptions) {
@@ -139,12 +141,12 @@ export class XdsServer {
   }
 
   #listen({ host, port, credentials }: XdsListener): Promise<void> {
-    const injector = this.#server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
-    this.#injectors.push(injector);
+    const index = this.#listening.length;
+    this.#current[index] = this.#inject(credentials ?? ServerCredentials.createInsecure());
     const server = createServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
-      injector.injectConnection(socket);
+      this.#current[index]?.injectConnection(socket);
     });
     this.#listening.push(server);
     return new Promise((resolve, reject) => {
@@ -153,6 +155,18 @@ export class XdsServer {
       );
       server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
     });
+  }
+
+  /** Connections that come from now on are made with these credentials; those that stand keep theirs. */
+  renewCredentials(listener: number, credentials: ServerCredentials): void {
+    this.#current[listener] = this.#inject(credentials);
+  }
+
+  #inject(credentials: ServerCredentials): ConnectionInjector {
+    const injector = this.#server.createConnectionInjector(credentials);
+    // Also those replaced: their connections live on until the server is closed.
+    this.#injectors.push(injector);
+    return injector;
   }
 
   /** Bound port of each listener, in order. */

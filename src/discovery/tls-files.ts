@@ -1,0 +1,112 @@
+/**
+ * Certificate, key and CA of the secured gRPC address, from files (--tlsCertFile, --tlsKeyFile, --caCertFile). They are looked at
+ * again and again, because whoever renews them may swap links, rename, or write in place; a pair that does not fit together, as
+ * it is between two writes, leaves the last good one in force.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import { ServerCredentials } from '@grpc/grpc-js';
+import type { DiscoverySettings } from '../cli/index.ts';
+import { CtlError } from '../core/errors.ts';
+
+/** Files are small; how often they are looked at, milliseconds. */
+const LOOK_MS = 10_000;
+
+type TlsSettings = Pick<DiscoverySettings, 'tlsCertFile' | 'tlsKeyFile' | 'caCertFile'>;
+
+interface Material {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** With it, clients have to show a certificate that it signed. */
+  readonly ca: Buffer | undefined;
+}
+
+async function readPem(flag: string, file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CtlError('invalid_argument', `${file} cannot be read (${code ?? String(error)})`, { field: flag }, error);
+  }
+}
+
+function parsed<T>(flag: string, file: string, what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new CtlError('invalid_argument', `${file} does not hold ${what} in PEM form`, { field: flag }, error);
+  }
+}
+
+function check({ cert, key, ca }: Material, files: TlsSettings): void {
+  const certificate = parsed('--tlsCertFile', files.tlsCertFile, 'a certificate', () => new X509Certificate(cert));
+  const privateKey = parsed('--tlsKeyFile', files.tlsKeyFile, 'a private key', () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey)) {
+    const message = `${files.tlsKeyFile} is not the key of the certificate in ${files.tlsCertFile}`;
+    throw new CtlError('invalid_argument', message, { field: '--tlsKeyFile' });
+  }
+  if (ca !== undefined) {
+    parsed('--caCertFile', files.caCertFile, 'a certificate', () =>
+      createSecureContext({ ca: new X509Certificate(ca).toString() }),
+    );
+  }
+}
+
+async function readMaterial(files: TlsSettings): Promise<Material> {
+  const material = {
+    cert: await readPem('--tlsCertFile', files.tlsCertFile),
+    key: await readPem('--tlsKeyFile', files.tlsKeyFile),
+    ca: files.caCertFile === '' ? undefined : await readPem('--caCertFile', files.caCertFile),
+  };
+  check(material, files);
+  return material;
+}
+
+function credentialsOf({ cert, key, ca }: Material): ServerCredentials {
+  return ServerCredentials.createSsl(ca ?? null, [{ cert_chain: cert, private_key: key }], ca !== undefined);
+}
+
+function same(a: Material, b: Material): boolean {
+  return a.cert.equals(b.cert) && a.key.equals(b.key) && (a.ca ?? b.cert).equals(b.ca ?? b.cert);
+}
+
+export interface TlsFiles {
+  readonly credentials: ServerCredentials;
+  /** Follows the files; `onProblem` is called once for each new fault. Returns how to end it. */
+  follow(onCredentials: (credentials: ServerCredentials) => void, onProblem: (error: CtlError) => void): () => void;
+}
+
+/** Undefined when no certificate is named. Throws CtlError invalid_argument naming the flag when the files cannot be used. */
+export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undefined> {
+  if (files.tlsCertFile === '' && files.tlsKeyFile === '' && files.caCertFile === '') return undefined;
+  for (const [flag, file] of [
+    ['--tlsCertFile', files.tlsCertFile],
+    ['--tlsKeyFile', files.tlsKeyFile],
+  ] as const) {
+    if (file === '')
+      throw new CtlError('invalid_argument', 'missing: --tlsCertFile and --tlsKeyFile go together', { field: flag });
+  }
+  let current = await readMaterial(files);
+  return {
+    credentials: credentialsOf(current),
+    follow(onCredentials, onProblem) {
+      let lastProblem = '';
+      const look = async (): Promise<void> => {
+        try {
+          const next = await readMaterial(files);
+          lastProblem = '';
+          if (same(current, next)) return;
+          current = next;
+          onCredentials(credentialsOf(next));
+        } catch (error) {
+          const fault = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+          if (fault.message !== lastProblem) onProblem(fault);
+          lastProblem = fault.message;
+        }
+      };
+      const timer = setInterval(() => void look(), LOOK_MS).unref();
+      return () => clearInterval(timer);
+    },
+  };
+}
