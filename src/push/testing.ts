@@ -7,7 +7,7 @@ import { defaultDiscoverySettings } from '../cli/index.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
 import type { XdsType } from '../generate/types.ts';
-import { applyChanges, createModel } from '../model/index.ts';
+import { applyChanges, createModel, replay } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import { parseResource } from '../resources/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
@@ -68,6 +68,11 @@ export function sidecar(address: string, namespace: string): ProxyNode {
 export function emptySnapshot(): Snapshot {
   const mesh = defaultMeshConfig();
   return createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks());
+}
+
+/** The snapshot of these resources. */
+export function snapshotOf(resources: readonly AnyResource[]): Snapshot {
+  return replay(emptySnapshot(), resources);
 }
 
 /** The whole engine on real snapshots, with sinks that note what they are told. */

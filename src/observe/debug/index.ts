@@ -13,7 +13,7 @@ interface Page {
   readonly title: string;
   /** Query parameter without which there is no answer; `proxyID` when left out. */
   readonly needs?: string;
-  /** Undefined: the proxy that is asked for is not connected. */
+  /** Undefined: the proxy that is asked for is not connected, or one has to be asked for. */
   readonly answer: (source: DebugSource, query: URLSearchParams) => unknown;
 }
 
@@ -25,11 +25,15 @@ function connectionsFor(source: DebugSource, query: URLSearchParams): readonly C
   return all.filter(({ node, connectionId }) => [node.workload, node.id, connectionId].includes(wanted));
 }
 
-/** Endpoints and clusters: per proxy, or for the one asked for. */
+/** More proxies than this are not decoded and printed in one answer: the program would do nothing else meanwhile. */
+const MAX_PRINTED = 32;
+
+/** Endpoints and clusters: per proxy, or for the one asked for. In a large mesh one has to be asked for. */
 function perProxy(type: 'cds' | 'eds'): Page['answer'] {
   return (source, query) => {
     const connections = connectionsFor(source, query);
     if (connections.length === 0 && query.has('proxyID')) return undefined;
+    if (connections.length > MAX_PRINTED) return undefined;
     return connections.map((connection) => ({
       proxy: connection.node.workload,
       [type === 'cds' ? 'clusters' : 'endpoints']: resourcesOf(source, connection, type).map((r) => decoded(type, r)),
@@ -43,7 +47,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   config_dump: {
     title: 'Configuration of one proxy, as Envoy prints it (?proxyID=pod.namespace)',
     answer: (source, query) => {
-      const [connection] = query.has('proxyID') ? connectionsFor(source, query) : [];
+      const [connection] = query.get('proxyID') ? connectionsFor(source, query) : [];
       return connection && configDump(source, connection);
     },
   },
@@ -103,6 +107,6 @@ function answerPage(name: string, source: DebugSource, query: URLSearchParams, r
   const needs = page?.needs ?? 'proxyID';
   if (page === undefined) send(response, 404, 'text/plain', `no page ${name}, see /debug\n`);
   else if (answer !== undefined) send(response, 200, 'application/json', `${JSON.stringify(answer, undefined, 2)}\n`);
-  else if (!query.has(needs)) send(response, 400, 'text/plain', `${needs} is missing\n`);
+  else if ((query.get(needs) ?? '') === '') send(response, 400, 'text/plain', `${needs} is missing\n`);
   else send(response, 404, 'text/plain', `nothing is known of ${needs} ${query.get(needs)}\n`);
 }

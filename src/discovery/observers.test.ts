@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Registry } from 'prom-client';
+import type { DebugSource } from '../observe/debug/index.ts';
+import { createMetrics } from '../observe/index.ts';
+import { endpoints, service, snapshotOf } from '../push/testing.ts';
+import type { ConnectionStatus } from '../push/types.ts';
+import type { ResourceEvent } from '../resources/types.ts';
+import { sampleGauges } from './gauges.ts';
+import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
+
+/** Metrics, and a way to read their lines with a value. */
+function measured() {
+  const registry = new Registry();
+  const metrics = createMetrics(registry);
+  const value = async (line: string): Promise<number | undefined> => {
+    const found = (await registry.metrics()).split('\n').find((text) => text.startsWith(`${line} `));
+    return found === undefined ? undefined : Number(found.slice(line.length));
+  };
+  return { metrics, value };
+}
+
+const problem = {
+  id: 'x',
+  key: undefined,
+  message: 'bad',
+  field: 'spec',
+  origin: { source: 'test', file: 'x.yaml', line: 3 },
+};
+
+describe('observers', () => {
+  it('count what the engine does, times in seconds', async () => {
+    const { metrics, value } = measured();
+    const observer = engineObserver(metrics);
+    observer.triggered('endpoint');
+    observer.converged(1500);
+    observer.queueWaited(250);
+    observer.stage('intern', 20);
+    observer.failed('lds 80: broken');
+    publishFaults(metrics)({ key: 'Service/a/b', message: 'broken' });
+    assert.equal(await value('ctl_push_triggers{type="endpoint"}'), 1);
+    assert.equal(await value('ctl_proxy_convergence_time_sum'), 1.5);
+    assert.equal(await value('ctl_proxy_queue_time_sum'), 0.25);
+    assert.equal(await value('ctl_stage_seconds_sum{stage="intern"}'), 0.02);
+    assert.equal(await value('ctl_total_xds_internal_errors'), 1);
+    assert.equal(await value('ctl_xds_push_context_errors'), 1);
+  });
+
+  it('count streams, pushes, rejections and timeouts', async () => {
+    const { metrics, value } = measured();
+    const observer = xdsObserver(metrics);
+    for (const id of ['a', 'b']) observer.connected(id, id);
+    observer.disconnected('a');
+    observer.pushed({ type: 'cds', connectionId: 'b', bytes: 10, seconds: 0.5 });
+    observer.rejected({ type: 'lds', connectionId: 'b', nodeId: 'b', message: 'no', quarantined: ['x'] });
+    observer.expiredNonce('eds', 'b');
+    observer.writeTimeout('b');
+    assert.equal(await value('ctl_xds'), 1);
+    assert.equal(await value('ctl_xds_pushes{type="cds"}'), 1);
+    assert.equal(await value('ctl_xds_push_time_sum{type="cds"}'), 0.5);
+    assert.equal(await value('ctl_total_xds_rejects{type="lds"}'), 1);
+    assert.equal(await value('ctl_xds_expired_nonce'), 1);
+    assert.equal(await value('ctl_xds_write_timeout'), 1);
+  });
+
+  it('count what the debounce does', async () => {
+    const { metrics, value } = measured();
+    const hooks = debounceHooks(metrics);
+    hooks.onChange();
+    hooks.onTimerReset();
+    hooks.onQuiesce();
+    hooks.onMaxTime();
+    hooks.onError(new Error('no'));
+    for (const name of ['on_change', 'timer_resets', 'timer_quiesce_reached', 'timer_max_time_reached']) {
+      assert.equal(await value(`cfg_runtime_strategy_${name}_total`), 1, name);
+    }
+    assert.equal(await value('ctl_xds_push_context_errors'), 1);
+  });
+
+  it('count events by kind and by what they do, and changes by what they mean', async () => {
+    const { metrics, value } = measured();
+    const meter = new SourceMeter(metrics);
+    const events: ResourceEvent[] = [
+      { type: 'set', resource: service('shop', 'web'), at: 10 },
+      { type: 'set', resource: endpoints('shop', 'web', '10.0.0.1'), at: 30 },
+      { type: 'delete', key: 'VirtualService/shop/web', at: 30 },
+      { type: 'invalid', problem, at: 40 },
+    ];
+    meter.received(events, (key) => key === 'Service/shop/web');
+    meter.applied({
+      changed: new Set(['Service/shop/web', 'Endpoints/shop/web', 'Pod/shop/x', 'VirtualService/shop/web'] as const),
+      ignored: 0,
+      newProblems: 1,
+    });
+    assert.equal(await value('ctl_orch_reg_events{type="Service",event="update"}'), 1);
+    assert.equal(await value('ctl_orch_reg_events{type="Endpoints",event="add"}'), 1);
+    assert.equal(await value('ctl_orch_cfg_events{type="VirtualService",event="delete"}'), 1);
+    assert.equal(await value('cfg_source_orch_event_error_total'), 1);
+    assert.equal(await value('cfg_runtime_processor_event_span_duration_milliseconds_sum'), 30);
+    assert.equal(await value('ctl_inbound_updates{type="eds"}'), 2);
+    assert.equal(await value('ctl_inbound_updates{type="svc"}'), 1);
+    assert.equal(await value('ctl_inbound_updates{type="config"}'), 1);
+    assert.equal(await value('ctl_total_orch_object_errors'), 1);
+  });
+});
+
+describe('sampled gauges', () => {
+  it('say what is now, and fall when it is gone', async () => {
+    const { metrics, value } = measured();
+    const rejecting = {
+      types: new Map([['lds', { quarantined: new Map([['a', 'v']]) }]]),
+    } as unknown as ConnectionStatus;
+    const finding = { metric: 'ctl_vservice_dup_domain', type: 'rds', message: 'twice' } as const;
+    let wrong = true;
+    const source: DebugSource = {
+      snapshot: () =>
+        snapshotOf([service('shop', 'web'), service('shop', 'api'), endpoints('shop', 'web', '10.0.0.1')]),
+      connections: () => (wrong ? [rejecting, rejecting] : []),
+      parts: () => [],
+      problems: () => (wrong ? [{ ...problem, key: 'Service/a/b' as const }, problem] : []),
+      // The same words from two views are one finding.
+      findings: () =>
+        wrong
+          ? [
+              { ...finding, unit: '80' },
+              { ...finding, unit: '81' },
+            ]
+          : [],
+      engine: () => ({}),
+      showConfigInAdsz: false,
+    };
+    sampleGauges(source, metrics);
+    assert.equal(await value('ctl_services'), 2);
+    assert.equal(await value('ctl_eds_no_instances'), 1);
+    assert.equal(await value('cfg_runtime_state_type_instances_total{type="Service"}'), 2);
+    assert.equal(await value('ctl_xds_lds_reject'), 2);
+    assert.equal(await value('ctl_vservice_dup_domain'), 1);
+    assert.equal(await value('ctl_orch_object_errors{type="Service"}'), 1);
+    assert.equal(await value('ctl_orch_object_errors{type="unknown"}'), 1);
+    wrong = false;
+    sampleGauges(source, metrics);
+    assert.equal(await value('ctl_xds_lds_reject'), 0);
+    assert.equal(await value('ctl_vservice_dup_domain'), 0);
+    assert.equal(await value('ctl_orch_object_errors{type="Service"}'), undefined);
+  });
+});

@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../../push/testing.ts';
+import type { ConnectionStatus, ProxySession, TypeStatus } from '../../push/types.ts';
+import { type DebugSource, handleDebug } from './index.ts';
+
+const IDLE: TypeStatus = {
+  subscribed: 'none',
+  nonceSent: '',
+  nonceAcked: '',
+  cameCurrent: false,
+  nonceNacked: '',
+  versionSent: 0,
+  versionAcked: 0,
+  lastNack: undefined,
+  quarantined: new Map(),
+  sentMessages: 0,
+  sentBytes: 0,
+};
+const SYNCED: TypeStatus = { ...IDLE, subscribed: 'wildcard', nonceSent: '2-1', nonceAcked: '2-1', sentMessages: 1 };
+const REJECTED: TypeStatus = {
+  ...SYNCED,
+  nonceSent: '2-3',
+  lastNack: { message: 'no', atMs: 1, resources: ['a'] },
+  quarantined: new Map([['a', 'v']]),
+};
+
+const mesh = new Mesh(inline, [
+  service('shop', 'web'),
+  endpoints('shop', 'web', '10.0.0.1'),
+  virtualService('shop', 'web', '3s'),
+]);
+const sessions: ProxySession[] = [];
+let connections: ConnectionStatus[] = [];
+const source: DebugSource = {
+  snapshot: () => mesh.snapshot,
+  connections: () => connections,
+  parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
+  problems: () => [
+    { id: 'x', key: undefined, message: 'bad', field: 'spec', origin: { source: 'test', file: 'x.yaml', line: 3 } },
+  ],
+  findings: () => [
+    { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '80', message: 'twice' },
+    { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '81', message: 'twice' },
+  ],
+  engine: () => mesh.engine.stats(),
+  showConfigInAdsz: false,
+};
+
+const server = createServer((request, response) => {
+  if (!handleDebug(source, request, response)) response.writeHead(418).end();
+});
+let base = '';
+
+before(async () => {
+  const { session } = mesh.connect(sidecar('10.0.0.1', 'shop'));
+  await session.ready;
+  sessions.push(session);
+  const types = new Map([
+    ['cds', SYNCED],
+    ['eds', { ...SYNCED, nonceAcked: '2-0' }],
+    ['lds', REJECTED],
+    ['rds', { ...IDLE, cameCurrent: true }],
+  ] as const);
+  const { node, connectionId } = session;
+  connections = [{ connectionId, node, peer: '10.0.0.1:1', mode: 'delta', connectedAtMs: 0, types }];
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+after(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+async function page<T>(path: string): Promise<T> {
+  const response = await fetch(`${base}/debug/${path}`);
+  assert.equal(response.status, 200, path);
+  return (await response.json()) as T;
+}
+
+async function status(path: string, method = 'GET'): Promise<number> {
+  return (await fetch(`${base}${path}`, { method })).status;
+}
+
+describe('debug interface', () => {
+  it('has an index of all its pages, and every page answers', async () => {
+    const index = await (await fetch(`${base}/debug`)).text();
+    const names = [...index.matchAll(/href="\/debug\/([A-Za-z_]+)"/g)].map(([, name]) => name ?? '');
+    assert.ok(names.length >= 12);
+    for (const name of names) {
+      if (name !== 'config_distribution') assert.ok(await page(`${name}?proxyID=pod.shop`), name);
+    }
+  });
+
+  it('refuses other methods, unknown pages and unknown proxies, and leaves other paths alone', async () => {
+    assert.equal(await status('/debug/syncz', 'POST'), 405);
+    assert.equal(await status('/debug/syncz', 'HEAD'), 200);
+    assert.equal(await status('/debug/nothing'), 404);
+    assert.equal(await status('/debug/constructor'), 404);
+    assert.equal(await status('/debug/config_dump'), 400);
+    assert.equal(await status('/debug/config_dump?proxyID='), 400);
+    assert.equal(await status('/debug/config_dump?proxyID=nobody.shop'), 404);
+    assert.equal(await status('/debug/config_distribution'), 400);
+    assert.equal(await status('/debugger'), 418);
+  });
+
+  it('syncz: nonces and states by the names that mesh tools read', async () => {
+    const [line] = await page<Record<string, unknown>[]>('syncz');
+    assert.deepEqual(line, {
+      proxy: 'pod.shop',
+      proxy_type: 'sidecar',
+      cluster_id: 'Orchestrator',
+      istio_version: '1.40.0',
+      cluster_sent: '2-1',
+      cluster_acked: '2-1',
+      cluster_state: 'SYNCED',
+      endpoint_sent: '2-1',
+      endpoint_acked: '2-0',
+      endpoint_state: 'STALE',
+      listener_sent: '2-3',
+      listener_acked: '2-1',
+      listener_state: 'REJECTED',
+      listener_rejected: { message: 'no', resources: ['a'], quarantined: { a: 'v' } },
+      route_sent: '',
+      route_acked: '',
+      route_state: 'SYNCED',
+    });
+  });
+
+  it('adsz: every stream with what it watches', async () => {
+    const { totalClients, clients } = await page<{ totalClients: number; clients: Record<string, unknown>[] }>('adsz');
+    assert.equal(totalClients, 1);
+    assert.equal(clients[0]?.connectionId, connections[0]?.connectionId);
+    const watches = clients[0]?.watches as Record<string, { subscribed: unknown }>;
+    assert.equal(watches['type.googleapis.com/envoy.config.cluster.v3.Cluster']?.subscribed, 'wildcard');
+    assert.equal(clients[0]?.config, undefined);
+  });
+
+  it('config_dump: what the proxy should have, as Envoy prints it', async () => {
+    const { configs } = await page<{ configs: Record<string, unknown>[] }>('config_dump?proxyID=pod.shop');
+    assert.deepEqual(
+      configs.map((config) => String(config['@type']).split('.').at(-1)),
+      ['ClustersConfigDump', 'ListenersConfigDump', 'RoutesConfigDump', 'EndpointsConfigDump'],
+    );
+    const clusters = configs[0]?.dynamic_active_clusters as { cluster: { name: string }; version_info: string }[];
+    const expected = sessions[0]
+      ?.parts('cds')
+      .flatMap((part) => part.resources().map(({ name, version }) => [name, version]));
+    assert.deepEqual(
+      clusters.map(({ cluster, version_info }) => [cluster.name, version_info]),
+      expected,
+    );
+  });
+
+  it('asks for a proxy where all of them would be too many', async () => {
+    const [only] = connections;
+    assert.ok(only !== undefined);
+    const one = connections;
+    connections = Array.from({ length: 33 }, (_, index) => ({ ...only, connectionId: `c${index}` }));
+    try {
+      assert.equal(await status('/debug/edsz'), 400);
+      assert.equal(await status('/debug/edsz?proxyID=c7'), 200);
+    } finally {
+      connections = one;
+    }
+  });
+
+  it('shows the mesh: services, endpoints, configuration, problems, findings', async () => {
+    const [web] = await page<{ hostname: string }[]>('registryz');
+    assert.equal(web?.hostname, 'web.shop.svc.cluster.local');
+    const [listed] = await page<{ svc: string; ep: { address: string }[] }[]>('endpointz');
+    assert.deepEqual(
+      [listed?.svc, listed?.ep.map(({ address }) => address)],
+      ['web.shop.svc.cluster.local:http', ['10.0.0.1']],
+    );
+    const shards = await page<Record<string, Record<string, unknown[]>>>('endpointShardz');
+    assert.equal(shards['web.shop.svc.cluster.local']?.shop?.length, 1);
+    const { items, problems } = await page<{ items: { kind: string }[]; problems: unknown[] }>('configz');
+    assert.deepEqual([items.map(({ kind }) => kind), problems.length], [['VirtualService'], 1]);
+    assert.equal((await page<Record<string, number>>('resourcesz')).Service, 1);
+    assert.equal((await page<Record<string, unknown[]>>('instancesz'))['pod.shop']?.length, 1);
+    const pushStatus = await page<{ findings: unknown; engine: { views: number } }>('push_status');
+    assert.deepEqual([pushStatus.findings, pushStatus.engine.views], [{ ctl_vservice_dup_domain: ['twice'] }, 2]);
+  });
+});

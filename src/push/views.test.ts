@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ProxyNode } from '../core/proxy.ts';
+import { ASKED_EXTENSIONS } from '../generate/index.ts';
+import type { Snapshot } from '../model/types.ts';
+import type { AnyResource } from '../resources/types.ts';
+import { endpoints, meshResource, service, sidecar, snapshotOf } from './testing.ts';
+import { viewKey, viewsOf } from './views.ts';
+
+const WEB = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1', '10.0.0.2')];
+
+function keys(snapshot: Snapshot, node: ProxyNode): string[] {
+  return viewsOf(snapshot, node).map(viewKey);
+}
+
+function mesh(...more: AnyResource[]): Snapshot {
+  return snapshotOf([...WEB, ...more]);
+}
+
+const router: ProxyNode = {
+  ...sidecar('10.0.0.8', 'edge'),
+  type: 'router',
+  labels: { app: 'gateway' },
+};
+
+function gateway(name: string, app: string): AnyResource {
+  const servers = [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }];
+  return meshResource('Gateway', 'edge', name, { selector: { app }, servers });
+}
+
+describe('views', () => {
+  it('are the same for all replicas of a workload', () => {
+    assert.deepEqual(keys(mesh(), sidecar('10.0.0.1', 'shop')), keys(mesh(), sidecar('10.0.0.2', 'shop')));
+  });
+
+  it('share the outbound part among the workloads of a namespace, whatever they serve and are called', () => {
+    const [outbound, inbound] = keys(mesh(), sidecar('10.0.0.1', 'shop'));
+    const other = keys(mesh(), {
+      ...sidecar('10.5.0.1', 'shop'),
+      workload: 'x.shop',
+      labels: { app: 'x' },
+      serviceAccount: 'x',
+    });
+    assert.equal(other[0], outbound);
+    assert.notEqual(other[1], inbound);
+  });
+
+  it('never are shared between namespaces', () => {
+    const [outbound, inbound] = keys(mesh(), sidecar('10.5.0.1', 'shop'));
+    const other = keys(mesh(), { ...sidecar('10.5.0.1', 'other'), dnsDomain: 'shop.svc.cluster.local' });
+    assert.notEqual(other[0], outbound);
+    assert.notEqual(other[1], inbound);
+  });
+
+  // What generation reads of a proxy has to make another view, or one proxy would get the other's configuration.
+  const reads: readonly [string, Partial<ProxyNode>, changes: readonly [outbound: boolean, inbound: boolean]][] = [
+    ['the interception mode', { interception: 'TPROXY' }, [true, true]],
+    ['addresses of IPv6 alone', { addresses: ['fd00::1'] }, [true, true]],
+    ['the DNS domain', { dnsDomain: 'shop.svc.elsewhere' }, [true, false]],
+    ['the network', { network: 'other' }, [true, false]],
+    ['the locality', { locality: 'region/zone' }, [true, false]],
+    ['an extension that generation asks about', { extensions: ASKED_EXTENSIONS.slice(1) }, [true, true]],
+    ['the workload', { workload: 'other.shop', id: 'other' }, [false, false]],
+    ['the Envoy version', { version: '1.39.0' }, [false, false]],
+  ];
+  for (const [what, difference, changes] of reads) {
+    it(`differ by ${what}: outbound ${changes[0]}, inbound ${changes[1]}`, () => {
+      const plain = { ...sidecar('10.5.0.1', 'shop'), extensions: ASKED_EXTENSIONS };
+      const before = keys(mesh(), plain);
+      const after = keys(mesh(), { ...plain, ...difference });
+      assert.deepEqual(
+        before.map((key, index) => key !== after[index]),
+        changes,
+      );
+    });
+  }
+
+  it('do not differ by extensions that nobody asks about', () => {
+    const plain = { ...sidecar('10.5.0.1', 'shop'), extensions: ['a.b', ...ASKED_EXTENSIONS] };
+    assert.deepEqual(keys(mesh(), plain), keys(mesh(), { ...plain, extensions: [...ASKED_EXTENSIONS, 'x.y'] }));
+  });
+
+  it('differ by labels only where a virtual service looks at them', () => {
+    const labelled = (v: string) => ({ ...sidecar('10.5.0.1', 'shop'), labels: { v, other: v } });
+    assert.deepEqual(keys(mesh(), labelled('1')), keys(mesh(), labelled('2')));
+    const route = [{ destination: { host: 'web' } }];
+    const byLabel = meshResource('VirtualService', 'shop', 'web', {
+      hosts: ['web'],
+      http: [{ match: [{ sourceLabels: { v: '1' } }], route }],
+    });
+    const [one, two] = [keys(mesh(byLabel), labelled('1')), keys(mesh(byLabel), labelled('2'))];
+    assert.notEqual(one[0], two[0]);
+    assert.equal(one[1], two[1]);
+    assert.deepEqual(
+      viewsOf(mesh(byLabel), labelled('1')).flatMap((view) => ('sourceLabels' in view ? [view.sourceLabels] : [])),
+      [{ v: '1' }],
+    );
+  });
+
+  it('follow the Sidecar that selects the proxy', () => {
+    const only = meshResource('Sidecar', 'shop', 'only', {
+      workloadSelector: { labels: { app: 'web' } },
+      egress: [{ hosts: ['./*'] }],
+    });
+    const selected = { ...sidecar('10.5.0.1', 'shop'), labels: { app: 'web' } };
+    assert.ok(keys(mesh(only), selected).every((key) => key.includes(':shop/only:')));
+    assert.ok(keys(mesh(only), sidecar('10.5.0.1', 'shop')).every((key) => key.includes(':shop/:')));
+  });
+
+  it('hold the addresses of a proxy only where its listeners bind to them', () => {
+    const of = (address: string) => ({ ...sidecar(address, 'shop'), interception: 'NONE' as const });
+    const [one, two] = [keys(mesh(), of('10.0.0.1')), keys(mesh(), of('10.0.0.2'))];
+    assert.equal(one[0], two[0]);
+    assert.notEqual(one[1], two[1]);
+  });
+
+  it('of a gateway name the Gateways that select it and where its own service sends their ports', () => {
+    const own = service('edge', 'gateway', { clusterIP: '10.9.0.5' });
+    const snapshot = mesh(
+      gateway('one', 'gateway'),
+      gateway('two', 'elsewhere'),
+      own,
+      endpoints('edge', 'gateway', '10.0.0.8'),
+    );
+    const [view, ...others] = viewsOf(snapshot, router);
+    assert.deepEqual(others, []);
+    assert.ok(view?.part === 'gateway');
+    assert.deepEqual([view.gateways, view.portMap], [['edge/one'], { 80: 8080 }]);
+    assert.notEqual(viewKey(view), keys(mesh(), router)[0]);
+  });
+});
