@@ -86,6 +86,8 @@ export interface GeneratedResource {
   readonly name: string;
   /** Encoded protobuf message (not the Any around it). */
   readonly bytes: Uint8Array;
+  /** The same bytes in pieces, the same objects as long as they are unchanged; absent when the message is made as a whole. */
+  readonly pieces?: readonly Uint8Array[];
   readonly refs: readonly string[];
 }
 

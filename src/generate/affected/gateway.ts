@@ -1,10 +1,11 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { resourceKey } from '../../resources/types.ts';
+import { routesConnections } from '../listeners/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { readOutsideClusters } from './outbound.ts';
-import { routesConnections, virtualServicesAbout } from './references.ts';
+import { virtualServicesAbout } from './references.ts';
 
 export function affectedGateway(
   previous: Snapshot,

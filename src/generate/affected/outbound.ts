@@ -8,11 +8,11 @@ import type {
   Service,
   Snapshot,
 } from '../../model/types.ts';
-import { sniffs } from '../listeners/index.ts';
+import { routesConnections, sniffs } from '../listeners/index.ts';
 import { outboundRouteName } from '../names.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
-import { routesConnections, virtualServicesAbout } from './references.ts';
+import { virtualServicesAbout } from './references.ts';
 
 /** Route configuration in which virtual services stand whose hosts are no services. */
 const DEFAULT_HTTP_ROUTES = outboundRouteName(80);

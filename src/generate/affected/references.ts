@@ -28,11 +28,6 @@ export function* virtualServicesAbout(
   }
 }
 
-/** Whether it takes part in listeners (TCP and TLS routes) and not only in routes. */
-export function routesConnections({ content }: ResolvedVirtualService): boolean {
-  return (content.tcp?.length ?? 0) > 0 || (content.tls?.length ?? 0) > 0;
-}
-
 function referencesOf(list: readonly ResolvedVirtualService[]): References {
   const known = indexes.get(list);
   if (known !== undefined) return known;

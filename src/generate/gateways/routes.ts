@@ -1,12 +1,12 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
-import { encode, envoy } from '../../protobuf/index.ts';
+import { envoy } from '../../protobuf/index.ts';
 import type { RouteContext } from '../routes/context.ts';
 import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
-import { encodeRouteConfiguration } from '../routes/route-configuration.ts';
+import { encodeVirtualHost, routeConfiguration } from '../routes/route-configuration.ts';
 import { contextKey, encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
@@ -42,15 +42,15 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
   const hosts = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   const virtualHosts =
     hosts.length === 0
-      ? [encode(VirtualHost, { name: `blackhole:${first.port}`, domains: ['*'] })]
+      ? [encodeVirtualHost({ name: `blackhole:${first.port}`, domains: ['*'] })]
       : hosts.map(([host, content]) => encodeHost(host, content, context));
-  const bytes = encodeRouteConfiguration(unit, virtualHosts, {
+  const resource = routeConfiguration(unit, virtualHosts, {
     validateClusters: { value: false },
     maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
     // Clients name the port they reached, which need not be the gateway's own: load balancers map ports.
     ignorePortInHostMatching: true,
   });
-  return { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
+  return { resources: [resource], findings: [] };
 }
 
 /** Hosts of the servers' virtual services, each with what it leads to. */
@@ -90,18 +90,20 @@ function byPrecedence({ virtualService: a }: Contribution, { virtualService: b }
 function encodeHost(host: string, content: GatewayHost, context: RouteContext): Uint8Array {
   const { httpsRedirect } = content;
   const contributions = content.contributions.toSorted(byPrecedence);
+  const name = `${host}:${context.port}`;
+  const domains = [host];
   const shell: VirtualHostMessage = {
-    name: `${host}:${context.port}`,
-    domains: [host],
+    name,
+    domains,
     requireTls: httpsRedirect ? ALL : NONE,
     includeRequestAttemptCount: true,
   };
   const [first, ...others] = contributions;
-  if (first === undefined) return encode(VirtualHost, shell);
+  if (first === undefined) return encodeVirtualHost(shell);
   const gateways = contributions.map(({ gateway }) => gateway).join(' ');
-  const key = [host, gateways, httpsRedirect, context.port, contextKey(context)].join('\n');
+  const key = [gateways, httpsRedirect, context.port, contextKey(context)].join('\n');
   const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
-  return encodedVirtualHost({ made, key }, context.lookups, (lookups) => ({
+  return encodedVirtualHost({ made, name, domains, key }, context.lookups, (lookups) => ({
     ...shell,
     routes: joinRoutes(
       contributions.map(({ virtualService, gateway }) =>

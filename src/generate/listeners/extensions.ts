@@ -1,7 +1,7 @@
 /** Names of the Envoy extensions that listeners are made of, and whether a proxy has one. */
 import type { Encodable, envoy } from '../../protobuf/index.ts';
 import { packAny } from '../../protobuf/index.ts';
-import type { View } from '../types.ts';
+import type { Capabilities, View } from '../types.ts';
 
 export const HTTP_CONNECTION_MANAGER = 'envoy.filters.network.http_connection_manager';
 export const TCP_PROXY = 'envoy.filters.network.tcp_proxy';
@@ -42,6 +42,21 @@ export type ProxyCapabilities = Pick<View, 'capabilities'>;
 /** Whether the view's proxies have an extension built in. A node that sent no list is taken to have them all. */
 export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {
   return capabilities.extensions === undefined || capabilities.extensions.includes(name);
+}
+
+const capabilitiesByText = new Map<string, Capabilities>();
+const capabilitiesByView = new WeakMap<Capabilities, Capabilities>();
+
+/** The one object for equal capabilities, for caches that compare by identity. There are few: of what is asked, some is there. */
+export function sharedCapabilities({ capabilities }: ProxyCapabilities): Capabilities {
+  let shared = capabilitiesByView.get(capabilities);
+  if (shared === undefined) {
+    const text = JSON.stringify(capabilities);
+    shared = capabilitiesByText.get(text) ?? capabilities;
+    capabilitiesByText.set(text, shared);
+    capabilitiesByView.set(capabilities, shared);
+  }
+  return shared;
 }
 
 /** The shape that network filters, HTTP filters, listener filters and access loggers have in common. */

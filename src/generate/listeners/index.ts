@@ -5,8 +5,8 @@
 export { hasExtension, TLS_INSPECTOR, typedConfig } from './extensions.ts';
 export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';
+export { routesConnections } from './l4-chains.ts';
 export { listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
-export { type OutboundRoutePlan, outboundPlan } from './port-plan.ts';
 export { sniffs } from './protocol-kind.ts';
 export { type FilterChain, tcpProxy } from './tcp-proxy.ts';

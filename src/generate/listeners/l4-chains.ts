@@ -9,6 +9,7 @@ import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { clusterName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { OutboundView } from '../types.ts';
+import type { ProxyCapabilities } from './extensions.ts';
 import type { OutboundListenerPlan, TcpTarget } from './port-plan.ts';
 import { isTls } from './protocol-kind.ts';
 import { type TcpProxyOptions, tcpProxy, type WeightedTcpCluster } from './tcp-proxy.ts';
@@ -31,16 +32,46 @@ interface Context {
   readonly target: TcpTarget;
 }
 
+/** What every TCP proxy is made of besides where it leads. */
+type Proxying = Pick<Snapshot, 'mesh'> & ProxyCapabilities;
+
 /** Gateway name that stands for all sidecars. */
 const MESH = 'mesh';
 
 /** The chains of one service at one listener. */
 export function l4Chains(context: Context): L4Chain[] {
-  const { listener, target } = context;
-  const routed = listener.egress.virtualServices.filter(({ hosts }) =>
-    hosts.some((host) => hostMatches(host, target.service.hostname)),
-  );
+  const { scope, listener, target } = context;
+  const routed = connectionRoutes(scope, listener, target);
   return isTls(target.protocol) ? tlsChains(context, routed) : tcpChains(context, routed);
+}
+
+const connectionLists = new WeakMap<readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]>();
+const NO_ROUTES: readonly ResolvedVirtualService[] = [];
+
+/** The virtual services that route a service's connections; most route only requests. */
+function connectionRoutes(
+  scope: Scope,
+  { egress }: Context['listener'],
+  { service }: TcpTarget,
+): readonly ResolvedVirtualService[] {
+  const virtualServices = scope.egress[egress]?.virtualServices ?? NO_ROUTES;
+  let routing = connectionLists.get(virtualServices);
+  if (routing === undefined) {
+    routing = virtualServices.filter(routesConnections);
+    connectionLists.set(virtualServices, routing);
+  }
+  if (routing.length === 0) return NO_ROUTES;
+  return routing.filter(({ hosts }) => hosts.some((host) => hostMatches(host, service.hostname)));
+}
+
+/** Whether virtual services say where the target's connections go, and not the service alone. */
+export function isRouted(scope: Scope, listener: Context['listener'], target: TcpTarget): boolean {
+  return connectionRoutes(scope, listener, target).length > 0;
+}
+
+/** Whether a virtual service takes part in listeners (TCP and TLS routes) and not only in routes. */
+export function routesConnections({ content }: ResolvedVirtualService): boolean {
+  return hasItems(content.tcp) || hasItems(content.tls);
 }
 
 /**
@@ -49,7 +80,6 @@ export function l4Chains(context: Context): L4Chain[] {
  */
 function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]): L4Chain[] {
   const chains: L4Chain[] = [];
-  const { target } = context;
   for (const virtualService of routed) {
     for (const { match, route } of virtualService.content.tls ?? []) {
       for (const clause of match ?? []) {
@@ -59,9 +89,7 @@ function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]):
       }
     }
   }
-  if (chains.length > 0) return chains;
-  const names = target.shared ? serverNames([target.service.hostname]) : [];
-  return names === undefined ? [] : serviceChain(context, names);
+  return chains.length > 0 ? chains : ownChains(context);
 }
 
 /** The first route that takes every connection ends the list: what stands behind it can never be reached. */
@@ -77,7 +105,7 @@ function tcpChains(context: Context, routed: readonly ResolvedVirtualService[]):
       if (all) return chains;
     }
   }
-  return [...chains, ...serviceChain(context, [])];
+  return [...chains, ...ownChains(context)];
 }
 
 /** Everything but the destination address, which the filter chain matches. */
@@ -113,13 +141,22 @@ function serverNames(hosts: readonly string[]): readonly string[] | undefined {
   return names.length === 0 ? undefined : names;
 }
 
-function serviceChain(context: Context, serverNames: readonly string[]): L4Chain[] {
-  const { service, port } = context.target;
+function ownChains({ snapshot, view, scope, target }: Context): L4Chain[] {
+  const { mesh } = snapshot;
+  const { capabilities } = view;
+  const hashSourceIp = hashesSourceIp(scope, target.service.hostname, '', target.port ?? 0);
+  return serviceChains({ mesh, capabilities }, target, hashSourceIp);
+}
+
+/** The chains that lead to the service's own cluster. */
+export function serviceChains(proxying: Proxying, target: TcpTarget, hashSourceIp: boolean): L4Chain[] {
+  const { service, port, range, shared } = target;
   if (port === undefined) return [];
+  const names = isTls(target.protocol) && shared ? serverNames([service.hostname]) : [];
+  if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
-  const hashSourceIp = hashesSourceIp(context, service.hostname, '', port);
   const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], hashSourceIp };
-  return [chainOf(context, options, ownRange(context), serverNames, service.hostname)];
+  return [chainOf(proxying, options, range === undefined ? [] : [range], names, service.hostname)];
 }
 
 function routeChain(
@@ -135,20 +172,22 @@ function routeChain(
     const { host, subset = '' } = destination;
     const port = destination.port?.number ?? onlyPort(context, host) ?? context.listener.port;
     clusters.push({ cluster: clusterName('outbound', port, subset, host), weight: weight ?? 0 });
-    hashSourceIp ||= hashesSourceIp(context, host, subset, port);
+    hashSourceIp ||= hashesSourceIp(context.scope, host, subset, port);
   }
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
-  return chainOf(context, { statPrefix, clusters, hashSourceIp }, ranges, serverNames, `${namespace}/${name}`);
+  const { snapshot, view } = context;
+  const proxying = { mesh: snapshot.mesh, capabilities: view.capabilities };
+  return chainOf(proxying, { statPrefix, clusters, hashSourceIp }, ranges, serverNames, `${namespace}/${name}`);
 }
 
 function chainOf(
-  { snapshot, view }: Context,
+  proxying: Proxying,
   options: TcpProxyOptions,
   ranges: readonly string[],
   serverNames: readonly string[],
   owner: string,
 ): L4Chain {
-  return { ranges, serverNames, filters: [tcpProxy(snapshot, view, options)], owner };
+  return { ranges, serverNames, filters: [tcpProxy(proxying, proxying, options)], owner };
 }
 
 function onlyPort({ scope }: Context, host: string): number | undefined {
@@ -156,6 +195,7 @@ function onlyPort({ scope }: Context, host: string): number | undefined {
   return ports?.length === 1 ? ports[0]?.port : undefined;
 }
 
-function hashesSourceIp({ scope }: Context, host: string, subset: string, port: number): boolean {
+/** Whether the destination rule wants the connections of a client address at one endpoint. */
+export function hashesSourceIp(scope: Scope, host: string, subset: string, port: number): boolean {
   return effectivePolicy(scope.destinationRule(host), subset, port).loadBalancer?.consistentHash?.useSourceIp === true;
 }

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
-import { outboundPlan } from './port-plan.ts';
+import { outboundPlan } from './outbound-plan.ts';
 import { chainTexts, oneService, outboundOf, outboundView, type World, worldOf } from './testing.ts';
 
 const AUTO = 'Unsupported';

@@ -2,21 +2,25 @@
 import { compareText } from '../../model/order.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { InputCache } from '../input-cache.ts';
 import { BLACKHOLE_CLUSTER, listenerName, VIRTUAL_LISTENER_UNIT, VIRTUAL_OUTBOUND_LISTENER } from '../names.ts';
-import type { GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
+import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, isIpAddress } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
-import { mergeChains } from './chain-merge.ts';
+import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
+import { sharedCapabilities } from './extensions.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { type L4Chain, l4Chains } from './l4-chains.ts';
+import { hashesSourceIp, isRouted, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
+import { outboundPlan } from './outbound-plan.ts';
 import {
   type HttpTarget,
   type OutboundListenerPlan,
   type OutboundPortPlan,
-  outboundPlan,
+  type TcpTarget,
   wildcardAddress,
 } from './port-plan.ts';
 import { type FilterChain, tcpProxyChain, unknownTrafficCluster } from './tcp-proxy.ts';
@@ -75,6 +79,23 @@ interface BuiltListener {
   readonly conflicts: readonly string[];
 }
 
+/** All that the listener of one service's TCP port is made of, where no virtual service routes its connections. */
+interface PlainInputs extends Omit<TcpTarget, 'port'> {
+  readonly mesh: MeshConfig;
+  readonly capabilities: Capabilities;
+  readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
+  readonly bind: string;
+  readonly port: number;
+  readonly bindToPort: boolean;
+  readonly targetPort: number | undefined;
+  readonly hashSourceIp: boolean;
+}
+
+const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
+  const chains = serviceChains(inputs, { ...inputs, port: inputs.targetPort }, inputs.hashSourceIp);
+  return assembled(inputs, inputs, mergeChains(chains), undefined);
+});
+
 function outboundListener(
   snapshot: Snapshot,
   view: OutboundView,
@@ -82,28 +103,52 @@ function outboundListener(
   plan: OutboundListenerPlan,
 ): BuiltListener {
   const { bind, port, bindToPort, http, tcp } = plan;
+  const { mesh } = snapshot;
+  const { outboundTrafficPolicy } = scope;
+  const [only, ...others] = tcp;
+  if (http === undefined && only !== undefined && others.length === 0 && !isRouted(scope, plan, only)) {
+    const { service, port: targetPort, protocol, range, shared } = only;
+    const capabilities = sharedCapabilities(view);
+    const hashSourceIp = hashesSourceIp(scope, service.hostname, '', targetPort ?? 0);
+    const place = { bind, port, bindToPort };
+    const target = { service, targetPort, protocol, range, shared, hashSourceIp };
+    return plainListeners.get(service, { mesh, capabilities, outboundTrafficPolicy, ...place, ...target });
+  }
   const l4: L4Chain[] = tcp.flatMap((target) => l4Chains({ snapshot, view, scope, listener: plan, target }));
-  const { chains, conflicts, takesAll, matchesServerNames } = mergeChains(l4);
+  const merged = mergeChains(l4);
+  const sniffed = http !== undefined && merged.chains.length > 0;
+  const chains = http && httpChains(snapshot, view, plan, http, sniffed);
+  const { capabilities } = view;
+  return assembled({ mesh, capabilities, outboundTrafficPolicy }, plan, merged, http && chains && { ...http, chains });
+}
+
+/** What the parts of a listener that are not about one service are made of. */
+type Surroundings = Pick<PlainInputs, 'mesh' | 'capabilities' | 'outboundTrafficPolicy'>;
+
+function assembled(
+  surroundings: Surroundings,
+  { bind, port, bindToPort }: Pick<OutboundListenerPlan, 'bind' | 'port' | 'bindToPort'>,
+  { chains, conflicts, takesAll, matchesServerNames }: MergedChains,
+  http: { readonly routeName: string; readonly chains: readonly FilterChain[] } | undefined,
+): BuiltListener {
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
   const sniffed = http !== undefined && chains.length > 0;
   const filterChains: FilterChain[] = sniffed ? chains.flatMap(besideSniffedHttp) : [...chains];
-  if (http !== undefined) filterChains.push(...httpChains(snapshot, view, plan, http, sniffed));
+  if (http !== undefined) filterChains.push(...http.chains);
   const matchesAll = takesAll || (http !== undefined && !sniffed);
   const inspected = sniffed || matchesServerNames;
+  const unknown = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
   const listener: NamedListener = {
     name: listenerName(bind, port),
     address: addressOf(bind, port),
     trafficDirection: OUTBOUND,
     filterChains,
     // Not for a bound socket: that is where its connections were going, so there is nowhere to pass them on to.
-    ...(!matchesAll &&
-      !bindToPort && {
-        defaultFilterChain: tcpProxyChain(snapshot, view, unknownTrafficCluster(scope.outboundTrafficPolicy)),
-      }),
+    ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings, surroundings, unknown) }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
-      listenerFilters: [...tlsInspector(view), ...(sniffed ? httpInspector(view) : [])],
-      ...detectionTimeout(snapshot.mesh.protocolDetectionTimeout),
+      listenerFilters: [...tlsInspector(surroundings), ...(sniffed ? httpInspector(surroundings) : [])],
+      ...detectionTimeout(surroundings.mesh.protocolDetectionTimeout),
     }),
   };
   return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };

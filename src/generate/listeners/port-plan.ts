@@ -11,15 +11,13 @@
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import { compareCreated, compareText } from '../../model/order.ts';
-import type { EgressListener, ModelSettings, Protocol, Scope, Service, Snapshot } from '../../model/types.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { EgressListener, Protocol, Service } from '../../model/types.ts';
 import { outboundRouteName, serviceRouteName } from '../names.ts';
 import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
-import type { GenerationFinding, OutboundView } from '../types.ts';
+import type { GenerationFinding } from '../types.ts';
 import { isSocketPath } from '../values.ts';
-import { scopeOfView } from '../view-scope.ts';
 import { addressKey, isRange } from './cidr.ts';
-import { isHttp, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
+import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
 
 /** Connections that a listener passes on as bytes, for one service. */
 export interface TcpTarget {
@@ -40,6 +38,9 @@ export interface HttpTarget {
   readonly grpcWeb: boolean;
 }
 
+/** Index into a scope's egress listeners. A plan does not hold them: it outlives changes of their virtual services. */
+export type EgressIndex = number;
+
 /** One listener. HTTP and TCP both: which it is, a connection's first bytes say. */
 export interface OutboundListenerPlan {
   readonly bind: string;
@@ -49,13 +50,14 @@ export interface OutboundListenerPlan {
   readonly http: HttpTarget | undefined;
   /** Precedence order. */
   readonly tcp: readonly TcpTarget[];
-  readonly egress: EgressListener;
+  /** Which of the scope's egress listeners it comes from. */
+  readonly egress: EgressIndex;
 }
 
 export interface OutboundPortPlan {
   readonly listeners: readonly OutboundListenerPlan[];
   /** Services that have a listener for each of their pods; which pods there are is asked when listeners are made. */
-  readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressListener }[];
+  readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressIndex }[];
   readonly conflicts: readonly Pick<GenerationFinding, 'metric' | 'message'>[];
 }
 
@@ -64,7 +66,7 @@ export interface OutboundRoutePlan {
   readonly name: string;
   /** What clients address; 0 for a unix domain socket. */
   readonly port: number;
-  readonly egress: EgressListener;
+  readonly egress: EgressIndex;
   /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
   readonly entries: readonly ServicePortEntry[];
   /** Set when the listener is this service's alone. */
@@ -78,10 +80,11 @@ export interface OutboundPlan {
   readonly routes: ReadonlyMap<string, OutboundRoutePlan>;
 }
 
-const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
+/** What the plan reads of an egress listener: everything but its virtual services. */
+export type Egress = Omit<EgressListener, 'virtualServices'> & { readonly index: EgressIndex };
 
-/** All that the plan reads besides the scope. */
-interface PlanInput {
+/** All that the plan reads besides the egress listeners. */
+export interface PlanInput {
   readonly sniff: boolean;
   readonly intercepted: boolean;
   readonly ipv6Only: boolean;
@@ -90,42 +93,17 @@ interface PlanInput {
   readonly reserved: readonly number[];
 }
 
-const plans = new WeakMap<Scope, Map<string, OutboundPlan>>();
-
-/** The plan of a view, made once per scope: a scope that changes is another object. */
-export function outboundPlan(snapshot: Snapshot, view: OutboundView): OutboundPlan {
-  const scope = scopeOfView(snapshot, view);
-  if (scope === undefined) return EMPTY;
-  const input = planInput(snapshot.settings, snapshot.mesh, view);
-  const key = JSON.stringify(input);
-  const known = plans.get(scope) ?? new Map<string, OutboundPlan>();
-  const plan = known.get(key) ?? makePlan(scope, input);
-  known.set(key, plan);
-  plans.set(scope, known);
-  return plan;
-}
-
-function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView): PlanInput {
-  const intercepted = view.interception !== 'NONE';
-  return {
-    sniff: sniffs(settings, 'sniffOutbound', view),
-    intercepted,
-    ipv6Only: view.ipv6Only,
-    podListeners: settings.headlessPodListeners && !settings.edsForHeadless,
-    reserved: intercepted ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [],
-  };
-}
-
-function makePlan(scope: Scope, input: PlanInput): OutboundPlan {
+/** Plans all ports. */
+export function makePlan(listeners: readonly Egress[], input: PlanInput): OutboundPlan {
   const builders = new Map<number, PortBuilder>();
   const builderOf = (port: number) => {
     const known = builders.get(port) ?? new PortBuilder(port, input);
     builders.set(port, known);
     return known;
   };
-  for (const egress of scope.egress) if (egress.port !== undefined) builderOf(egress.port.number).addOwnPort(egress);
+  for (const egress of listeners) if (egress.port !== undefined) builderOf(egress.port.number).addOwnPort(egress);
   const taken = new Set([...builders.keys()].filter((port) => port > 0));
-  for (const egress of scope.egress) {
+  for (const egress of listeners) {
     if (egress.port !== undefined) continue;
     for (const [port, entries] of servicesByPort(egress.services)) {
       if (!taken.has(port)) builderOf(port).addServices(egress, entries);
@@ -160,7 +138,7 @@ class PortBuilder {
   readonly #port: number;
   readonly #input: PlanInput;
   readonly #drafts = new Map<string, Draft>();
-  readonly #podTargets: { target: TcpTarget; egress: EgressListener }[] = [];
+  readonly #podTargets: { target: TcpTarget; egress: EgressIndex }[] = [];
   readonly #conflicts: { metric: GenerationFinding['metric']; message: string }[] = [];
 
   constructor(port: number, input: PlanInput) {
@@ -169,7 +147,7 @@ class PortBuilder {
   }
 
   /** A Sidecar's egress listener with a port of its own: the services that it imports, as the protocol that it names. */
-  addOwnPort(egress: EgressListener): void {
+  addOwnPort(egress: Egress): void {
     const { port } = egress;
     if (port === undefined) return;
     const bound = this.#bindsToPort(egress);
@@ -193,20 +171,20 @@ class PortBuilder {
   }
 
   /** All services of the port; `entries` in the order of host names. */
-  addServices(egress: EgressListener, entries: readonly ServicePortEntry[]): void {
+  addServices(egress: Egress, entries: readonly ServicePortEntry[]): void {
     for (const entry of entries.toSorted((a, b) => byAge(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
       for (const place of this.#placesOf(egress, entry, kind)) this.#add(egress, entry, kind, place, entries);
     }
   }
 
-  #placesOf(egress: EgressListener, { service, port }: ServicePortEntry, kind: ProtocolKind): Place[] {
+  #placesOf(egress: Egress, { service, port }: ServicePortEntry, kind: ProtocolKind): Place[] {
     const bound = this.#bindsToPort(egress);
     const shared: Place = { bind: this.#sharedBind(egress, bound), shared: true, range: undefined };
     if (kind === 'http' || bound || egress.bind !== '') return [shared];
     if (service.headless && kind === 'tcp' && this.#input.podListeners && service.resolution === 'passthrough') {
       const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
-      this.#podTargets.push({ target, egress });
+      this.#podTargets.push({ target, egress: egress.index });
       return [];
     }
     const addresses = service.addresses.filter((address) => !isUnspecified(address));
@@ -217,7 +195,7 @@ class PortBuilder {
   }
 
   #add(
-    egress: EgressListener,
+    egress: Egress,
     entry: ServicePortEntry,
     kind: ProtocolKind,
     place: Place,
@@ -262,14 +240,23 @@ class PortBuilder {
     return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
   }
 
-  #draft(egress: EgressListener, { bind }: Place, first: string): Draft {
+  #draft(egress: Egress, { bind }: Place, first: string): Draft {
     const key = addressKey(bind);
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
     // A socket path has no connections redirected to it: it is there only when it is bound.
     const bindToPort = port === 0 || this.#bindsToPort(egress);
-    const draft: Draft = { bind, port, bindToPort, egress, http: undefined, tcp: [], routes: [], first };
+    const draft: Draft = {
+      bind,
+      port,
+      bindToPort,
+      egress: egress.index,
+      http: undefined,
+      tcp: [],
+      routes: [],
+      first,
+    };
     this.#drafts.set(key, draft);
     return draft;
   }
@@ -283,11 +270,11 @@ class PortBuilder {
     draft.routes.push({ name: routeName, port: draft.port, egress: draft.egress, entries, host });
   }
 
-  #bindsToPort({ captureMode }: EgressListener): boolean {
+  #bindsToPort({ captureMode }: Egress): boolean {
     return captureMode === 'NONE' || (captureMode === 'DEFAULT' && !this.#input.intercepted);
   }
 
-  #sharedBind({ bind }: EgressListener, bound: boolean): string {
+  #sharedBind({ bind }: Egress, bound: boolean): string {
     if (bind !== '') return bind;
     if (bound) return this.#input.ipv6Only ? '::1' : '127.0.0.1';
     return wildcardAddress(this.#input);

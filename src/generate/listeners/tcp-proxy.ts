@@ -2,9 +2,8 @@
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../names.ts';
-import type { View } from '../types.ts';
 import { accessLogs } from './access-log.ts';
-import { TCP_PROXY, typedConfig } from './extensions.ts';
+import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
 export type FilterChainMatch = envoy.config.listener.v3.FilterChainMatch.Input;
@@ -25,7 +24,11 @@ export interface TcpProxyOptions {
 }
 
 /** The network filter that passes bytes on. Without any destination connections are refused. */
-export function tcpProxy(snapshot: Snapshot, view: View, options: TcpProxyOptions): NetworkFilter {
+export function tcpProxy(
+  { mesh }: Pick<Snapshot, 'mesh'>,
+  view: ProxyCapabilities,
+  options: TcpProxyOptions,
+): NetworkFilter {
   const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;
   // Envoy refuses weights below 1 (TcpProxy.WeightedCluster.ClusterWeight.weight).
   const used = options.clusters.length > 1 ? options.clusters.filter(({ weight }) => weight > 0) : options.clusters;
@@ -35,14 +38,14 @@ export function tcpProxy(snapshot: Snapshot, view: View, options: TcpProxyOption
       ? { weightedClusters: { clusters: used.map(({ cluster, weight }) => ({ name: cluster, weight })) } }
       : { cluster: used[0]?.cluster ?? BLACKHOLE_CLUSTER }),
     ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
-    accessLog: accessLogs(snapshot.mesh, view),
+    accessLog: accessLogs(mesh, view),
   });
 }
 
 /** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
 export function tcpProxyChain(
-  snapshot: Snapshot,
-  view: View,
+  snapshot: Pick<Snapshot, 'mesh'>,
+  view: ProxyCapabilities,
   cluster: string,
   chain: Omit<FilterChain, 'filters'> = {},
 ): FilterChain {

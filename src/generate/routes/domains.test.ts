@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { serviceDomains } from './domains.ts';
+import { serviceDomains, viewerOf } from './domains.ts';
 import { httpPort, serviceOf } from './testing.ts';
 
 const OWN = 'default.svc.cluster.local';
@@ -18,21 +18,21 @@ describe('domains of a service', () => {
       '[fd00::1]',
     ];
     assert.deepEqual(
-      serviceDomains(service, 9080, OWN),
+      serviceDomains(service, 9080, viewerOf(OWN)),
       hosts.flatMap((host) => [host, `${host}:9080`]),
     );
   });
   test('the bare name only there', () => {
-    const domains = serviceDomains(serviceOf('reviews', [httpPort(80)]), 80, OTHER);
+    const domains = serviceDomains(serviceOf('reviews', [httpPort(80)]), 80, viewerOf(OTHER));
     assert.ok(!domains.includes('reviews'));
     assert.ok(domains.includes('reviews.default'));
   });
   test('an external host has no short forms; address ranges are no domains', () => {
     const service = serviceOf('x', [httpPort(80)], { hostname: 'api.example.com', addresses: ['10.1.0.0/16'] });
-    assert.deepEqual(serviceDomains(service, 80, OWN), ['api.example.com', 'api.example.com:80']);
+    assert.deepEqual(serviceDomains(service, 80, viewerOf(OWN)), ['api.example.com', 'api.example.com:80']);
   });
   test('a headless service has its pods’ names', () => {
     const service = serviceOf('web', [httpPort(80)], { headless: true });
-    assert.ok(serviceDomains(service, 80, OWN).includes('*.web.default.svc.cluster.local'));
+    assert.ok(serviceDomains(service, 80, viewerOf(OWN)).includes('*.web.default.svc.cluster.local'));
   });
 });

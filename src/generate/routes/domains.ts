@@ -2,25 +2,56 @@
 import type { Service } from '../../model/types.ts';
 import { isIpAddress } from '../values.ts';
 
-const domainsOfService = new WeakMap<Service, Map<string, readonly string[]>>();
+/** Where clients are, as far as it decides which short names lead to services. */
+export interface Viewer {
+  /** Their namespace; undefined for one that has no services of its own here. */
+  readonly namespace: string | undefined;
+  /** What follows the namespace in full names, such as `.svc.cluster.local`; '' when there are no short names. */
+  readonly shared: string;
+  /** Ends the names of the namespace's own services. */
+  readonly own: string;
+}
+
+/** @param dnsDomain that of the proxy's namespace, such as `default.svc.cluster.local` */
+export function viewerOf(dnsDomain: string): Viewer {
+  const [namespace, service, ...suffix] = dnsDomain.split('.');
+  if (namespace === undefined || service === undefined || suffix.length === 0) return NOWHERE;
+  const shared = `.${[service, ...suffix].join('.')}`;
+  return { namespace, shared, own: `.${namespace}${shared}` };
+}
+
+const NOWHERE: Viewer = { namespace: undefined, shared: '', own: '' };
+
+/** One who has no services of their own. */
+export function foreignViewer({ shared }: Viewer): Viewer {
+  return { namespace: undefined, shared, own: '' };
+}
+
+/** Domains by what they are made of: whose suffix, and the port. */
+const domainsOfService = new WeakMap<Service, Map<string, Map<number, readonly string[]>>>();
 
 /**
  * All domains of a service's port: the full name, the short forms that resolve where the proxy is, and its addresses, each
- * with and without the port. A headless service has its pods' names (`web-0.web.…`) too.
- *
- * `dnsDomain` is that of the proxy's namespace, such as `default.svc.cluster.local`.
+ * with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list for all who see the same.
  */
-export function serviceDomains(service: Service, port: number, dnsDomain: string): readonly string[] {
+export function serviceDomains(service: Service, port: number, viewer: Viewer): readonly string[] {
+  const { hostname } = service;
+  const isOwn = viewer.own !== '' && hostname.endsWith(viewer.own);
+  const seenAs = isOwn ? viewer.own : viewer.shared;
   let known = domainsOfService.get(service);
   if (known === undefined) {
     known = new Map();
     domainsOfService.set(service, known);
   }
-  const key = `${port} ${dnsDomain}`;
-  let domains = known.get(key);
+  let byPort = known.get(seenAs);
+  if (byPort === undefined) {
+    byPort = new Map();
+    known.set(seenAs, byPort);
+  }
+  let domains = byPort.get(port);
   if (domains === undefined) {
-    domains = makeServiceDomains(service, port, dnsDomain);
-    known.set(key, domains);
+    domains = makeServiceDomains(service, port, shortForms(hostname, viewer, isOwn));
+    byPort.set(port, domains);
   }
   return domains;
 }
@@ -30,8 +61,8 @@ export function hostDomains(host: string, port: number): readonly string[] {
   return host === '*' ? ['*'] : [host, `${host}:${port}`];
 }
 
-function makeServiceDomains(service: Service, port: number, dnsDomain: string): readonly string[] {
-  const names = [service.hostname, ...shortForms(service.hostname, dnsDomain)];
+function makeServiceDomains(service: Service, port: number, short: readonly string[]): readonly string[] {
+  const names = [service.hostname, ...short];
   const podNames = service.headless ? names.map((name) => `*.${name}`) : [];
   const addresses = service.addresses.filter((address) => isIpAddress(address) && !isUnspecified(address));
   const hosts = [...names, ...podNames, ...addresses.map(hostOfAddress)];
@@ -42,15 +73,12 @@ function makeServiceDomains(service: Service, port: number, dnsDomain: string): 
  * `reviews.default.svc.cluster.local` seen from `default.svc.cluster.local`: `reviews`, `reviews.default`,
  * `reviews.default.svc`; seen from another namespace, without the first.
  */
-function shortForms(hostname: string, dnsDomain: string): string[] {
-  const [namespace, service, ...suffix] = dnsDomain.split('.');
-  if (namespace === undefined || service === undefined || suffix.length === 0) return [];
-  const shared = `.${[service, ...suffix].join('.')}`;
-  if (!hostname.endsWith(shared)) return [];
+function shortForms(hostname: string, { shared, own }: Viewer, isOwn: boolean): string[] {
+  if (shared === '' || !hostname.endsWith(shared)) return [];
   const unique = hostname.slice(0, -shared.length);
-  const own = `.${namespace}`;
+  const service = shared.slice(1).split('.', 1)[0] ?? '';
   const forms = [unique, `${unique}.${service}`];
-  return unique.endsWith(own) ? [unique.slice(0, -own.length), ...forms] : forms;
+  return isOwn ? [hostname.slice(0, -own.length), ...forms] : forms;
 }
 
 function hostOfAddress(address: string): string {

@@ -1,13 +1,14 @@
 /** Route configurations of sidecars: one for each that an outbound listener asks for. */
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
-import { type OutboundRoutePlan, outboundPlan } from '../listeners/port-plan.ts';
+import { outboundPlan } from '../listeners/outbound-plan.ts';
+import type { OutboundRoutePlan } from '../listeners/port-plan.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 import { MAX_BODY_BYTES } from './direct-response.ts';
 import { catchAllHost, type EncodedHosts, type OutboundHosts, sharedHosts, singleHost } from './outbound-hosts.ts';
-import { encodeRouteConfiguration } from './route-configuration.ts';
+import { routeConfiguration } from './route-configuration.ts';
 
 /** The names of all route configurations that the view's listeners ask for. */
 export function outboundRouteUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
@@ -20,12 +21,12 @@ export function outboundRoutes(snapshot: Snapshot, view: OutboundView, unit: Uni
   if (plan === undefined || scope === undefined) return { resources: [], findings: [] };
   const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
   // A cluster that a route names may come later, or never: the route is right all the same, and answers 503 until then.
-  const bytes = encodeRouteConfiguration(unit, virtualHosts, {
+  const resource = routeConfiguration(unit, virtualHosts, {
     validateClusters: { value: false },
     maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
   });
   return {
-    resources: [{ name: unit, bytes, refs: [] }],
+    resources: [resource],
     findings: duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type: 'rds', unit, message })),
   };
 }
@@ -49,7 +50,7 @@ function virtualHostsOf(
   const hosts: OutboundHosts = {
     entries: plan.entries,
     isService: (host) => isService(scope, host),
-    virtualServices: plan.egress.virtualServices,
+    virtualServices: scope.egress[plan.egress]?.virtualServices ?? [],
     dnsDomain: view.dnsDomain,
   };
   if (plan.host !== undefined) {

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { encode, envoy } from '../../protobuf/index.ts';
-import { encodeRouteConfiguration } from './route-configuration.ts';
+import { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';
 
-const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
+const { RouteConfiguration } = envoy.config.route.v3;
 
 test('joined virtual hosts are the bytes of the whole message', () => {
   fc.assert(
@@ -12,11 +12,7 @@ test('joined virtual hosts are the bytes of the whole message', () => {
       fc.array(fc.record({ name: fc.string({ maxLength: 400 }), domains: fc.array(fc.string()) })),
       (hosts) => {
         const rest = { validateClusters: { value: false }, ignorePortInHostMatching: true };
-        const joined = encodeRouteConfiguration(
-          '80',
-          hosts.map((host) => encode(VirtualHost, host)),
-          rest,
-        );
+        const joined = routeConfiguration('80', hosts.map(encodeVirtualHost), rest).bytes;
         assert.deepEqual(
           Buffer.from(joined),
           Buffer.from(encode(RouteConfiguration, { name: '80', virtualHosts: hosts, ...rest })),
@@ -28,6 +24,6 @@ test('joined virtual hosts are the bytes of the whole message', () => {
 
 test('lengths beyond two varint bytes', () => {
   const host = { name: 'x'.repeat(3_000_000), domains: ['*'] };
-  const joined = encodeRouteConfiguration('80', [encode(VirtualHost, host)], {});
+  const joined = routeConfiguration('80', [encodeVirtualHost(host)], {}).bytes;
   assert.equal(Buffer.compare(joined, encode(RouteConfiguration, { name: '80', virtualHosts: [host] })), 0);
 });

@@ -1,47 +1,26 @@
 /** Route configurations joined from virtual hosts that are encoded already. */
 import { encode, envoy } from '../../protobuf/index.ts';
+import { joinedResource } from '../joined-resource.ts';
+import type { GeneratedResource } from '../types.ts';
+import type { VirtualHostMessage } from './messages.ts';
 
 const { RouteConfiguration } = envoy.config.route.v3;
-
-/** Tag of RouteConfiguration.virtual_hosts: field 2, length-delimited (https://protobuf.dev/programming-guides/encoding/). */
-const VIRTUAL_HOSTS_TAG = 0x12;
 
 /** What is written behind the virtual hosts: fields with a number above 2. */
 export type RouteConfigurationRest = Omit<envoy.config.route.v3.RouteConfiguration.Input, 'name' | 'virtualHosts'>;
 
-/** The same bytes as encoding the whole message at once. */
-export function encodeRouteConfiguration(
+/** A virtual host as a piece of its route configuration: field 2 with its tag and length. */
+export function encodeVirtualHost(virtualHost: VirtualHostMessage): Uint8Array {
+  return encode(RouteConfiguration, { virtualHosts: [virtualHost] });
+}
+
+/** The same bytes as encoding the whole message at once: its fields stand in the order of their numbers. */
+export function routeConfiguration(
   name: string,
   virtualHosts: readonly Uint8Array[],
   rest: RouteConfigurationRest,
-): Uint8Array {
+): GeneratedResource {
   const head = encode(RouteConfiguration, { name });
   const tail = encode(RouteConfiguration, rest);
-  let length = head.length + tail.length;
-  for (const { length: size } of virtualHosts) length += 1 + varintLength(size) + size;
-  const bytes = new Uint8Array(length);
-  bytes.set(head, 0);
-  let at = head.length;
-  for (const virtualHost of virtualHosts) {
-    bytes[at++] = VIRTUAL_HOSTS_TAG;
-    at = writeVarint(bytes, at, virtualHost.length);
-    bytes.set(virtualHost, at);
-    at += virtualHost.length;
-  }
-  bytes.set(tail, at);
-  return bytes;
-}
-
-function varintLength(value: number): number {
-  let length = 1;
-  for (let rest = value; rest >= 0x80; rest >>>= 7) length++;
-  return length;
-}
-
-function writeVarint(bytes: Uint8Array, start: number, value: number): number {
-  let at = start;
-  let rest = value;
-  for (; rest >= 0x80; rest >>>= 7) bytes[at++] = (rest & 0x7f) | 0x80;
-  bytes[at++] = rest;
-  return at;
+  return joinedResource(name, [head, ...virtualHosts, tail], []);
 }

@@ -6,9 +6,9 @@
  * and the answers to everything it asked while it was made. All of that is compared before the bytes are used again. Entries
  * hang on the first of the objects by weak reference, and go with it.
  */
-import { encode, envoy } from '../../protobuf/index.ts';
 import type { RouteContext, RouteLookups } from './context.ts';
 import type { VirtualHostMessage } from './messages.ts';
+import { encodeVirtualHost } from './route-configuration.ts';
 
 /** A question and its answer; asking again must give the identical answer for the bytes to stand. */
 interface Read {
@@ -16,9 +16,7 @@ interface Read {
   readonly answer: unknown;
 }
 
-interface Entry {
-  readonly key: string;
-  readonly made: readonly object[];
+interface Entry extends VirtualHostInputs {
   readonly reads: readonly Read[];
   readonly bytes: Uint8Array;
 }
@@ -26,6 +24,8 @@ interface Entry {
 /** What a virtual host is made of. `made` is never empty; `key` names every other input that is not asked by lookups. */
 export interface VirtualHostInputs {
   readonly made: readonly [object, ...object[]];
+  readonly name: string;
+  readonly domains: readonly string[];
   readonly key: string;
 }
 
@@ -34,23 +34,23 @@ const MAX_ENTRIES = 32;
 
 const entriesByObject = new WeakMap<object, Entry[]>();
 
-/** The encoded virtual host, built only when no entry holds. `build` must read through the lookups it is given. */
+/** The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read through the lookups it is given. */
 export function encodedVirtualHost(
-  { made, key }: VirtualHostInputs,
+  inputs: VirtualHostInputs,
   lookups: RouteLookups,
   build: (lookups: RouteLookups) => VirtualHostMessage,
 ): Uint8Array {
-  let entries = entriesByObject.get(made[0]);
+  const [anchor] = inputs.made;
+  let entries = entriesByObject.get(anchor);
   if (entries === undefined) {
     entries = [];
-    entriesByObject.set(made[0], entries);
+    entriesByObject.set(anchor, entries);
   }
-  const known = entries.find((entry) => holds(entry, made, key, lookups));
-  if (known !== undefined) return known.bytes;
+  for (const entry of entries) if (holds(entry, inputs, lookups)) return entry.bytes;
   const reads: Read[] = [];
-  const bytes = encode(envoy.config.route.v3.VirtualHost, build(recording(lookups, reads)));
+  const bytes = encodeVirtualHost(build(recording(lookups, reads)));
   if (entries.length >= MAX_ENTRIES) entries.shift();
-  entries.push({ key, made, reads, bytes });
+  entries.push({ ...inputs, reads, bytes });
   return bytes;
 }
 
@@ -60,13 +60,18 @@ export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext
   return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
 }
 
-function holds(entry: Entry, made: readonly object[], key: string, lookups: RouteLookups): boolean {
-  return (
-    entry.key === key &&
-    entry.made.length === made.length &&
-    entry.made.every((object, index) => object === made[index]) &&
-    entry.reads.every(({ ask, answer }) => Object.is(ask(lookups), answer))
-  );
+function holds(entry: Entry, { made, name, domains, key }: VirtualHostInputs, lookups: RouteLookups): boolean {
+  if (entry.key !== key || entry.name !== name) return false;
+  if (entry.domains !== domains && !areSame(entry.domains, domains)) return false;
+  if (!areSame(entry.made, made)) return false;
+  for (const { ask, answer } of entry.reads) if (!Object.is(ask(lookups), answer)) return false;
+  return true;
+}
+
+function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
 }
 
 function recording(lookups: RouteLookups, reads: Read[]): RouteLookups {

@@ -1,0 +1,99 @@
+/**
+ * Which domains the services of a route configuration have, kept for all namespaces that see the same services. Who owns a domain
+ * matters only when two claim it; that nobody does is shown here without going through every domain of every service again: seen
+ * from different namespaces, services differ only in the short names of the namespace's own.
+ */
+import type { ServicePortEntry } from '../service-index.ts';
+import { foreignViewer, serviceDomains, type Viewer } from './domains.ts';
+
+/** The services of a route configuration, each with its place in the order of virtual host names. */
+export interface DomainBook {
+  /** By host, in the order of the entries. */
+  readonly hosts: ReadonlyMap<string, BookedHost>;
+  /** Whether the services have no domain in common, as other namespaces than their own see them. */
+  readonly disjoint: boolean;
+  /** All those domains. */
+  readonly domains: ReadonlySet<string>;
+}
+
+export interface BookedHost {
+  readonly entry: ServicePortEntry;
+  /** Of its virtual host: `host:port`. */
+  readonly name: string;
+  /** What clients name as the port. */
+  readonly port: number;
+  /** Place of the name among the names of all, in code-unit order. */
+  readonly place: number;
+}
+
+/** What is asked about a claim. */
+interface DomainClaim {
+  /** The service that it is for; undefined for a host that is none. */
+  readonly booked: BookedHost | undefined;
+  readonly domains: readonly string[];
+}
+
+const books = new WeakMap<readonly ServicePortEntry[], Map<string, DomainBook>>();
+
+/** @param port what clients address; 0 where that is each service's own port */
+export function domainBook(entries: readonly ServicePortEntry[], port: number, viewer: Viewer): DomainBook {
+  const known = books.get(entries) ?? new Map<string, DomainBook>();
+  books.set(entries, known);
+  const key = `${port}${viewer.shared}`;
+  let book = known.get(key);
+  if (book === undefined) {
+    book = makeBook(entries, port, foreignViewer(viewer));
+    known.set(key, book);
+  }
+  return book;
+}
+
+function makeBook(entries: readonly ServicePortEntry[], port: number, viewer: Viewer): DomainBook {
+  const hosts = new Map<string, BookedHost>();
+  const domains = new Set<string>();
+  let disjoint = true;
+  const names = entries.map(({ service, port: { port: own } }) => `${service.hostname}:${port || own}`);
+  const places = new Map(names.toSorted().map((name, place) => [name, place]));
+  for (const [index, entry] of entries.entries()) {
+    const { service } = entry;
+    const name = names[index] ?? '';
+    const clientPort = port || entry.port.port;
+    hosts.set(service.hostname, { entry, name, port: clientPort, place: places.get(name) ?? 0 });
+    const before = domains.size;
+    const claimed = serviceDomains(service, clientPort, viewer);
+    for (const domain of claimed) domains.add(domain);
+    disjoint &&= domains.size === before + claimed.length;
+  }
+  return { hosts, disjoint, domains };
+}
+
+/**
+ * Where no two claims have a domain in common: whether one of them is `*`. Undefined when two may have one in common (the answer
+ * is on the safe side). Claims for services are for the book's, and name the domains that `viewer` sees.
+ */
+export function disjointClaims(
+  book: DomainBook,
+  claims: readonly DomainClaim[],
+  viewer: Viewer,
+): { readonly takesAll: boolean } | undefined {
+  if (!book.disjoint) return undefined;
+  const foreign = foreignViewer(viewer);
+  const claimed = new Set<string>();
+  const more = new Set<string>();
+  for (const { booked, domains } of claims) {
+    let shared: readonly string[] = [];
+    if (booked !== undefined) {
+      const { service } = booked.entry;
+      if (claimed.has(service.hostname)) return undefined;
+      claimed.add(service.hostname);
+      shared = serviceDomains(service, booked.port, foreign);
+      if (shared === domains) continue;
+    }
+    for (const domain of domains) {
+      if (shared.includes(domain)) continue;
+      if (book.domains.has(domain) || more.has(domain)) return undefined;
+      more.add(domain);
+    }
+  }
+  return { takesAll: book.domains.has('*') || more.has('*') };
+}
