@@ -8,10 +8,10 @@ import {
   deltaField,
   encodeResponse,
   MAX_NACK_MESSAGE,
-  MAX_NAME_BYTES,
   sotwField,
 } from './codec.ts';
-import { changeNames, NO_NAMES, nameSetOf } from './name-set.ts';
+import { changeNames, NO_NAMES, nameSetOf, namesOutside } from './name-set.ts';
+import { MAX_NAME_BYTES } from './request-lists.ts';
 import { encodeDeltaRequest, encodeSotwRequest, parseDelta, parseSotw, resource } from './testing.ts';
 import { slices } from './transport.ts';
 
@@ -20,24 +20,22 @@ const typeUrl = 'type.googleapis.com/x';
 describe('requests', () => {
   it('decodes a DiscoveryRequest', () => {
     const bytes = encodeSotwRequest({ typeUrl, names: ['a', 'ü'], version: 'v', nonce: 'n', error: 'why' });
-    const { node, ...rest } = decodeSotwRequest(bytes);
+    const { node, names, ...rest } = decodeSotwRequest(bytes);
     assert.equal(node, undefined);
-    assert.deepEqual(rest, { typeUrl, names: ['a', 'ü'], versionInfo: 'v', responseNonce: 'n', nack: 'why' });
+    assert.equal(names, nameSetOf(['a', 'ü']));
+    assert.deepEqual(rest, { typeUrl, versionInfo: 'v', responseNonce: 'n', nack: 'why' });
   });
 
   it('decodes a DeltaDiscoveryRequest', () => {
     const initial = new Map([['a', '1']]);
     const bytes = encodeDeltaRequest({ typeUrl, subscribe: ['a'], unsubscribe: ['b'], initial, nonce: 'n' });
-    const { node, ...rest } = decodeDeltaRequest(bytes);
+    const { node, subscribe, unsubscribe, initialVersions, ...rest } = decodeDeltaRequest(bytes);
     assert.equal(node, undefined);
-    assert.deepEqual(rest, {
-      typeUrl,
-      subscribe: ['a'],
-      unsubscribe: ['b'],
-      initialVersions: initial,
-      responseNonce: 'n',
-      nack: undefined,
-    });
+    assert.equal(subscribe, nameSetOf(['a']));
+    assert.equal(unsubscribe, nameSetOf(['b']));
+    assert.equal(initialVersions.size, 1);
+    assert.equal(initialVersions.get('a'), '1');
+    assert.deepEqual(rest, { typeUrl, responseNonce: 'n', nack: undefined });
   });
 
   it('shortens what an Envoy says, and refuses names that cannot be names', () => {
@@ -115,9 +113,12 @@ describe('name sets', () => {
   it('are one object for equal names, however they came about', () => {
     const set = nameSetOf(['a', 'b', 'c', 'b']);
     assert.equal(nameSetOf(['c', 'a', 'b']), set);
-    assert.equal(changeNames(nameSetOf(['a', 'x']), ['b', 'c'], ['x']), set);
-    assert.equal(changeNames(set, ['a'], ['none']), set);
-    assert.equal(changeNames(set, [], ['a', 'b', 'c']), NO_NAMES);
+    assert.equal(changeNames(nameSetOf(['a', 'x']), nameSetOf(['b', 'c']), nameSetOf(['x'])), set);
+    assert.equal(changeNames(set, nameSetOf(['a']), nameSetOf(['none'])), set);
+    assert.equal(changeNames(set, NO_NAMES, set), NO_NAMES);
+    assert.equal(changeNames(NO_NAMES, set, set), set);
+    assert.equal(namesOutside(nameSetOf(['a', 'b', 'c', 'x']), nameSetOf(['x', 'y'])), set);
+    assert.equal(namesOutside(set, nameSetOf(['a', 'b', 'c', 'd'])), NO_NAMES);
     assert.notEqual(nameSetOf(['a', 'b', 'd']), set);
   });
 });

@@ -3,18 +3,10 @@
  * are a head of a few bytes made per stream, followed by encoded resources that all streams share.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
-import { CtlError } from '../core/errors.ts';
 import type { EncodedResource } from '../push/types.ts';
+import type { NameSet } from './name-set.ts';
+import { ListField, NAMES, VERSIONS, type VersionMap } from './request-lists.ts';
 import { encodeStrings, type StringField, WireReader } from './wire.ts';
-
-/**
- * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
- * names at the default receive limit (4 MiB) would have 1.4 million.
- */
-export const MAX_NAMES_PER_REQUEST = 200_000;
-
-/** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
-export const MAX_NAME_BYTES = 4096;
 
 /** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
 export const MAX_NACK_MESSAGE = 4096;
@@ -23,7 +15,7 @@ export interface SotwRequest {
   readonly typeUrl: string;
   readonly versionInfo: string;
   readonly responseNonce: string;
-  readonly names: readonly string[];
+  readonly names: NameSet;
   /** Message of `error_detail`; undefined: this is no NACK. */
   readonly nack: string | undefined;
   /** The encoded Node, when sent. */
@@ -33,23 +25,11 @@ export interface SotwRequest {
 export interface DeltaRequest {
   readonly typeUrl: string;
   readonly responseNonce: string;
-  readonly subscribe: readonly string[];
-  readonly unsubscribe: readonly string[];
-  readonly initialVersions: ReadonlyMap<string, string>;
+  readonly subscribe: NameSet;
+  readonly unsubscribe: NameSet;
+  readonly initialVersions: VersionMap;
   readonly nack: string | undefined;
   readonly node: Buffer | undefined;
-}
-
-function nameOf(
-  reader: WireReader,
-  field: { number: number; wireType: number; value: number; start: number; end: number },
-  count: number,
-): string {
-  if (count >= MAX_NAMES_PER_REQUEST)
-    throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
-  if (field.end - field.start > MAX_NAME_BYTES)
-    throw new CtlError('invalid_argument', `a resource name may have at most ${MAX_NAME_BYTES} bytes`);
-  return reader.text(field);
 }
 
 /** `google.rpc.Status.message` (field 2), shortened. */
@@ -66,7 +46,7 @@ function statusMessage(reader: WireReader): string {
 /** Decodes a DiscoveryRequest. Throws CtlError invalid_argument. */
 export function decodeSotwRequest(bytes: Buffer): SotwRequest {
   const reader = new WireReader(bytes);
-  const names: string[] = [];
+  const names = new ListField(NAMES);
   let typeUrl = '';
   let versionInfo = '';
   let responseNonce = '';
@@ -75,20 +55,20 @@ export function decodeSotwRequest(bytes: Buffer): SotwRequest {
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) versionInfo = reader.text(field);
     else if (field.number === 2) node = bytes.subarray(field.start, field.end);
-    else if (field.number === 3) names.push(nameOf(reader, field, names.length));
+    else if (field.number === 3) names.take(reader, field);
     else if (field.number === 4) typeUrl = reader.text(field);
     else if (field.number === 5) responseNonce = reader.text(field);
     else if (field.number === 6) nack = statusMessage(reader.inside(field));
   }
-  return { typeUrl, versionInfo, responseNonce, names, nack, node };
+  return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, node };
 }
 
 /** Decodes a DeltaDiscoveryRequest. Throws CtlError invalid_argument. */
 export function decodeDeltaRequest(bytes: Buffer): DeltaRequest {
   const reader = new WireReader(bytes);
-  const subscribe: string[] = [];
-  const unsubscribe: string[] = [];
-  const initialVersions = new Map<string, string>();
+  const subscribe = new ListField(NAMES);
+  const unsubscribe = new ListField(NAMES);
+  const versions = new ListField(VERSIONS);
   let typeUrl = '';
   let responseNonce = '';
   let nack: string | undefined;
@@ -96,24 +76,21 @@ export function decodeDeltaRequest(bytes: Buffer): DeltaRequest {
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) node = bytes.subarray(field.start, field.end);
     else if (field.number === 2) typeUrl = reader.text(field);
-    else if (field.number === 3) subscribe.push(nameOf(reader, field, subscribe.length));
-    else if (field.number === 4) unsubscribe.push(nameOf(reader, field, unsubscribe.length));
-    else if (field.number === 5) readVersion(reader.inside(field), initialVersions);
+    else if (field.number === 3) subscribe.take(reader, field);
+    else if (field.number === 4) unsubscribe.take(reader, field);
+    else if (field.number === 5) versions.take(reader, field);
     else if (field.number === 6) responseNonce = reader.text(field);
     else if (field.number === 7) nack = statusMessage(reader.inside(field));
   }
-  return { typeUrl, responseNonce, subscribe, unsubscribe, initialVersions, nack, node };
-}
-
-/** An entry of `map<string, string>`: key 1, value 2. */
-function readVersion(reader: WireReader, versions: Map<string, string>): void {
-  let name = '';
-  let version = '';
-  for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) name = nameOf(reader, field, versions.size);
-    else if (field.number === 2) version = reader.text(field);
-  }
-  versions.set(name, version);
+  return {
+    typeUrl,
+    responseNonce,
+    subscribe: subscribe.value(bytes),
+    unsubscribe: unsubscribe.value(bytes),
+    initialVersions: versions.value(bytes),
+    nack,
+    node,
+  };
 }
 
 /** What a protocol machine wants to be sent. Only `version` and `nonce` are this stream's own; `body` is shared. */

@@ -10,9 +10,9 @@
 import { CtlError } from '../core/errors.ts';
 import type { Bundle } from '../push/types.ts';
 import { type DeltaRequest, deltaField, type ResponseMessage } from './codec.ts';
-import { findIn, type Held } from './have.ts';
-import { changeNames, NO_NAMES, nameSetOf } from './name-set.ts';
-import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD } from './protocol.ts';
+import { changeNames } from './name-set.ts';
+import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
+import { deviations, NO_DEVIATIONS, outdated } from './resume.ts';
 import { chunked, type Interest } from './selection.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
@@ -24,62 +24,43 @@ function receive(subscription: Subscription, request: DeltaRequest, parts: reado
   }
   const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
   // Changes of the subscription count whatever the nonce: they are not said again.
-  if (request.subscribe.length > 0 || request.unsubscribe.length > 0)
-    change(subscription, subscription.interest, request);
+  if (request.subscribe.size > 0 || request.unsubscribe.size > 0) change(subscription, subscription.interest, request);
   return answer;
 }
 
 function change(subscription: Subscription, before: Interest, request: DeltaRequest): void {
-  const added = request.subscribe.filter((name) => name !== WILDCARD);
-  const dropped = request.unsubscribe.filter((name) => name !== WILDCARD);
+  const added = withoutWildcard(request.subscribe);
+  const dropped = withoutWildcard(request.unsubscribe);
   const names = changeNames(before.names, added, dropped);
   if (names.size > MAX_SUBSCRIBED_NAMES)
     throw new CtlError('invalid_argument', `a stream may subscribe to at most ${MAX_SUBSCRIBED_NAMES} names of a type`);
-  const wildcard = (before.wildcard || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
+  const wildcard = (before.wildcard || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
   subscription.subscribe(names === before.names && wildcard === before.wildcard ? before : { wildcard, names });
-  for (const name of dropped) {
+  for (const name of dropped.names) {
     subscription.owed.delete(name);
     // Still wanted as part of the wildcard: the proxy dropped its copy and is told what there is.
     if (wildcard && before.names.has(name)) subscription.owed.add(name);
   }
   // Asked for again is answered again: the proxy has dropped it in between.
-  subscription.owe(added, before);
-  if (request.subscribe.includes(WILDCARD)) subscription.mustAnswer = true;
+  subscription.owe(added.names, before);
+  if (request.subscribe.has(WILDCARD)) subscription.mustAnswer = true;
 }
 
 /** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
 function start(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
-  const legacy = request.subscribe.length === 0 && isFullSetType(subscription.type);
+  const legacy = request.subscribe.size === 0 && isFullSetType(subscription.type);
   subscription.legacyWildcard = legacy;
-  const wildcard = (legacy || request.subscribe.includes(WILDCARD)) && !request.unsubscribe.includes(WILDCARD);
-  const explicit = request.subscribe.filter((name) => name !== WILDCARD);
-  const names = explicit.length === 0 ? NO_NAMES : nameSetOf(explicit);
+  const wildcard = (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
+  const names = withoutWildcard(request.subscribe);
   subscription.subscribe({ wildcard, names });
   if (request.initialVersions.size === 0) {
     // An empty answer also ends the wait of a proxy for which there is nothing.
     subscription.mustAnswer = wildcard;
     return;
   }
-  subscription.have = { bases: parts, overlay: wildcard ? deviations(request.initialVersions, parts) : new Map() };
-  for (const name of names.names) {
-    const current = findIn(parts, name);
-    if (current === undefined || request.initialVersions.get(name) !== current.version) subscription.owed.add(name);
-  }
+  subscription.have = { bases: parts, overlay: wildcard ? deviations(request.initialVersions, parts) : NO_DEVIATIONS };
+  for (const name of outdated(names, request.initialVersions, parts)) subscription.owed.add(name);
   if (subscription.owed.size === 0 && subscription.have.overlay.size === 0) subscription.resumed(subscription.have);
-}
-
-/** How what a wildcard proxy has differs from the parts. */
-function deviations(versions: ReadonlyMap<string, string>, parts: readonly Bundle[]): Map<string, Held | undefined> {
-  const overlay = new Map<string, Held | undefined>();
-  for (const bundle of parts)
-    for (const { name, version } of bundle.resources()) {
-      const known = versions.get(name);
-      if (known === undefined) overlay.set(name, undefined);
-      else if (known !== version) overlay.set(name, { version: known, resource: undefined });
-    }
-  for (const [name, version] of versions)
-    if (findIn(parts, name) === undefined) overlay.set(name, { version, resource: undefined });
-  return overlay;
 }
 
 function respond(
@@ -95,7 +76,7 @@ function respond(
     if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
       const body =
         plan.shared === undefined
-          ? chunked(plan.changed, deltaField)
+          ? chunked(plan.changed.flat(), deltaField)
           : plan.shared.flatMap((selection) => selection.deltaBody());
       subscription.sent(context.nonce, plan, context.snapshot);
       return {

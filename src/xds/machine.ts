@@ -7,8 +7,9 @@ import type { XdsType } from '../generate/types.ts';
 import type { Bundle, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
 import { HAS_NOTHING } from './have.ts';
+import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
 import type { Protocol } from './protocol.ts';
-import { covers } from './selection.ts';
+import { type Interest, refsOf } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER } from './type-urls.ts';
 
@@ -27,6 +28,11 @@ export interface PushResult {
   readonly waiting: boolean;
 }
 
+/** The names that the proxy has not asked for. */
+function uncovered(names: NameSet, interest: Interest): NameSet {
+  return interest.wildcard ? NO_NAMES : namesOutside(names, interest.names);
+}
+
 /** Base of the counter in nonces. */
 const NONCE_RADIX = 36;
 
@@ -39,7 +45,7 @@ export class AdsMachine<Request> {
     rds: new Subscription('rds'),
   };
   /** EDS names of clusters just sent that the proxy has not asked for yet. */
-  readonly #awaited = new Set<string>();
+  #awaited = NO_NAMES;
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
   #counter = 0;
@@ -58,7 +64,7 @@ export class AdsMachine<Request> {
 
   /** The proxy had its time to ask: serve the rest. */
   stopAwaiting(): void {
-    this.#awaited.clear();
+    this.#awaited = NO_NAMES;
     this.#resuming = false;
   }
 
@@ -68,21 +74,19 @@ export class AdsMachine<Request> {
     const answer = this.protocol.receive(subscription, request, partsOf(type), nowMs);
     if (type === 'cds' && first && subscription.have !== HAS_NOTHING) this.#resuming = true;
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
-    if (type === 'cds' && answer.kind === 'nack')
-      for (const { refs } of answer.changed) for (const name of refs) this.#awaited.delete(name);
+    if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
     return answer;
   }
 
   #checkAwaited(): void {
     const { eds } = this.#subscriptions;
-    if (eds.interest === undefined) return;
-    for (const name of this.#awaited) {
-      if (!covers(eds.interest, name)) continue;
-      this.#awaited.delete(name);
-      // The proxy may have had these endpoints once, under a version that is current again, but not since it got the cluster.
-      if (eds.have !== HAS_NOTHING) eds.owed.add(name);
-    }
+    const before = this.#awaited;
+    if (eds.interest === undefined || before.size === 0) return;
+    this.#awaited = uncovered(before, eds.interest);
+    // The proxy may have had these endpoints once, under a version that is current again, but not since it got the cluster.
+    if (eds.have !== HAS_NOTHING && this.#awaited !== before)
+      for (const name of namesOutside(before, this.#awaited).names) eds.owed.add(name);
   }
 
   /** Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need nothing. */
@@ -120,11 +124,12 @@ export class AdsMachine<Request> {
   /** A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again. */
   #oweEndpoints(clusters: Subscription): void {
     const { interest, owed } = this.#subscriptions.eds;
-    for (const { refs } of clusters.inflight?.changed ?? [])
-      for (const name of refs) {
-        if (interest !== undefined && covers(interest, name)) owed.add(name);
-        else this.#awaited.add(name);
-      }
+    for (const changed of clusters.inflight?.changed.lists ?? []) {
+      const refs = refsOf(changed);
+      const unasked = interest === undefined ? refs : uncovered(refs, interest);
+      this.#awaited = changeNames(this.#awaited, unasked, NO_NAMES);
+      if (unasked !== refs) for (const name of namesOutside(refs, unasked).names) owed.add(name);
+    }
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */

@@ -1,12 +1,14 @@
 /**
  * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names; each stream holds
- * a reference to the one set, and what is computed for (bundle, set) is computed once for all of them.
+ * a reference to the one set, and what is computed for (bundle, set), or of two sets, is computed once for all of them.
  */
 import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
+import { cached, type WeakCache } from './weak-cache.ts';
 
 export class NameSet {
   readonly names: ReadonlySet<string>;
   readonly hash: SetHash;
+  #index: ReadonlyMap<string, number> | undefined;
 
   constructor(names: ReadonlySet<string>, hash: SetHash) {
     this.names = names;
@@ -19,6 +21,12 @@ export class NameSet {
 
   has(name: string): boolean {
     return this.names.has(name);
+  }
+
+  /** A number below `size` for each name. */
+  indexOf(name: string): number | undefined {
+    this.#index ??= new Map([...this.names].map((each, index) => [each, index]));
+    return this.#index.get(name);
   }
 }
 
@@ -57,17 +65,30 @@ export function nameSetOf(names: Iterable<string>): NameSet {
   return interned(distinct, hash);
 }
 
-/** The set with names added and others removed; the same object when that changes nothing. */
-export function changeNames(set: NameSet, added: Iterable<string>, removed: Iterable<string>): NameSet {
+const changes: WeakCache<WeakMap<NameSet, NameSet>> = new WeakMap();
+
+/** The set with names added and others removed (what is both is in it); the same object when that changes nothing. */
+export function changeNames(set: NameSet, added: NameSet, removed: NameSet): NameSet {
+  if (set.size === 0) return added;
+  const byRemoved = cached(changes, set, added, () => new WeakMap());
+  let changed = byRemoved.get(removed);
+  if (changed === undefined) {
+    changed = makeChanged(set, added, removed);
+    byRemoved.set(removed, changed);
+  }
+  return changed;
+}
+
+function makeChanged(set: NameSet, added: NameSet, removed: NameSet): NameSet {
   let hash = set.hash;
   let next: Set<string> | undefined;
-  for (const name of removed)
+  for (const name of removed.names)
     if ((next ?? set.names).has(name)) {
       next ??= new Set(set.names);
       next.delete(name);
       hash = minus(hash, hashText(name));
     }
-  for (const name of added)
+  for (const name of added.names)
     if (!(next ?? set.names).has(name)) {
       next ??= new Set(set.names);
       next.add(name);
@@ -75,4 +96,16 @@ export function changeNames(set: NameSet, added: Iterable<string>, removed: Iter
     }
   if (next === undefined) return set;
   return next.size === 0 ? NO_NAMES : interned(next, hash);
+}
+
+const differences: WeakCache<NameSet> = new WeakMap();
+
+/** The names of `set` that are not in `other`. */
+export function namesOutside(set: NameSet, other: NameSet): NameSet {
+  if (set === other) return NO_NAMES;
+  if (set.size === 0 || other.size === 0) return set;
+  return cached(differences, set, other, () => {
+    const outside = [...set.names].filter((name) => !other.has(name));
+    return outside.length === set.size ? set : nameSetOf(outside);
+  });
 }

@@ -1,6 +1,7 @@
 /** What the two variants of the protocol have in common, seen from the machine that drives them. */
 import type { Bundle } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
+import { changeNames, type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
 import type { Answer, Subscription } from './subscription.ts';
 
 /** Where and when a response is made. */
@@ -25,6 +26,13 @@ export interface Protocol<Request> {
 
 /** Explicit wildcard (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return). */
 export const WILDCARD = '*';
+
+const ONLY_WILDCARD = nameSetOf([WILDCARD]);
+
+/** The names among those of a request that are names of resources. */
+export function withoutWildcard(names: NameSet): NameSet {
+  return names.has(WILDCARD) ? changeNames(names, NO_NAMES, ONLY_WILDCARD) : names;
+}
 
 /** Names that one stream may subscribe to, per type: what one request may name, with room for a few incremental ones. */
 export const MAX_SUBSCRIBED_NAMES = 400_000;

@@ -4,8 +4,9 @@
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { deltaField, sotwField } from './codec.ts';
-import type { NameSet } from './name-set.ts';
+import { type NameSet, nameSetOf } from './name-set.ts';
 import { EMPTY_HASH, hashText, minus, plus, type SetHash } from './set-hash.ts';
+import { cached, type WeakCache } from './weak-cache.ts';
 
 /** What a stream wants of a type. */
 export interface Interest {
@@ -16,6 +17,34 @@ export interface Interest {
 
 export function covers(interest: Interest, name: string): boolean {
   return interest.wildcard || interest.names.has(name);
+}
+
+/** Resources in lists that streams share. */
+export class ResourceLists {
+  readonly lists: readonly (readonly EncodedResource[])[];
+  readonly length: number;
+
+  constructor(lists: readonly (readonly EncodedResource[])[]) {
+    this.lists = lists;
+    this.length = lists.reduce((sum, list) => sum + list.length, 0);
+  }
+
+  flat(): readonly EncodedResource[] {
+    const [only] = this.lists;
+    return this.lists.length === 1 && only !== undefined ? only : this.lists.flat();
+  }
+}
+
+const refs = new WeakMap<readonly EncodedResource[], NameSet>();
+
+/** What these resources refer to. */
+export function refsOf(resources: readonly EncodedResource[]): NameSet {
+  let names = refs.get(resources);
+  if (names === undefined) {
+    names = nameSetOf(resources.flatMap((resource) => resource.refs));
+    refs.set(resources, names);
+  }
+  return names;
 }
 
 /** Part of a difference that a subscription sees. */
@@ -83,23 +112,7 @@ export function chunked(
 const NOTHING = {};
 const EVERYTHING = {};
 
-type Cache<V> = WeakMap<object, WeakMap<object, V>>;
-
-function cached<V>(cache: Cache<V>, one: object, two: object, make: () => V): V {
-  let inner = cache.get(one);
-  if (inner === undefined) {
-    inner = new WeakMap();
-    cache.set(one, inner);
-  }
-  let value = inner.get(two);
-  if (value === undefined) {
-    value = make();
-    inner.set(two, value);
-  }
-  return value;
-}
-
-const selections = new WeakMap<Bundle, Cache<Selection>>();
+const selections = new WeakMap<Bundle, WeakCache<Selection>>();
 
 /** What `interest` sees of the way from `previous` (same view, or undefined: nothing) to `bundle`. */
 export function select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
@@ -134,7 +147,7 @@ export function hashResource(name: string, version: string): SetHash {
   return hashText(`${name}\n${version}`);
 }
 
-const sums: Cache<SetHash> = new WeakMap();
+const sums: WeakCache<SetHash> = new WeakMap();
 
 /**
  * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a changed

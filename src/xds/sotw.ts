@@ -7,29 +7,23 @@
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { type ResponseMessage, type SotwRequest, sotwField } from './codec.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, versionOf } from './have.ts';
-import { type NameSet, nameSetOf } from './name-set.ts';
-import { type Protocol, type ResponseContext, WILDCARD } from './protocol.ts';
+import { type NameSet, namesOutside } from './name-set.ts';
+import { type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { chunked, covers, type Interest } from './selection.ts';
 import type { Answer, Plan, Subscription } from './subscription.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
 
-/** The interest that the names of a request mean; `names` interned, the same object while nothing changes. */
-function interestOf(subscription: Subscription, names: readonly string[]): Interest {
+/** The interest that the names of a request mean; the same object while nothing changes. */
+function interestOf(subscription: Subscription, names: NameSet): Interest {
   const before = subscription.interest;
   const first = before === undefined;
-  const legacy = names.length === 0 && isFullSetType(subscription.type) && (first || subscription.legacyWildcard);
+  const legacy = names.size === 0 && isFullSetType(subscription.type) && (first || subscription.legacyWildcard);
   subscription.legacyWildcard = legacy;
-  const wildcard = legacy || names.includes(WILDCARD);
-  const set = namesOf(before?.names, names);
+  const wildcard = legacy || names.has(WILDCARD);
+  const set = withoutWildcard(names);
   return before !== undefined && before.names === set && before.wildcard === wildcard
     ? before
     : { wildcard, names: set };
-}
-
-/** Every ACK repeats all names: recognised without building a set. */
-function namesOf(before: NameSet | undefined, names: readonly string[]): NameSet {
-  if (before?.size === names.length && names.every((name) => before.has(name))) return before;
-  return nameSetOf(names.includes(WILDCARD) ? names.filter((name) => name !== WILDCARD) : names);
 }
 
 function receive(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[], nowMs: number): Answer {
@@ -44,16 +38,12 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
   const interest = interestOf(subscription, request.names);
   if (interest === before) return answer;
   subscription.subscribe(interest);
-  if (!before.wildcard)
-    subscription.owe(
-      [...interest.names.names].filter((name) => !before.names.has(name)),
-      before,
-    );
+  if (!before.wildcard) subscription.owe(namesOutside(interest.names, before.names).names, before);
   // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
   // with a version that promises what it dropped.
   if (!interest.wildcard)
-    for (const name of before.names.names)
-      if (!interest.names.has(name) && findIn(parts, name) !== undefined) subscription.mustAnswer = true;
+    for (const name of namesOutside(before.names, interest.names).names)
+      if (findIn(parts, name) !== undefined) subscription.mustAnswer = true;
   return answer;
 }
 
@@ -101,7 +91,7 @@ function respond(
 
 function partialBody(plan: Plan): readonly Uint8Array[] {
   return plan.shared === undefined
-    ? chunked(plan.changed, sotwField)
+    ? chunked(plan.changed.flat(), sotwField)
     : plan.shared.flatMap((selection) => selection.sotwBody());
 }
 

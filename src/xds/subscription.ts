@@ -8,14 +8,14 @@ import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
 import { Rejections } from './rejection.ts';
-import { covers, type Interest, type Selection, select } from './selection.ts';
+import { covers, type Interest, ResourceLists, type Selection, select } from './selection.ts';
 
 /** A response that has not been acknowledged. */
 export interface Inflight {
   readonly nonce: string;
   /** What the proxy has once it acknowledges. */
   next: Have;
-  readonly changed: readonly EncodedResource[];
+  readonly changed: ResourceLists;
   readonly owed: ReadonlySet<string>;
   readonly mustAnswer: boolean;
   readonly snapshot: number;
@@ -24,7 +24,7 @@ export interface Inflight {
 /** What came of the nonce and error of a request. */
 export interface Answer {
   readonly kind: 'none' | 'ack' | 'nack' | 'stale';
-  /** Resources of the response that was answered. */
+  /** NACK: resources of the response that was answered. */
   readonly changed: readonly EncodedResource[];
   /** NACK: names that are kept back from now on. */
   readonly quarantined: readonly string[];
@@ -36,10 +36,11 @@ const UNKNOWN = '';
 const NONE: ReadonlySet<string> = new Set();
 
 const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
+const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
 
 /** What to send to bring the proxy up to date. */
 export interface Plan {
-  readonly changed: readonly EncodedResource[];
+  readonly changed: ResourceLists;
   readonly removed: readonly string[];
   readonly next: Have;
   /** Owed names that have to wait for the next response: they are in doubt after a NACK. */
@@ -134,30 +135,31 @@ export class Subscription {
       this.rejections.acknowledged();
       this.#ackedNonce = nonce;
       this.#ackedSnapshot = inflight.snapshot;
-      return { kind: 'ack', changed: inflight.changed, quarantined: [] };
+      return ACKED;
     }
     this.#nackedNonce = nonce;
-    const quarantined = this.rejections.rejected(nack, inflight.changed);
+    const changed = inflight.changed.flat();
+    const quarantined = this.rejections.rejected(nack, changed);
     this.#lastNack = {
       message: nack,
       atMs: nowMs,
-      resources: quarantined.length > 0 ? quarantined : inflight.changed.map(({ name }) => name),
+      resources: quarantined.length > 0 ? quarantined : changed.map(({ name }) => name),
     };
-    this.#afterNack(inflight, quarantined);
-    return { kind: 'nack', changed: inflight.changed, quarantined };
+    this.#afterNack(inflight, changed, quarantined);
+    return { kind: 'nack', changed, quarantined };
   }
 
   /**
    * Everything is sent again except the culprits: an Envoy may have applied the good ones, but it does not count their versions
    * as received, and would be sent them at its next reconnect.
    */
-  #afterNack(inflight: Inflight, quarantined: readonly string[]): void {
+  #afterNack(inflight: Inflight, changed: readonly EncodedResource[], quarantined: readonly string[]): void {
     // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
-    if (inflight.changed.length === 0) {
+    if (changed.length === 0) {
       this.reached(inflight.next);
       return;
     }
-    for (const { name } of inflight.changed) this.#maybe.add(name);
+    for (const { name } of changed) this.#maybe.add(name);
     for (const name of quarantined) this.#maybe.delete(name);
     for (const name of inflight.owed) this.owed.add(name);
     this.mustAnswer ||= inflight.mustAnswer;
@@ -246,7 +248,13 @@ export class Subscription {
         if (owed && this.rejections.waits(name, now.version)) kept.add(name);
       }
     }
-    return { changed, removed, next: { bases: parts, overlay }, kept, shared: undefined };
+    return {
+      changed: new ResourceLists([changed]),
+      removed,
+      next: { bases: parts, overlay },
+      kept,
+      shared: undefined,
+    };
   }
 
   /** Names whose state may differ between what the proxy has and the parts. */
@@ -309,8 +317,7 @@ function without(have: Have, interest: Interest): Have {
 /** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
 function planShared(have: Have, interest: Interest, parts: readonly Bundle[], removals: boolean, fresh: boolean): Plan {
   const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
-  const [only] = selections;
-  const changed = selections.length === 1 && only !== undefined ? only.changed : selections.flatMap((s) => s.changed);
+  const changed = new ResourceLists(selections.map((selection) => selection.changed));
   // What one part dropped may have moved to another.
   const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
   const overlay = new Map<string, Held | undefined>();

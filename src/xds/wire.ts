@@ -6,11 +6,15 @@
  */
 import { CtlError } from '../core/errors.ts';
 
-/** One field: `value` for varints and fixed numbers, `start`/`end` (offsets in the reader's bytes) for length-delimited ones. */
+/**
+ * One field: `value` for varints and fixed numbers, `start`/`end` (offsets in the reader's bytes) for length-delimited ones; `tag` is where
+ * the field begins.
+ */
 export interface WireField {
   number: number;
   wireType: number;
   value: number;
+  tag: number;
   start: number;
   end: number;
 }
@@ -27,7 +31,7 @@ export class WireReader {
   readonly bytes: Buffer;
   #at: number;
   readonly #end: number;
-  readonly #field: WireField = { number: 0, wireType: 0, value: 0, start: 0, end: 0 };
+  readonly #field: WireField = { number: 0, wireType: 0, value: 0, tag: 0, start: 0, end: 0 };
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
     this.bytes = bytes;
@@ -38,8 +42,9 @@ export class WireReader {
   /** The next field, or undefined at the end. Throws CtlError invalid_argument on junk. */
   next(): WireField | undefined {
     if (this.#at >= this.#end) return undefined;
-    const tag = this.#varint();
     const field = this.#field;
+    field.tag = this.#at;
+    const tag = this.#varint();
     field.number = Math.floor(tag / 8);
     field.wireType = tag % 8;
     if (field.number === 0) throw broken('field number 0');
@@ -67,6 +72,11 @@ export class WireReader {
     }
     field.end = this.#at;
     return field;
+  }
+
+  /** Goes on behind what is known to stand up to `offset`, which must be the end of a field. */
+  skipTo(offset: number): void {
+    this.#at = offset;
   }
 
   /** Text of a length-delimited field. */

@@ -1,0 +1,109 @@
+/**
+ * Recognises long lists in requests: thousands of proxies name the same thousands of resources, and an ACK of the
+ * state-of-the-world protocol names them all again. A list that was seen before is found by comparing bytes, or, because Envoys
+ * walk hash maps and each has an order of its own, entry by entry against what is known; only a new one is built.
+ *
+ * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so that no
+ * proxy can make another's list be taken for its own.
+ */
+
+/** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
+const MAX_ALIKE = 16;
+
+/** Lists are looked up by this many bytes of their beginning: more than one name of a mesh has. Shorter ones are read each time. */
+const HEAD_BYTES = 96;
+
+/** A list, in one of the ways to write it. */
+interface Form<V> {
+  readonly bytes: Buffer;
+  readonly known: Known<V>;
+}
+
+interface Known<V> {
+  readonly value: V;
+  /** Entries that the encoded forms have. */
+  readonly count: number;
+  /** As it was first seen, and as it was last seen otherwise. */
+  first: Form<V> | undefined;
+  latest: Form<V> | undefined;
+}
+
+/** A map to few weakly held objects per key, rid of what is gone. */
+class WeakBuckets<T extends object> {
+  readonly #buckets = new Map<string, WeakRef<T>[]>();
+  readonly #freed = new FinalizationRegistry<string>((key) => {
+    const left = this.#buckets.get(key)?.filter((each) => each.deref() !== undefined) ?? [];
+    if (left.length > 0) this.#buckets.set(key, left);
+    else this.#buckets.delete(key);
+  });
+
+  find(key: string, wanted: (object: T) => boolean): T | undefined {
+    for (const each of this.#buckets.get(key) ?? []) {
+      const object = each.deref();
+      if (object !== undefined && wanted(object)) return object;
+    }
+    return undefined;
+  }
+
+  add(key: string, object: T): void {
+    const bucket = this.#buckets.get(key) ?? [];
+    if (bucket.length >= MAX_ALIKE) return;
+    bucket.push(new WeakRef(object));
+    this.#buckets.set(key, bucket);
+    this.#freed.register(object, key);
+  }
+}
+
+export class KnownLists<V extends object> {
+  /** By number of entries and of bytes: the same for any order of the same entries. */
+  readonly #bySize = new WeakBuckets<Known<V>>();
+  readonly #byHead = new WeakBuckets<Form<V>>();
+  readonly #of = new WeakMap<V, Known<V>>();
+
+  /** The known list that the message has from `offset` on, its entries and its bytes; it may go on with more entries behind it. */
+  at(
+    message: Buffer,
+    offset: number,
+  ): { readonly value: V; readonly count: number; readonly length: number } | undefined {
+    if (offset + HEAD_BYTES > message.length) return undefined;
+    const form = this.#byHead.find(head(message, offset), ({ bytes }) => {
+      const end = offset + bytes.length;
+      return end <= message.length && message.compare(bytes, 0, bytes.length, offset, end) === 0;
+    });
+    return form === undefined
+      ? undefined
+      : { value: form.known.value, count: form.known.count, length: form.bytes.length };
+  }
+
+  /**
+   * The list that `bytes` (`count` encoded entries) mean. `same` says whether a known one has the same entries, `make` decodes them;
+   * both may throw on entries that are not well-formed.
+   */
+  recognise(bytes: Buffer, count: number, same: (value: V) => boolean, make: () => V): V {
+    const size = `${count}/${bytes.length}`;
+    const known = this.#bySize.find(size, ({ value }) => same(value));
+    if (known !== undefined) {
+      known.latest = this.#form(known, bytes);
+      return known.value;
+    }
+    const value = make();
+    if (!this.#of.has(value)) {
+      const learned: Known<V> = { value, count, first: undefined, latest: undefined };
+      learned.first = this.#form(learned, bytes);
+      this.#of.set(value, learned);
+      this.#bySize.add(size, learned);
+    }
+    return value;
+  }
+
+  #form(known: Known<V>, bytes: Buffer): Form<V> {
+    // A copy of its own: the message that it came in is much larger, or a part of what the socket read.
+    const form: Form<V> = { bytes: Buffer.from(bytes), known };
+    if (bytes.length >= HEAD_BYTES) this.#byHead.add(head(bytes, 0), form);
+    return form;
+  }
+}
+
+function head(bytes: Buffer, offset: number): string {
+  return bytes.toString('latin1', offset, offset + HEAD_BYTES);
+}

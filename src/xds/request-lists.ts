@@ -1,0 +1,202 @@
+/**
+ * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object for the
+ * same content, found without making strings where it can be.
+ */
+import { isAscii } from 'node:buffer';
+import { CtlError } from '../core/errors.ts';
+import { KnownLists } from './known-lists.ts';
+import { type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
+import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
+
+/**
+ * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
+ * names at the default receive limit (4 MiB) would have 1.4 million.
+ */
+export const MAX_NAMES_PER_REQUEST = 200_000;
+
+/** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
+export const MAX_NAME_BYTES = 4096;
+
+/** Resource name → version, as a proxy shows it when it comes back. One object for equal content, so that results can be kept with it. */
+export class VersionMap {
+  readonly #index: ReadonlyMap<string, number>;
+  readonly #versions: readonly string[];
+
+  constructor(entries: ReadonlyMap<string, string>) {
+    this.#index = new Map([...entries.keys()].map((name, index) => [name, index]));
+    this.#versions = [...entries.values()];
+  }
+
+  get size(): number {
+    return this.#versions.length;
+  }
+
+  get(name: string): string | undefined {
+    const index = this.#index.get(name);
+    return index === undefined ? undefined : this.#versions[index];
+  }
+
+  names(): Iterable<string> {
+    return this.#index.keys();
+  }
+
+  /** A number below `size` for each name. */
+  indexOf(name: string): number | undefined {
+    return this.#index.get(name);
+  }
+
+  versionAt(index: number): string | undefined {
+    return this.#versions[index];
+  }
+}
+
+export const NO_VERSIONS = new VersionMap(new Map());
+
+/** How lists of a kind are read. */
+interface ListKind<V extends object> {
+  readonly known: KnownLists<V>;
+  readonly empty: V;
+  /** Throws CtlError invalid_argument for what cannot be an entry, as far as it is seen without reading it. */
+  check(reader: WireReader, entry: WireField): void;
+  /** True when the entries are those of the value, each once. */
+  same(entries: Buffer, count: number, value: V): boolean;
+  make(entries: Buffer): V;
+}
+
+/** A repeated field of a request while the message is walked over. */
+export class ListField<V extends object> {
+  readonly #kind: ListKind<V>;
+  #count = 0;
+  /** Where the entries stand; encoders put them side by side. */
+  readonly #runs: { start: number; end: number }[] = [];
+  /** Set when they are a known list and nothing else. */
+  #value: V | undefined;
+
+  constructor(kind: ListKind<V>) {
+    this.#kind = kind;
+  }
+
+  /** Takes the entry that the reader has just come to, and those behind it when they are known. */
+  take(reader: WireReader, entry: WireField): void {
+    this.#kind.check(reader, entry);
+    const known = this.#count === 0 ? this.#kind.known.at(reader.bytes, entry.tag) : undefined;
+    this.#value = known?.value;
+    const end = known === undefined ? entry.end : entry.tag + known.length;
+    if (known !== undefined) reader.skipTo(end);
+    this.#count += known?.count ?? 1;
+    if (this.#count > MAX_NAMES_PER_REQUEST)
+      throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
+    const last = this.#runs.at(-1);
+    if (last?.end === entry.tag) last.end = end;
+    else this.#runs.push({ start: entry.tag, end });
+  }
+
+  /** The list, when the walk is over. */
+  value(message: Buffer): V {
+    if (this.#count === 0) return this.#kind.empty;
+    if (this.#value !== undefined) return this.#value;
+    const runs = this.#runs.map(({ start, end }) => message.subarray(start, end));
+    const [only] = runs;
+    const entries = runs.length === 1 && only !== undefined ? only : Buffer.concat(runs);
+    const { known, same, make } = this.#kind;
+    return known.recognise(
+      entries,
+      this.#count,
+      (value) => same(entries, this.#count, value),
+      () => make(entries),
+    );
+  }
+}
+
+/** Gives texts out of bytes: when all of it is ASCII it is converted once and cut. */
+function textReader(bytes: Buffer): (field: WireField) => string {
+  if (!isAscii(bytes)) return (field) => bytes.toString('utf8', field.start, field.end);
+  const all = bytes.toString('latin1');
+  return (field) => all.substring(field.start, field.end);
+}
+
+function checkText(reader: WireReader, field: WireField): void {
+  if (field.wireType !== WIRE_BYTES) reader.text(field);
+}
+
+function checkName(reader: WireReader, field: WireField): void {
+  checkText(reader, field);
+  if (field.end - field.start > MAX_NAME_BYTES)
+    throw new CtlError('invalid_argument', `a resource name may have at most ${MAX_NAME_BYTES} bytes`);
+}
+
+/** The names in a repeated string field. */
+export const NAMES: ListKind<NameSet> = {
+  known: new KnownLists(),
+  empty: NO_NAMES,
+  check: checkName,
+  same(entries, count, set) {
+    if (set.size !== count) return false;
+    const seen = new Uint8Array(count);
+    return eachName(entries, (name) => {
+      const index = set.indexOf(name);
+      if (index === undefined || seen[index] === 1) return false;
+      seen[index] = 1;
+      return true;
+    });
+  },
+  make(entries) {
+    const names: string[] = [];
+    eachName(entries, (name) => names.push(name) > 0);
+    return nameSetOf(names);
+  },
+};
+
+/** Calls `take` with each entry until it returns false; true when it never did. */
+function eachName(entries: Buffer, take: (name: string) => boolean): boolean {
+  const text = textReader(entries);
+  const reader = new WireReader(entries);
+  for (let entry = reader.next(); entry !== undefined; entry = reader.next()) if (!take(text(entry))) return false;
+  return true;
+}
+
+/** A `map<string, string>` field of names and versions. */
+export const VERSIONS: ListKind<VersionMap> = {
+  known: new KnownLists(),
+  empty: NO_VERSIONS,
+  check(reader, entry) {
+    reader.inside(entry);
+  },
+  same(entries, count, versions) {
+    if (versions.size !== count) return false;
+    const seen = new Uint8Array(count);
+    return eachVersion(entries, (name, version) => {
+      const index = versions.indexOf(name);
+      if (index === undefined || seen[index] === 1 || versions.versionAt(index) !== version) return false;
+      seen[index] = 1;
+      return true;
+    });
+  },
+  make(entries) {
+    const versions = new Map<string, string>();
+    eachVersion(entries, (name, version) => versions.set(name, version).size > 0);
+    return new VersionMap(versions);
+  },
+};
+
+/** Calls `take` with each entry (key 1, value 2) until it returns false; true when it never did. */
+function eachVersion(entries: Buffer, take: (name: string, version: string) => boolean): boolean {
+  const text = textReader(entries);
+  const reader = new WireReader(entries);
+  for (let entry = reader.next(); entry !== undefined; entry = reader.next()) {
+    const inside = reader.inside(entry);
+    let name = '';
+    let version = '';
+    for (let field = inside.next(); field !== undefined; field = inside.next()) {
+      if (field.number === 1) {
+        checkName(inside, field);
+        name = text(field);
+      } else if (field.number === 2) {
+        checkText(inside, field);
+        version = text(field);
+      }
+    }
+    if (!take(name, version)) return false;
+  }
+  return true;
+}
