@@ -5,7 +5,7 @@ import type { DebugSource } from '../observe/debug/index.ts';
 import { createMetrics } from '../observe/index.ts';
 import { endpoints, service, snapshotOf } from '../push/testing.ts';
 import type { ConnectionStatus } from '../push/types.ts';
-import type { ResourceEvent } from '../resources/types.ts';
+import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
 import { sampleGauges } from './gauges.ts';
 import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
 
@@ -20,9 +20,8 @@ function measured() {
   return { metrics, value };
 }
 
-const problem = {
+const problem: ResourceProblem = {
   id: 'x',
-  key: undefined,
   message: 'bad',
   field: 'spec',
   origin: { source: 'test', file: 'x.yaml', line: 3 },

@@ -38,9 +38,7 @@ const source: DebugSource = {
   snapshot: () => mesh.snapshot,
   connections: () => connections,
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
-  problems: () => [
-    { id: 'x', key: undefined, message: 'bad', field: 'spec', origin: { source: 'test', file: 'x.yaml', line: 3 } },
-  ],
+  problems: () => [{ id: 'x', message: 'bad', field: 'spec', origin: { source: 'test', file: 'x.yaml', line: 3 } }],
   findings: () => [
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '80', message: 'twice' },
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '81', message: 'twice' },
