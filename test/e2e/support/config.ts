@@ -1,5 +1,5 @@
 /** Configuration as tests write it: documents as plain objects, stored as the YAML files of a directory. */
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 
@@ -87,9 +87,9 @@ export function pod(name: string, { namespace = NAMESPACE, labels, ip, nodeName 
 /** A configuration directory that a test edits. Files are named without their ending. */
 export interface ConfigDir {
   readonly path: string;
-  /** Writes `<name>.yaml` with these documents. */
+  /** Writes `<name>.yaml` with these documents, in one step: never seen empty or in part. */
   apply(name: string, ...documents: readonly Document[]): Promise<void>;
-  /** Writes a file as it is. */
+  /** Writes a file in place, as an editor may: it is empty for a moment. */
   write(file: string, text: string): Promise<void>;
   remove(name: string): Promise<void>;
 }
@@ -102,7 +102,12 @@ export function configDir(path: string): ConfigDir {
   return {
     path,
     write,
-    apply: (name, ...documents) => write(`${name}.yaml`, documents.map((each) => stringify(each)).join('---\n')),
+    async apply(name, ...documents) {
+      // Not by an ending that is read.
+      const draft = `${name}.draft`;
+      await write(draft, documents.map((each) => stringify(each)).join('---\n'));
+      await rename(join(path, draft), join(path, `${name}.yaml`));
+    },
     remove: (name) => rm(join(path, `${name}.yaml`)),
   };
 }

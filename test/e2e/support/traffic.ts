@@ -58,7 +58,10 @@ export function tlsGreeting(address: string, port: number, serverName: string): 
   });
 }
 
+/** Far above what an edit takes to arrive, also where other tests keep the cores busy. */
+const PATIENCE_MS = 30_000;
+
 /** Waits until `check` holds for every one of `items`: what an edit brings, it brings to all. */
 export async function eventuallyAll<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
-  await Promise.all(items.map((item) => eventually(() => check(item))));
+  await Promise.all(items.map((item) => eventually(() => check(item), { timeoutMs: PATIENCE_MS })));
 }
