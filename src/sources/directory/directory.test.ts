@@ -158,6 +158,15 @@ test('half-written files: nothing is lost, nothing is reported that gets finishe
   assert.equal(problems.size, 0);
 });
 
+test('a file that is emptied is believed to be empty later than others, because slow writers empty first', async (context) => {
+  const { dir, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
+  await is({ a: 80 });
+  await writeFile(join(dir, 'a.yaml'), '');
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assert.equal(state.size, 1);
+  await is({});
+});
+
 test('a bad file stands beside good ones, keeps its last good version, and is resolved', async (context) => {
   const { dir, is, problems, until } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });

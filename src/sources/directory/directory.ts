@@ -54,6 +54,8 @@ const QUIET_MS = 10;
 const MAX_WAIT_MS = 100;
 /** How long a file must look incomplete before that is believed. */
 const SETTLE_MS = 50;
+/** How long a file must be empty before that is believed: people delete files, and programs that write slowly empty them first. */
+const EMPTY_SETTLE_MS = 1000;
 /** Only where the system gives no events. */
 const POLL_MS = 1000;
 /** Files read and parsed in one go, some milliseconds of work; then others get their turn. */
@@ -261,17 +263,19 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       return at;
     }
     const documents = parts.parts.flatMap((part) => part.found);
-    if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at)) return undefined;
+    const settleMs = file.size === 0 ? EMPTY_SETTLE_MS : SETTLE_MS;
+    if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at, settleMs))
+      return undefined;
     suspicions.delete(path);
     known.set(path, { signature: file.signature, parts: parts.parts });
     ledger.put(path, { documents });
     return at;
   };
 
-  const believe = (path: string, signature: string | undefined, at: number): boolean => {
+  const believe = (path: string, signature: string | undefined, at: number, settleMs = SETTLE_MS): boolean => {
     const now = clock.now();
     const before = suspicions.get(path);
-    if (before !== undefined && before.signature === signature && now - before.since >= SETTLE_MS) {
+    if (before !== undefined && before.signature === signature && now - before.since >= settleMs) {
       suspicions.delete(path);
       return true;
     }
