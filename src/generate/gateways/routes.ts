@@ -2,12 +2,12 @@
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { RouteContext } from '../routes/context.ts';
+import { contextKey, type RouteContext } from '../routes/context.ts';
 import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
 import { encodeVirtualHost, routeConfiguration } from '../routes/route-configuration.ts';
-import { contextKey, encodedVirtualHost } from '../routes/virtual-host-cache.ts';
+import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { commonHosts } from './hosts.ts';

@@ -51,6 +51,12 @@ export interface RouteContext {
   readonly lookups: RouteLookups;
 }
 
+/** The part of a key that says what a context holds besides port and lookups. */
+export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
+  const { cors, fault, previousHosts, previousPriorities } = features;
+  return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
+}
+
 /** `gateway` of routes that sidecars use. */
 export const MESH_GATEWAY = 'mesh';
 

@@ -22,15 +22,10 @@ export interface BookedHost {
   readonly name: string;
   /** What clients name as the port. */
   readonly port: number;
+  /** As those see it who have no services of their own. */
+  readonly domains: readonly string[];
   /** Place of the name among the names of all, in code-unit order. */
   readonly place: number;
-}
-
-/** What is asked about a claim. */
-interface DomainClaim {
-  /** The service that it is for; undefined for a host that is none. */
-  readonly booked: BookedHost | undefined;
-  readonly domains: readonly string[];
 }
 
 const books = new WeakMap<readonly ServicePortEntry[], Map<string, DomainBook>>();
@@ -58,42 +53,11 @@ function makeBook(entries: readonly ServicePortEntry[], port: number, viewer: Vi
     const { service } = entry;
     const name = names[index] ?? '';
     const clientPort = port || entry.port.port;
-    hosts.set(service.hostname, { entry, name, port: clientPort, place: places.get(name) ?? 0 });
     const before = domains.size;
     const claimed = serviceDomains(service, clientPort, viewer);
+    hosts.set(service.hostname, { entry, name, port: clientPort, domains: claimed, place: places.get(name) ?? 0 });
     for (const domain of claimed) domains.add(domain);
     disjoint &&= domains.size === before + claimed.length;
   }
   return { hosts, disjoint, domains };
-}
-
-/**
- * Where no two claims have a domain in common: whether one of them is `*`. Undefined when two may have one in common (the answer
- * is on the safe side). Claims for services are for the book's, and name the domains that `viewer` sees.
- */
-export function disjointClaims(
-  book: DomainBook,
-  claims: readonly DomainClaim[],
-  viewer: Viewer,
-): { readonly takesAll: boolean } | undefined {
-  if (!book.disjoint) return undefined;
-  const foreign = foreignViewer(viewer);
-  const claimed = new Set<string>();
-  const more = new Set<string>();
-  for (const { booked, domains } of claims) {
-    let shared: readonly string[] = [];
-    if (booked !== undefined) {
-      const { service } = booked.entry;
-      if (claimed.has(service.hostname)) return undefined;
-      claimed.add(service.hostname);
-      shared = serviceDomains(service, booked.port, foreign);
-      if (shared === domains) continue;
-    }
-    for (const domain of domains) {
-      if (shared.includes(domain)) continue;
-      if (book.domains.has(domain) || more.has(domain)) return undefined;
-      more.add(domain);
-    }
-  }
-  return { takesAll: book.domains.has('*') || more.has('*') };
 }

@@ -27,6 +27,11 @@ export function foreignViewer({ shared }: Viewer): Viewer {
   return { namespace: undefined, shared, own: '' };
 }
 
+/** Whether a service is one of the viewer's own: they know it by its first name alone. */
+export function isOwn({ hostname }: Service, { own }: Viewer): boolean {
+  return own !== '' && hostname.endsWith(own);
+}
+
 /** Domains by what they are made of: whose suffix, and the port. */
 const domainsOfService = new WeakMap<Service, Map<string, Map<number, readonly string[]>>>();
 
@@ -36,8 +41,8 @@ const domainsOfService = new WeakMap<Service, Map<string, Map<number, readonly s
  */
 export function serviceDomains(service: Service, port: number, viewer: Viewer): readonly string[] {
   const { hostname } = service;
-  const isOwn = viewer.own !== '' && hostname.endsWith(viewer.own);
-  const seenAs = isOwn ? viewer.own : viewer.shared;
+  const own = isOwn(service, viewer);
+  const seenAs = own ? viewer.own : viewer.shared;
   let known = domainsOfService.get(service);
   if (known === undefined) {
     known = new Map();
@@ -50,7 +55,7 @@ export function serviceDomains(service: Service, port: number, viewer: Viewer): 
   }
   let domains = byPort.get(port);
   if (domains === undefined) {
-    domains = makeServiceDomains(service, port, shortForms(hostname, viewer, isOwn));
+    domains = makeServiceDomains(service, port, shortForms(hostname, viewer, own));
     byPort.set(port, domains);
   }
   return domains;
@@ -73,12 +78,12 @@ function makeServiceDomains(service: Service, port: number, short: readonly stri
  * `reviews.default.svc.cluster.local` seen from `default.svc.cluster.local`: `reviews`, `reviews.default`,
  * `reviews.default.svc`; seen from another namespace, without the first.
  */
-function shortForms(hostname: string, { shared, own }: Viewer, isOwn: boolean): string[] {
+function shortForms(hostname: string, { shared, own }: Viewer, ownToo: boolean): string[] {
   if (shared === '' || !hostname.endsWith(shared)) return [];
   const unique = hostname.slice(0, -shared.length);
   const service = shared.slice(1).split('.', 1)[0] ?? '';
   const forms = [unique, `${unique}.${service}`];
-  return isOwn ? [hostname.slice(0, -own.length), ...forms] : forms;
+  return ownToo ? [hostname.slice(0, -own.length), ...forms] : forms;
 }
 
 function hostOfAddress(address: string): string {

@@ -1,5 +1,4 @@
 /** Route configurations of sidecars: one for each that an outbound listener asks for. */
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
 import { outboundPlan } from '../listeners/outbound-plan.ts';
 import type { OutboundRoutePlan } from '../listeners/port-plan.ts';
@@ -49,7 +48,7 @@ function virtualHostsOf(
   };
   const hosts: OutboundHosts = {
     entries: plan.entries,
-    isService: (host) => isService(scope, host),
+    services: scope.services,
     virtualServices: scope.egress[plan.egress]?.virtualServices ?? [],
     dnsDomain: view.dnsDomain,
   };
@@ -60,9 +59,4 @@ function virtualHostsOf(
   const { virtualHosts, duplicates, takesAll } = sharedHosts(hosts, context);
   if (takesAll) return { virtualHosts, duplicates };
   return { virtualHosts: [...virtualHosts, catchAllHost(scope.outboundTrafficPolicy)], duplicates };
-}
-
-function isService(scope: Scope, host: string): boolean {
-  if (scope.services.has(host)) return true;
-  return isWildcardHost(host) && scope.services.sorted().some(([name]) => hostMatches(host, name));
 }

@@ -6,7 +6,7 @@
  * and the answers to everything it asked while it was made. All of that is compared before the bytes are used again. Entries
  * hang on the first of the objects by weak reference, and go with it.
  */
-import type { RouteContext, RouteLookups } from './context.ts';
+import type { RouteLookups } from './context.ts';
 import type { VirtualHostMessage } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
 
@@ -32,32 +32,34 @@ export interface VirtualHostInputs {
 /** Entries by object: a few for each port, as its own namespace and the others see it. The oldest goes first. */
 const MAX_ENTRIES = 32;
 
-const entriesByObject = new WeakMap<object, Entry[]>();
+/** What is kept of the virtual hosts that hang on one object. */
+export type KeptVirtualHosts = Entry[];
+
+const entriesByObject = new WeakMap<object, KeptVirtualHosts>();
+
+/** @param anchor the first of the objects that a virtual host is made of */
+export function keptVirtualHosts(anchor: object): KeptVirtualHosts {
+  let entries = entriesByObject.get(anchor);
+  if (entries === undefined) {
+    entries = [];
+    entriesByObject.set(anchor, entries);
+  }
+  return entries;
+}
 
 /** The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read through the lookups it is given. */
 export function encodedVirtualHost(
   inputs: VirtualHostInputs,
   lookups: RouteLookups,
   build: (lookups: RouteLookups) => VirtualHostMessage,
+  entries: KeptVirtualHosts = keptVirtualHosts(inputs.made[0]),
 ): Uint8Array {
-  const [anchor] = inputs.made;
-  let entries = entriesByObject.get(anchor);
-  if (entries === undefined) {
-    entries = [];
-    entriesByObject.set(anchor, entries);
-  }
   for (const entry of entries) if (holds(entry, inputs, lookups)) return entry.bytes;
   const reads: Read[] = [];
   const bytes = encodeVirtualHost(build(recording(lookups, reads)));
   if (entries.length >= MAX_ENTRIES) entries.shift();
   entries.push({ ...inputs, reads, bytes });
   return bytes;
-}
-
-/** The part of a key that says what a context holds besides port and lookups. */
-export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
-  const { cors, fault, previousHosts, previousPriorities } = features;
-  return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
 }
 
 function holds(entry: Entry, { made, name, domains, key }: VirtualHostInputs, lookups: RouteLookups): boolean {

@@ -1,0 +1,217 @@
+/**
+ * Who claims which domains of a route configuration: first the virtual services in precedence order, then the services that none of
+ * them took. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
+ * services are its own.
+ */
+import type { PMap } from '../../core/pmap.ts';
+import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import type { ResolvedVirtualService, Service } from '../../model/types.ts';
+import type { ServicePortEntry } from '../service-index.ts';
+import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
+import { type BookedHost, type DomainBook, domainBook } from './domain-book.ts';
+import { hostDomains, type Viewer } from './domains.ts';
+import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
+import type { Route } from './messages.ts';
+import { type KeptVirtualHosts, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
+
+/** What the claims of one route configuration are made of. */
+export interface ClaimSources {
+  /** HTTP services with the port that serves them, each host once. */
+  readonly entries: readonly ServicePortEntry[];
+  /** All services of the scope, on whatever port. */
+  readonly services: PMap<Service>;
+  /** In precedence order. */
+  readonly virtualServices: readonly ResolvedVirtualService[];
+}
+
+/** A virtual host before it is known which of its domains it keeps. */
+export interface Claim {
+  readonly host: string;
+  /** Of the virtual host: host and port. */
+  readonly name: string;
+  /** The service that it is for; undefined for a host that is none. */
+  readonly booked: BookedHost | undefined;
+  /** What clients name as the port, and where requests go that say none. */
+  readonly port: number;
+  /** As those see it who have no services of their own. */
+  readonly domains: readonly string[];
+  readonly made: VirtualHostInputs['made'];
+  readonly owner: ResolvedVirtualService | Service;
+  readonly routes: (context: RouteContext) => Route[];
+  readonly kept: KeptVirtualHosts;
+}
+
+export interface ClaimSet {
+  readonly book: DomainBook;
+  /** Precedence order. */
+  readonly claims: readonly Claim[];
+  /** Whether no two claims have a domain in common, leaving aside the short names of a namespace's own services. */
+  readonly disjoint: boolean;
+  /** The domains of hosts that are no services. */
+  readonly otherDomains: ReadonlySet<string>;
+  /** In the order of their names, where they are disjoint. */
+  readonly ordered: readonly Claim[];
+}
+
+/** Clients of the port that plain HTTP has by default may use virtual hosts that are no services. */
+const DEFAULT_HTTP_PORT = 80;
+
+interface Known {
+  readonly services: PMap<Service>;
+  readonly virtualServices: readonly ResolvedVirtualService[];
+  readonly key: string;
+  readonly set: ClaimSet;
+}
+
+/** Lists of virtual services that namespaces see for the same services. The oldest goes first. */
+const MAX_SETS = 8;
+
+const setsOfBooks = new WeakMap<DomainBook, Known[]>();
+
+/** All claims. They are kept unless finding them meant asking about those who send the requests. */
+export function claimSet(sources: ClaimSources, context: RouteContext, viewer: Viewer): ClaimSet {
+  const { services, virtualServices } = sources;
+  const book = domainBook(sources.entries, context.port, viewer);
+  const key = contextKey(context);
+  const known = setsOfBooks.get(book) ?? [];
+  setsOfBooks.set(book, known);
+  for (const each of known) {
+    if (each.virtualServices === virtualServices && each.services === services && each.key === key) return each.set;
+  }
+  const asked = { any: false };
+  const claims = [...claimsOf(sources, book, { ...context, lookups: noting(context.lookups, asked) })];
+  const set = { book, claims, ...disjointness(book, claims), ordered: inOrder(claims, book) };
+  if (asked.any) return set;
+  if (known.length >= MAX_SETS) known.shift();
+  known.push({ services, virtualServices, key, set });
+  return set;
+}
+
+/** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
+export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
+  const book = domainBook(sources.entries, context.port, viewer);
+  const about = sources.virtualServices.filter(({ hosts }) => hosts.some((pattern) => hostMatches(pattern, host)));
+  for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
+    if (claim.host === host) return claim;
+  }
+  return undefined;
+}
+
+/** Lookups that note whether anything is asked. */
+function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
+  function note<T>(answer: T): T {
+    asked.any = true;
+    return answer;
+  }
+  return {
+    onlyPort: (host) => note(lookups.onlyPort(host)),
+    consistentHash: (host, subset, port) => note(lookups.consistentHash(host, subset, port)),
+    isFrom: (namespace) => note(lookups.isFrom(namespace)),
+    hasLabels: (labels) => note(lookups.hasLabels(labels)),
+  };
+}
+
+function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContext): Generator<Claim> {
+  const taken = new Set<string>();
+  for (const virtualService of sources.virtualServices) {
+    const found = servicesOf(virtualService, book.hosts);
+    const routes = (c: RouteContext) => virtualServiceRoutes(virtualService, c);
+    const owner = virtualService;
+    for (const booked of found.services) {
+      const { name, port, domains, entry } = booked;
+      const { service } = entry;
+      if (!hasRoutes(virtualService, { ...context, port })) continue;
+      taken.add(service.hostname);
+      // What is kept hangs on the first: a virtual service for many hosts must not have to remember them all.
+      const [made, kept] =
+        found.services.length === 1
+          ? ([[virtualService, service], keptVirtualHosts(virtualService)] as const)
+          : ([[service, virtualService], keptVirtualHosts(service)] as const);
+      yield { host: service.hostname, name, booked, port, domains, made, owner, routes, kept };
+    }
+    if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
+    if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
+    for (const host of found.otherHosts) {
+      if (isService(sources.services, host)) continue;
+      const { port } = context;
+      const kept = keptVirtualHosts(virtualService);
+      const shape = { host, name: `${host}:${port}`, booked: undefined, port, domains: hostDomains(host, port) };
+      yield { ...shape, made: [virtualService], owner, routes, kept };
+    }
+  }
+  for (const booked of book.hosts.values()) {
+    const { name, port, domains, entry } = booked;
+    const { service } = entry;
+    const host = service.hostname;
+    if (taken.has(host)) continue;
+    const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
+    const made = [service, entry.port] as const;
+    yield { host, name, booked, port, domains, made, owner: service, routes, kept: keptVirtualHosts(service) };
+  }
+}
+
+/** The services on the port that a virtual service speaks of, and its hosts that are none. */
+function servicesOf(
+  { hosts }: ResolvedVirtualService,
+  byHost: ReadonlyMap<string, BookedHost>,
+): { readonly services: readonly BookedHost[]; readonly otherHosts: readonly string[] } {
+  const services = new Map<string, BookedHost>();
+  const otherHosts: string[] = [];
+  for (const host of hosts) {
+    const exact = byHost.get(host);
+    if (exact !== undefined) {
+      services.set(host, exact);
+      continue;
+    }
+    let matched = false;
+    if (isWildcardHost(host)) {
+      for (const [name, booked] of byHost) {
+        if (!hostMatches(host, name)) continue;
+        matched = true;
+        services.set(name, booked);
+      }
+    }
+    if (!matched) otherHosts.push(host);
+  }
+  return { services: [...services.values()], otherHosts };
+}
+
+/** Whether a host, or for a wildcard some host that it covers, is a service. */
+function isService(services: PMap<Service>, host: string): boolean {
+  if (services.has(host)) return true;
+  return isWildcardHost(host) && services.sorted().some(([name]) => hostMatches(host, name));
+}
+
+function disjointness(
+  book: DomainBook,
+  claims: readonly Claim[],
+): { readonly disjoint: boolean; readonly otherDomains: ReadonlySet<string> } {
+  const claimed = new Set<string>();
+  const otherDomains = new Set<string>();
+  let { disjoint } = book;
+  for (const { host, booked, domains } of claims) {
+    if (booked !== undefined) {
+      disjoint &&= !claimed.has(host);
+      claimed.add(host);
+      continue;
+    }
+    for (const domain of domains) {
+      disjoint &&= !book.domains.has(domain) && !otherDomains.has(domain);
+      otherDomains.add(domain);
+    }
+  }
+  return { disjoint, otherDomains };
+}
+
+/** By name. The places of services are known, so that only the others are sorted in. */
+function inOrder(claims: readonly Claim[], book: DomainBook): readonly Claim[] {
+  const places = new Array<Claim | undefined>(book.hosts.size).fill(undefined);
+  const others: Claim[] = [];
+  for (const claim of claims) {
+    if (claim.booked === undefined) others.push(claim);
+    else places[claim.booked.place] = claim;
+  }
+  const ordered = places.filter((claim) => claim !== undefined);
+  if (others.length === 0) return ordered;
+  return [...ordered, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}
