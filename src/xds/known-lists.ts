@@ -6,6 +6,7 @@
  * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so that no
  * proxy can make another's list be taken for its own.
  */
+import { EntryTable } from './entry-table.ts';
 
 /** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
 const MAX_ALIKE = 16;
@@ -26,6 +27,8 @@ interface Known<V> {
   /** As it was first seen, and as it was last seen otherwise. */
   first: Form<V> | undefined;
   latest: Form<V> | undefined;
+  /** Entries of the first form; made when another order comes. */
+  table: EntryTable | undefined;
 }
 
 /** A map to few weakly held objects per key, rid of what is gone. */
@@ -54,7 +57,13 @@ class WeakBuckets<T extends object> {
   }
 }
 
-export class KnownLists<V extends object> {
+function sameEntries<V>(known: Known<V>, bytes: Buffer): boolean {
+  if (known.first === undefined) return false;
+  known.table ??= new EntryTable(known.first.bytes, known.count);
+  return known.table.sameAs(bytes);
+}
+
+export class KnownLists<V extends { readonly size: number }> {
   /** By number of entries and of bytes: the same for any order of the same entries. */
   readonly #bySize = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
@@ -75,20 +84,18 @@ export class KnownLists<V extends object> {
       : { value: form.known.value, count: form.known.count, length: form.bytes.length };
   }
 
-  /**
-   * The list that `bytes` (`count` encoded entries) mean. `same` says whether a known one has the same entries, `make` decodes them;
-   * both may throw on entries that are not well-formed.
-   */
-  recognise(bytes: Buffer, count: number, same: (value: V) => boolean, make: () => V): V {
+  /** The list that `bytes` (`count` well-formed encoded entries) mean. `make` decodes them, and may throw. */
+  recognise(bytes: Buffer, count: number, make: () => V): V {
     const size = `${count}/${bytes.length}`;
-    const known = this.#bySize.find(size, ({ value }) => same(value));
+    const known = this.#bySize.find(size, (candidate) => sameEntries(candidate, bytes));
     if (known !== undefined) {
       known.latest = this.#form(known, bytes);
       return known.value;
     }
     const value = make();
-    if (!this.#of.has(value)) {
-      const learned: Known<V> = { value, count, first: undefined, latest: undefined };
+    // With an entry that comes twice, the order might count.
+    if (value.size === count && !this.#of.has(value)) {
+      const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
       learned.first = this.#form(learned, bytes);
       this.#of.set(value, learned);
       this.#bySize.add(size, learned);

@@ -8,7 +8,6 @@ import { cached, type WeakCache } from './weak-cache.ts';
 export class NameSet {
   readonly names: ReadonlySet<string>;
   readonly hash: SetHash;
-  #index: ReadonlyMap<string, number> | undefined;
 
   constructor(names: ReadonlySet<string>, hash: SetHash) {
     this.names = names;
@@ -21,12 +20,6 @@ export class NameSet {
 
   has(name: string): boolean {
     return this.names.has(name);
-  }
-
-  /** A number below `size` for each name. */
-  indexOf(name: string): number | undefined {
-    this.#index ??= new Map([...this.names].map((each, index) => [each, index]));
-    return this.#index.get(name);
   }
 }
 

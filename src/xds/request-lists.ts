@@ -18,53 +18,25 @@ export const MAX_NAMES_PER_REQUEST = 200_000;
 export const MAX_NAME_BYTES = 4096;
 
 /** Resource name → version, as a proxy shows it when it comes back. One object for equal content, so that results can be kept with it. */
-export class VersionMap {
-  readonly #index: ReadonlyMap<string, number>;
-  readonly #versions: readonly string[];
+export type VersionMap = ReadonlyMap<string, string>;
 
-  constructor(entries: ReadonlyMap<string, string>) {
-    this.#index = new Map([...entries.keys()].map((name, index) => [name, index]));
-    this.#versions = [...entries.values()];
-  }
+const NO_VERSIONS: VersionMap = new Map();
 
-  get size(): number {
-    return this.#versions.length;
-  }
-
-  get(name: string): string | undefined {
-    const index = this.#index.get(name);
-    return index === undefined ? undefined : this.#versions[index];
-  }
-
-  names(): Iterable<string> {
-    return this.#index.keys();
-  }
-
-  /** A number below `size` for each name. */
-  indexOf(name: string): number | undefined {
-    return this.#index.get(name);
-  }
-
-  versionAt(index: number): string | undefined {
-    return this.#versions[index];
-  }
+interface Sized {
+  readonly size: number;
 }
 
-export const NO_VERSIONS = new VersionMap(new Map());
-
 /** How lists of a kind are read. */
-interface ListKind<V extends object> {
+interface ListKind<V extends Sized> {
   readonly known: KnownLists<V>;
   readonly empty: V;
   /** Throws CtlError invalid_argument for what cannot be an entry, as far as it is seen without reading it. */
   check(reader: WireReader, entry: WireField): void;
-  /** True when the entries are those of the value, each once. */
-  same(entries: Buffer, count: number, value: V): boolean;
   make(entries: Buffer): V;
 }
 
 /** A repeated field of a request while the message is walked over. */
-export class ListField<V extends object> {
+export class ListField<V extends Sized> {
   readonly #kind: ListKind<V>;
   #count = 0;
   /** Where the entries stand; encoders put them side by side. */
@@ -98,13 +70,7 @@ export class ListField<V extends object> {
     const runs = this.#runs.map(({ start, end }) => message.subarray(start, end));
     const [only] = runs;
     const entries = runs.length === 1 && only !== undefined ? only : Buffer.concat(runs);
-    const { known, same, make } = this.#kind;
-    return known.recognise(
-      entries,
-      this.#count,
-      (value) => same(entries, this.#count, value),
-      () => make(entries),
-    );
+    return this.#kind.known.recognise(entries, this.#count, () => this.#kind.make(entries));
   }
 }
 
@@ -130,73 +96,44 @@ export const NAMES: ListKind<NameSet> = {
   known: new KnownLists(),
   empty: NO_NAMES,
   check: checkName,
-  same(entries, count, set) {
-    if (set.size !== count) return false;
-    const seen = new Uint8Array(count);
-    return eachName(entries, (name) => {
-      const index = set.indexOf(name);
-      if (index === undefined || seen[index] === 1) return false;
-      seen[index] = 1;
-      return true;
-    });
-  },
   make(entries) {
+    const text = textReader(entries);
+    const reader = new WireReader(entries);
     const names: string[] = [];
-    eachName(entries, (name) => names.push(name) > 0);
+    for (let entry = reader.next(); entry !== undefined; entry = reader.next()) names.push(text(entry));
     return nameSetOf(names);
   },
 };
-
-/** Calls `take` with each entry until it returns false; true when it never did. */
-function eachName(entries: Buffer, take: (name: string) => boolean): boolean {
-  const text = textReader(entries);
-  const reader = new WireReader(entries);
-  for (let entry = reader.next(); entry !== undefined; entry = reader.next()) if (!take(text(entry))) return false;
-  return true;
-}
 
 /** A `map<string, string>` field of names and versions. */
 export const VERSIONS: ListKind<VersionMap> = {
   known: new KnownLists(),
   empty: NO_VERSIONS,
   check(reader, entry) {
-    reader.inside(entry);
-  },
-  same(entries, count, versions) {
-    if (versions.size !== count) return false;
-    const seen = new Uint8Array(count);
-    return eachVersion(entries, (name, version) => {
-      const index = versions.indexOf(name);
-      if (index === undefined || seen[index] === 1 || versions.versionAt(index) !== version) return false;
-      seen[index] = 1;
-      return true;
-    });
+    if (entry.wireType !== WIRE_BYTES) reader.inside(entry);
   },
   make(entries) {
+    const text = textReader(entries);
+    const reader = new WireReader(entries);
     const versions = new Map<string, string>();
-    eachVersion(entries, (name, version) => versions.set(name, version).size > 0);
-    return new VersionMap(versions);
+    for (let entry = reader.next(); entry !== undefined; entry = reader.next())
+      readVersion(reader.inside(entry), text, versions);
+    return versions;
   },
 };
 
-/** Calls `take` with each entry (key 1, value 2) until it returns false; true when it never did. */
-function eachVersion(entries: Buffer, take: (name: string, version: string) => boolean): boolean {
-  const text = textReader(entries);
-  const reader = new WireReader(entries);
-  for (let entry = reader.next(); entry !== undefined; entry = reader.next()) {
-    const inside = reader.inside(entry);
-    let name = '';
-    let version = '';
-    for (let field = inside.next(); field !== undefined; field = inside.next()) {
-      if (field.number === 1) {
-        checkName(inside, field);
-        name = text(field);
-      } else if (field.number === 2) {
-        checkText(inside, field);
-        version = text(field);
-      }
+/** An entry: key 1, value 2. */
+function readVersion(reader: WireReader, text: (field: WireField) => string, versions: Map<string, string>): void {
+  let name = '';
+  let version = '';
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) {
+      checkName(reader, field);
+      name = text(field);
+    } else if (field.number === 2) {
+      checkText(reader, field);
+      version = text(field);
     }
-    if (!take(name, version)) return false;
   }
-  return true;
+  versions.set(name, version);
 }

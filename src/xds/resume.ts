@@ -36,7 +36,7 @@ function compare(bundle: Bundle, versions: VersionMap): Comparison {
       differing.set(name, known === undefined ? undefined : { version: known, resource: undefined });
   }
   if (shared === versions.size) return { differing, foreign: [] };
-  return { differing, foreign: [...versions.names()].filter((name) => bundle.get(name) === undefined) };
+  return { differing, foreign: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
 }
 
 const comparisons: WeakCache<Comparison> = new WeakMap();
