@@ -51,8 +51,8 @@ export function refsOf(resources: readonly EncodedResource[]): NameSet {
 export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
-  #deltaBody: readonly Uint8Array[] | undefined;
-  #sotwBody: readonly Uint8Array[] | undefined;
+  #delta: Joined | undefined;
+  #sotw: Joined | undefined;
 
   constructor(changed: readonly EncodedResource[], removed: readonly string[]) {
     this.changed = changed;
@@ -60,25 +60,42 @@ export class Selection {
   }
 
   deltaBody(): readonly Uint8Array[] {
-    this.#deltaBody ??= joined(this.changed, deltaField);
-    return this.#deltaBody;
+    this.#delta ??= joined(this.changed, deltaField);
+    return this.#delta.body;
   }
 
   sotwBody(): readonly Uint8Array[] {
-    this.#sotwBody ??= joined(this.changed, sotwField);
-    return this.#sotwBody;
+    this.#sotw ??= joined(this.changed, sotwField);
+    return this.#sotw.body;
   }
 }
 
+interface Joined {
+  readonly resources: readonly EncodedResource[];
+  readonly body: readonly Uint8Array[];
+}
+
+type Field = (resource: EncodedResource) => Uint8Array;
+
+/** Joined bodies in use, by what is in them: views whose content is equal hold the same resources. The key is the first of them. */
+const bodies = new Map<Field, WeakMap<EncodedResource, WeakRef<Joined>>>();
+
+function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((each, index) => each === b[index]);
+}
+
 /** One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one buffer. */
-function joined(
-  resources: readonly EncodedResource[],
-  field: (resource: EncodedResource) => Uint8Array,
-): readonly Uint8Array[] {
+function joined(resources: readonly EncodedResource[], field: Field): Joined {
   const [first] = resources;
-  if (first === undefined) return [];
-  if (resources.length === 1) return [field(first)];
-  return [Buffer.concat(resources.map(field))];
+  if (first === undefined) return { resources, body: [] };
+  if (resources.length === 1) return { resources, body: [field(first)] };
+  const byFirst = bodies.get(field) ?? new WeakMap<EncodedResource, WeakRef<Joined>>();
+  bodies.set(field, byFirst);
+  const known = byFirst.get(first)?.deref();
+  if (known !== undefined && isSame(known.resources, resources)) return known;
+  const made = { resources, body: [Buffer.concat(resources.map(field))] };
+  byFirst.set(first, new WeakRef(made));
+  return made;
 }
 
 /** Fields below this size are cheaper to copy than to write as chunks of their own. */

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { emptyBundle, nextBundle } from '../push/bundle.ts';
+import type { Bundle, EncodedResource } from '../push/types.ts';
+import { NO_NAMES } from './name-set.ts';
+import { ResourceLists, refsOf, select } from './selection.ts';
+import { resource } from './testing.ts';
+
+const ALL = { wildcard: true, names: NO_NAMES };
+const [a, b, c] = ['a', 'b', 'c'].map((name) => resource('cds', name, 'text', [`eds-${name}`]));
+
+function bundleOf(view: string, ...resources: readonly (EncodedResource | undefined)[]): Bundle {
+  return nextBundle(
+    emptyBundle('cds', view),
+    resources.flatMap((each) => (each === undefined ? [] : [[each.name, each] as const])),
+  );
+}
+
+describe('bodies of selections', () => {
+  it('are one buffer for views of equal content, and another when anything differs', () => {
+    const one = select(bundleOf('one', a, b), undefined, ALL);
+    const two = select(bundleOf('two', a, b), undefined, ALL);
+    const longer = select(bundleOf('three', a, b, c), undefined, ALL);
+    const other = select(bundleOf('four', a, c), undefined, ALL);
+    assert.equal(one.deltaBody()[0], two.deltaBody()[0]);
+    assert.equal(one.sotwBody()[0], two.sotwBody()[0]);
+    assert.notEqual(one.deltaBody()[0], one.sotwBody()[0]);
+    const joined = (...parts: readonly (EncodedResource | undefined)[]): Buffer =>
+      Buffer.concat(parts.map((part) => part?.fragment ?? Buffer.alloc(0)));
+    assert.deepEqual(longer.deltaBody(), [joined(a, b, c)]);
+    assert.deepEqual(other.deltaBody(), [joined(a, c)]);
+    assert.deepEqual(one.deltaBody(), [joined(a, b)]);
+  });
+
+  it('leave lists shared, and know what they refer to', () => {
+    const one = select(bundleOf('one', a, b), undefined, ALL).changed;
+    const two = select(bundleOf('two', c), undefined, ALL).changed;
+    const lists = new ResourceLists([one, two]);
+    assert.equal(lists.length, 3);
+    assert.deepEqual(lists.flat(), [a, b, c]);
+    assert.equal(new ResourceLists([one]).flat(), one);
+    assert.deepEqual([...refsOf(one).names], ['eds-a', 'eds-b']);
+    assert.equal(refsOf(one), refsOf([...one]));
+  });
+});
