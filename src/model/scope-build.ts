@@ -180,23 +180,34 @@ export function assembleScope(state: State, plan: ScopePlan, parts: ScopeParts):
   return { scope, plan, routed, watches };
 }
 
-/** Rules found for services as a namespace sees them: table → `namespace root` → service. They hold while the table does. */
-const foundRules = new WeakMap<RuleTable, Map<string, WeakMap<Service, MergedDestinationRule | typeof NO_RULE>>>();
+type Finder = Scope['destinationRule'];
+
+/** What a namespace sees of a table of rules. */
+interface RuleView {
+  /** Rules found; they hold while the table does. */
+  readonly found: WeakMap<Service, MergedDestinationRule | typeof NO_RULE>;
+  readonly finders: WeakMap<PMap<Service>, Finder>;
+}
+
 const NO_RULE = Symbol('no rule');
 
-/** Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart. */
-function ruleFinder(
-  rules: RuleTable,
-  rootNamespace: string,
-  namespace: string,
-  services: PMap<Service>,
-): Scope['destinationRule'] {
-  const byViewer = foundRules.get(rules) ?? new Map<string, WeakMap<Service, MergedDestinationRule | typeof NO_RULE>>();
-  foundRules.set(rules, byViewer);
+/** Table → `namespace root` → view. */
+const ruleViews = new WeakMap<RuleTable, Map<string, RuleView>>();
+
+/**
+ * Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart: these have
+ * the same finder, by which it knows that the answers are the same.
+ */
+function ruleFinder(rules: RuleTable, rootNamespace: string, namespace: string, services: PMap<Service>): Finder {
+  const byViewer = ruleViews.get(rules) ?? new Map<string, RuleView>();
+  ruleViews.set(rules, byViewer);
   const viewer = `${namespace} ${rootNamespace}`;
-  const found = byViewer.get(viewer) ?? new WeakMap<Service, MergedDestinationRule | typeof NO_RULE>();
-  byViewer.set(viewer, found);
-  return (hostname) => {
+  const view = byViewer.get(viewer) ?? { found: new WeakMap(), finders: new WeakMap() };
+  byViewer.set(viewer, view);
+  const { found, finders } = view;
+  const known = finders.get(services);
+  if (known !== undefined) return known;
+  const find: Finder = (hostname) => {
     const service = services.get(hostname);
     if (service === undefined) return undefined;
     let rule = found.get(service);
@@ -206,4 +217,6 @@ function ruleFinder(
     }
     return rule === NO_RULE ? undefined : rule;
   };
+  finders.set(services, find);
+  return find;
 }

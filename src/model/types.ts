@@ -202,7 +202,8 @@ export interface Scope {
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
   /**
    * Merged rule for a service of this scope as seen from it: own namespace, then the service's, then the root namespace.
-   * Undefined for hosts that are no services of the scope: there is no cluster that a rule could shape.
+   * Undefined for hosts that are no services of the scope: there is no cluster that a rule could shape. One function always gives
+   * the same answers, and scopes that find the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }

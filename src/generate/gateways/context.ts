@@ -11,6 +11,6 @@ export function gatewayContext(snapshot: Snapshot, view: GatewayView, port: numb
     port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
     features: routeFeatures(view),
-    lookups: scopeLookups(scope, (host) => scope.services.get(host), { namespace: view.namespace, labels: {} }),
+    lookups: scopeLookups(scope, { namespace: view.namespace, labels: {} }),
   };
 }

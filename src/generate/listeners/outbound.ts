@@ -58,6 +58,7 @@ export function outboundListeners(snapshot: Snapshot, view: OutboundView, unit: 
 
 /** Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. */
 function podListeners(snapshot: Snapshot, plan: OutboundPortPlan, port: number): OutboundListenerPlan[] {
+  if (plan.podTargets.length === 0) return [];
   const byAddress = new Map<string, OutboundListenerPlan>();
   const taken = new Set(plan.listeners.map(({ bind }) => bind));
   for (const { target, egress } of plan.podTargets) {

@@ -127,7 +127,8 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
         found.services.length === 1
           ? ([[virtualService, service], keptVirtualHosts(virtualService)] as const)
           : ([[service, virtualService], keptVirtualHosts(service)] as const);
-      yield { host: service.hostname, name, booked, port, domains, made, owner, routes, kept };
+      const shape = { host: service.hostname, name, booked, port, domains, made, owner, routes, kept };
+      yield sameClaim(virtualService, booked, () => shape);
     }
     if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
@@ -145,9 +146,22 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
     const host = service.hostname;
     if (taken.has(host)) continue;
     const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
-    const made = [service, entry.port] as const;
-    yield { host, name, booked, port, domains, made, owner: service, routes, kept: keptVirtualHosts(service) };
+    yield sameClaim(service, booked, () => {
+      const kept = keptVirtualHosts(service);
+      return { host, name, booked, port, domains, made: [service, entry.port], owner: service, routes, kept };
+    });
   }
+}
+
+const claimsOfOwners = new WeakMap<Claim['owner'], WeakMap<BookedHost, Claim>>();
+
+/** The claim of an owner for a service: the same object each time, by which it is seen that nothing of it changed. */
+function sameClaim(owner: Claim['owner'], booked: BookedHost, make: () => Claim): Claim {
+  const known = claimsOfOwners.get(owner) ?? new WeakMap<BookedHost, Claim>();
+  claimsOfOwners.set(owner, known);
+  const claim = known.get(booked) ?? make();
+  known.set(booked, claim);
+  return claim;
 }
 
 /** The services on the port that a virtual service speaks of, and its hosts that are none. */

@@ -5,7 +5,7 @@
  * answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask the same
  * questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
  */
-import type { Scope, Service } from '../../model/types.ts';
+import type { Scope } from '../../model/types.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
 import {
   type AskedExtension,
@@ -28,6 +28,15 @@ export interface RouteLookups {
   isFrom(namespace: string): boolean;
   /** Whether the requesting workloads have these labels. */
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
+  /** All that the answers are made of: where these are the same, so are the answers. Absent when not known. */
+  readonly sources?: LookupSources;
+}
+
+export interface LookupSources {
+  /** Compared by identity. A scope's finder of destination rules is another one when it may find others. */
+  readonly objects: readonly object[];
+  /** Who sends the requests. */
+  readonly text: string;
 }
 
 /** What the receiving Envoy has built in, as far as routes use it. */
@@ -71,20 +80,20 @@ export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
   };
 }
 
-/** Lookups in a scope; `services` may be narrower than the scope's (one egress listener of a Sidecar). */
+/** Lookups in a scope, for requests from workloads of a namespace with these labels. */
 export function scopeLookups(
-  scope: Scope,
-  serviceOf: (host: string) => Service | undefined,
+  { services, destinationRule }: Pick<Scope, 'services' | 'destinationRule'>,
   source: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
 ): RouteLookups {
   return {
     onlyPort(host) {
-      const ports = serviceOf(host)?.ports;
+      const ports = services.get(host)?.ports;
       return ports?.length === 1 ? ports[0]?.port : undefined;
     },
     consistentHash: (host, subset, port) =>
-      effectivePolicy(scope.destinationRule(host), subset, port).loadBalancer?.consistentHash,
+      effectivePolicy(destinationRule(host), subset, port).loadBalancer?.consistentHash,
     isFrom: (namespace) => namespace === source.namespace,
     hasLabels: (labels) => Object.entries(labels).every(([key, value]) => source.labels[key] === value),
+    sources: { objects: [services, destinationRule], text: JSON.stringify([source.namespace, source.labels]) },
   };
 }

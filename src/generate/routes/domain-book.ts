@@ -4,7 +4,14 @@
  * from different namespaces, services differ only in the short names of the namespace's own.
  */
 import type { ServicePortEntry } from '../service-index.ts';
-import { foreignViewer, serviceDomains, type Viewer } from './domains.ts';
+import { foreignViewer, isOwn, serviceDomains, type Viewer } from './domains.ts';
+
+/** A namespace's own services of a book. */
+interface OwnHosts {
+  readonly hosts: ReadonlySet<BookedHost>;
+  /** The domains that only their own namespace knows. */
+  readonly domains: readonly string[];
+}
 
 /** The services of a route configuration, each with its place in the order of virtual host names. */
 export interface DomainBook {
@@ -60,4 +67,22 @@ function makeBook(entries: readonly ServicePortEntry[], port: number, viewer: Vi
     disjoint &&= domains.size === before + claimed.length;
   }
   return { hosts, disjoint, domains };
+}
+
+const ownHostsOfBooks = new WeakMap<DomainBook, Map<string, OwnHosts>>();
+
+/** The viewer's own services of a book. */
+export function ownHosts(book: DomainBook, viewer: Viewer): OwnHosts {
+  const known = ownHostsOfBooks.get(book) ?? new Map<string, OwnHosts>();
+  ownHostsOfBooks.set(book, known);
+  let own = known.get(viewer.own);
+  if (own === undefined) {
+    const hosts = [...book.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
+    const domains = hosts.flatMap(({ entry, port, domains: ofAll }) =>
+      serviceDomains(entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),
+    );
+    own = { hosts: new Set(hosts), domains };
+    known.set(viewer.own, own);
+  }
+  return own;
 }

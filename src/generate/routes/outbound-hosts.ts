@@ -7,8 +7,9 @@ import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../names.ts';
 import { timeoutFields } from './action.ts';
 import { type Claim, type ClaimSet, type ClaimSources, claimOf, claimSet } from './claims.ts';
-import { contextKey, type RouteContext } from './context.ts';
-import { isOwn, serviceDomains, type Viewer, viewerOf } from './domains.ts';
+import { contextKey, type LookupSources, type RouteContext } from './context.ts';
+import { type DomainBook, ownHosts } from './domain-book.ts';
+import { serviceDomains, type Viewer, viewerOf } from './domains.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route, VirtualHostMessage } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
@@ -33,12 +34,12 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   const viewer = viewerOf(hosts.dnsDomain);
   const set = claimSet(hosts, context, viewer);
   const key = contextKey(context);
+  const { hosts: own } = ownHosts(set.book, viewer);
   const domainsOf = ({ booked, domains }: Claim) =>
-    booked === undefined || !isOwn(booked.entry.service, viewer)
-      ? domains
-      : serviceDomains(booked.entry.service, booked.port, viewer);
+    booked === undefined || !own.has(booked) ? domains : serviceDomains(booked.entry.service, booked.port, viewer);
   if (isDisjoint(set, viewer)) {
-    const virtualHosts = set.ordered.map((claim) => encodeClaim(domainsOf(claim), claim, context, key));
+    const encode = (claim: Claim) => encodeClaim(domainsOf(claim), claim, context, key);
+    const virtualHosts = encodeChanged(set, context.lookups.sources, `${viewer.own} ${key}`, encode);
     return { virtualHosts, duplicates: [], takesAll: set.book.domains.has('*') || set.otherDomains.has('*') };
   }
   const duplicates: string[] = [];
@@ -60,18 +61,51 @@ export function singleHost(hosts: OutboundHosts, host: string, context: RouteCon
 }
 
 /** Whether no two claims have a domain in common as the viewer sees them. May say no where it is so after all. */
-export function isDisjoint({ book, claims, disjoint, otherDomains }: ClaimSet, viewer: Viewer): boolean {
+export function isDisjoint({ book, disjoint, otherDomains }: ClaimSet, viewer: Viewer): boolean {
   if (!disjoint) return false;
-  const own = new Set<string>();
-  for (const { booked, domains } of claims) {
-    if (booked === undefined || !isOwn(booked.entry.service, viewer)) continue;
-    for (const domain of serviceDomains(booked.entry.service, booked.port, viewer)) {
-      if (domains.includes(domain)) continue;
-      if (book.domains.has(domain) || otherDomains.has(domain) || own.has(domain)) return false;
-      own.add(domain);
-    }
-  }
-  return true;
+  const { domains } = ownHosts(book, viewer);
+  if (new Set(domains).size < domains.length) return false;
+  return !domains.some((domain) => book.domains.has(domain) || otherDomains.has(domain));
+}
+
+/** What was made of the claims of a book last time. */
+interface Last {
+  readonly objects: LookupSources['objects'];
+  readonly claims: readonly Claim[];
+  readonly encoded: readonly Uint8Array[];
+}
+
+/** Namespaces and kinds of proxies that share a book; with more, all begin anew. */
+const MAX_LAST = 512;
+
+const lastOfBooks = new WeakMap<DomainBook, Map<string, Last>>();
+
+/**
+ * Encodes claims that have no domain in common. Where nothing differs from last time but the claims, as after a change of one
+ * virtual service, those that stand at their place again are not looked at.
+ *
+ * @param key names what the encoded claims are made of besides the claims and the lookups
+ */
+function encodeChanged(
+  { book, ordered }: ClaimSet,
+  sources: LookupSources | undefined,
+  key: string,
+  encode: (claim: Claim) => Uint8Array,
+): readonly Uint8Array[] {
+  if (sources === undefined) return ordered.map(encode);
+  const { objects, text } = sources;
+  const known = lastOfBooks.get(book) ?? new Map<string, Last>();
+  lastOfBooks.set(book, known);
+  const id = `${text} ${key}`;
+  const found = known.get(id);
+  const last = found?.objects.every((object, i) => object === objects[i]) === true ? found : undefined;
+  const encoded = ordered.map((claim, place) => {
+    const same = last?.claims[place] === claim ? last.encoded[place] : undefined;
+    return same ?? encode(claim);
+  });
+  if (known.size >= MAX_LAST && found === undefined) known.clear();
+  known.set(id, { objects, claims: ordered, encoded });
+  return encoded;
 }
 
 /** The domains that no earlier virtual host has; they are the claim's from now on. */

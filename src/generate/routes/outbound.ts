@@ -41,7 +41,7 @@ function virtualHostsOf(
     port: plan.port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
     features: routeFeatures(view),
-    lookups: scopeLookups(scope, (host) => scope.services.get(host), {
+    lookups: scopeLookups(scope, {
       namespace: view.namespace,
       labels: view.sourceLabels,
     }),

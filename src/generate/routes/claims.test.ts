@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { PMap } from '../../core/pmap.ts';
+import type { Service } from '../../model/types.ts';
+import { type ClaimSources, claimSet } from './claims.ts';
+import { serviceDomains, viewerOf } from './domains.ts';
+import { isDisjoint } from './outbound-hosts.ts';
+import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
+
+const aHost = fc.constantFrom(
+  'a.default.svc.cluster.local',
+  'b.default.svc.cluster.local',
+  'a.shop.svc.cluster.local',
+  'a.default',
+  'b',
+  '*.example.com',
+  'x.example.com',
+  '10.0.0.1',
+);
+const aService = fc
+  .record({ hostname: aHost, addresses: fc.subarray(['10.0.0.1', '10.0.0.2']), headless: fc.boolean() })
+  .map((changes): Service => serviceOf('x', [httpPort(80)], changes));
+const services = fc.uniqueArray(aService, { selector: ({ hostname }) => hostname, maxLength: 5 });
+const virtualServices = fc.array(fc.uniqueArray(fc.oneof(aHost, fc.constant('*')), { minLength: 1, maxLength: 2 }), {
+  maxLength: 3,
+});
+
+function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])[]): ClaimSources {
+  const sorted = list.toSorted((a, b) => (a.hostname < b.hostname ? -1 : 1));
+  return {
+    entries: sorted.map((service) => ({ service, port: httpPort(80) })),
+    services: PMap.from(list.map((service) => [service.hostname, service] as const)),
+    virtualServices: hosts.map((each) => virtualServiceOf({ hosts: each, http: [{ route: TO_REVIEWS }] })),
+  };
+}
+
+test('claims that are called disjoint have no domain in common, from wherever they are seen', () => {
+  let disjoint = 0;
+  fc.assert(
+    fc.property(services, virtualServices, fc.constantFrom('default', 'shop', 'other'), (list, hosts, namespace) => {
+      const viewer = viewerOf(`${namespace}.svc.cluster.local`);
+      const set = claimSet(sourcesOf(list, hosts), contextOf({ port: 80 }), viewer);
+      if (!isDisjoint(set, viewer)) return;
+      disjoint++;
+      const domains = set.claims.flatMap(({ booked, domains: ofAll }) =>
+        booked === undefined ? ofAll : serviceDomains(booked.entry.service, booked.port, viewer),
+      );
+      assert.equal(new Set(domains).size, domains.length);
+      assert.deepEqual(
+        set.ordered.map(({ name }) => name),
+        set.claims.map(({ name }) => name).sort(),
+      );
+    }),
+  );
+  assert.ok(disjoint > 10);
+});
+
+test('namespaces share the claims, unless these depend on who asks', () => {
+  const viewer = viewerOf('default.svc.cluster.local');
+  const plain = sourcesOf([serviceOf('a', [httpPort(80)])], [['a.default.svc.cluster.local']]);
+  const context = contextOf({ port: 80 });
+  assert.equal(claimSet(plain, context, viewer), claimSet(plain, { ...context }, viewerOf('shop.svc.cluster.local')));
+  assert.notEqual(claimSet(plain, context, viewer), claimSet(plain, { ...context, defaultTimeoutMs: 5 }, viewer));
+
+  const match = [{ sourceNamespace: 'shop' }];
+  const hosts = ['a.default.svc.cluster.local'];
+  const asking = { ...plain, virtualServices: [virtualServiceOf({ hosts, http: [{ match, route: TO_REVIEWS }] })] };
+  const isFrom = (own: string) => ({ ...context.lookups, isFrom: (namespace: string) => namespace === own });
+  const [fromShop] = claimSet(asking, { ...context, lookups: isFrom('shop') }, viewer).claims;
+  const [fromOther] = claimSet(asking, { ...context, lookups: isFrom('other') }, viewer).claims;
+  assert.equal(fromShop?.owner, asking.virtualServices[0]);
+  assert.equal(fromOther?.owner, asking.entries[0]?.service);
+});
