@@ -97,25 +97,36 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
   return assembled(inputs, inputs, mergeChains(chains), undefined);
 });
 
+/** The same, found by the plan: namespaces that share it need not compare all of the above. */
+interface PlannedInputs extends Surroundings {
+  readonly plan: OutboundListenerPlan;
+  readonly target: TcpTarget;
+  readonly hashSourceIp: boolean;
+}
+
+const plannedListeners = new InputCache<PlannedInputs, BuiltListener>(({ plan, target, ...rest }) => {
+  const { bind, port, bindToPort } = plan;
+  const { service, port: targetPort, protocol, range, shared } = target;
+  const inputs = { ...rest, bind, port, bindToPort, service, targetPort, protocol, range, shared };
+  return plainListeners.get(service, inputs);
+});
+
 function outboundListener(
   snapshot: Snapshot,
   view: OutboundView,
   scope: Scope,
   plan: OutboundListenerPlan,
 ): BuiltListener {
-  const { bind, port, bindToPort, http, tcp } = plan;
+  const { http, tcp } = plan;
   const { mesh } = snapshot;
   const { outboundTrafficPolicy } = scope;
-  const [only, ...others] = tcp;
-  if (http === undefined && only !== undefined && others.length === 0 && !isRouted(scope, plan, only)) {
-    const { service, port: targetPort, protocol, range, shared } = only;
+  const target = tcp.length === 1 ? tcp[0] : undefined;
+  if (http === undefined && target !== undefined && !isRouted(scope, plan, target)) {
     const capabilities = sharedCapabilities(view);
-    const hashSourceIp = hashesSourceIp(scope, service.hostname, '', targetPort ?? 0);
-    const place = { bind, port, bindToPort };
-    const target = { service, targetPort, protocol, range, shared, hashSourceIp };
-    return plainListeners.get(service, { mesh, capabilities, outboundTrafficPolicy, ...place, ...target });
+    const hashSourceIp = hashesSourceIp(scope, target.service.hostname, '', target.port ?? 0);
+    return plannedListeners.get(plan, { mesh, capabilities, outboundTrafficPolicy, plan, target, hashSourceIp });
   }
-  const l4: L4Chain[] = tcp.flatMap((target) => l4Chains({ snapshot, view, scope, listener: plan, target }));
+  const l4: L4Chain[] = tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
   const merged = mergeChains(l4);
   const sniffed = http !== undefined && merged.chains.length > 0;
   const chains = http && httpChains(snapshot, view, plan, http, sniffed);
