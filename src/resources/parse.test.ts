@@ -165,9 +165,14 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
       'spec.trafficPolicy.loadBalancer.consistentHash',
     ],
     [
+      '{host: a, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: "a b"}}}}',
+      'spec.trafficPolicy.loadBalancer.consistentHash.httpHeaderName',
+    ],
+    [
       '{host: a, trafficPolicy: {outlierDetection: {maxEjectionPercent: 101}}}',
       'spec.trafficPolicy.outlierDetection.maxEjectionPercent',
     ],
+    [`{host: a, trafficPolicy: {tls: {mode: SIMPLE, sni: ${'a'.repeat(256)}}}}`, 'spec.trafficPolicy.tls.sni'],
     ['{host: a, trafficPolicy: {tls: {mode: MUTUAL}}}', 'spec.trafficPolicy.tls.clientCertificate'],
     [
       '{host: a, trafficPolicy: {portLevelSettings: [{port: {number: 0}}]}}',
@@ -202,6 +207,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     '{address: 1.2.3.4, ports: {http: 80}}',
     ['{}', 'spec.address'],
     ['{address: 1.2.3}', 'spec.address'],
+    [`{address: "unix:///${'a'.repeat(107)}"}`, 'spec.address'],
   ],
   [
     'Sidecar',
@@ -252,6 +258,33 @@ for (const [kind, good, ...bad] of SEMANTICS) {
     }
   });
 }
+
+test("what Envoy would refuse is refused in its own document: it would cost the port's routes of the whole mesh", () => {
+  const route = (fields: string) =>
+    mesh('VirtualService', `{hosts: [a], http: [{${fields}, route: [{destination: {host: a}}]}]}`);
+  const refused: readonly (readonly [fields: string, field: string])[] = [
+    ['match: [{uri: {regex: ""}}]', 'match[0].uri.regex'],
+    ['match: [{queryParams: {q: {regex: ""}}}]', 'match[0].queryParams.q.regex'],
+    ['match: [{uri: {regex: "(a{90}){90}"}}]', 'match[0].uri.regex'],
+    ['headers: {request: {set: {x: "50%"}}}', 'headers.request.set.x'],
+    ['headers: {request: {set: {x: "%REQ("}}}', 'headers.request.set.x'],
+    ['headers: {request: {set: {x: "%req(a)%"}}}', 'headers.request.set.x'],
+    ['headers: {response: {add: {x: "a\\nb"}}}', 'headers.response.add.x'],
+    ['headers: {response: {add: {x: "a\\0b"}}}', 'headers.response.add.x'],
+    [`headers: {request: {set: {x: "${'a'.repeat(16_385)}"}}}`, 'headers.request.set.x'],
+    ['rewrite: {uri: "/a\\nb"}', 'rewrite.uri'],
+    ['rewrite: {authority: "a\\rb"}', 'rewrite.authority'],
+    ['rewrite: {uriRegexRewrite: {match: "", rewrite: a}}', 'rewrite.uriRegexRewrite.match'],
+    ['timeout: 87660001h', 'timeout'],
+    ['fault: {delay: {fixedDelay: 90000000h}}', 'fault.delay.fixedDelay'],
+  ];
+  for (const [fields, field] of refused) assert.equal(fault(route(fields)).field, `spec.http[0].${field}`, fields);
+  const redirect = fault(mesh('VirtualService', '{hosts: [a], http: [{redirect: {uri: "/a\\nb"}}]}'));
+  assert.equal(redirect.field, 'spec.http[0].redirect.uri');
+  const values = ['100%%', '%REQ(x-id)%', '%START_TIME(%Y/%m/%d)%', '%REQ(a?b):10%-%PROTOCOL%', ''];
+  for (const value of values) read(route(`headers: {request: {set: {x: "${value}"}}}`));
+  read(route('timeout: 87660000h, match: [{uri: {regex: "/[a-z]{200}/(a|b|c){20}"}}]'));
+});
 
 test('hostile documents are problems, not crashes', () => {
   const deep = `${'['.repeat(50)}1${']'.repeat(50)}`;

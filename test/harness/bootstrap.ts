@@ -65,6 +65,8 @@ export function bootstrapJson(options: BootstrapOptions): JsonValue {
   const bootstrap: JsonObject = {
     node: { id, cluster: id.split('~')[2] ?? id, metadata, ...(locality === undefined ? {} : { locality }) },
     admin: { address: { socket_address: { address: adminAddress, port_value: adminPort } } },
+    // Envoy's own limit for regular expressions refuses what people write; sidecars of such meshes start with this one.
+    layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32768 } }] },
     static_resources: {
       listeners: staticResources?.listeners ?? [],
       clusters: [...(staticResources?.clusters ?? []), ...(ads ? [adsCluster(ads.address, ads.port)] : [])],

@@ -9,11 +9,19 @@ import { z } from 'zod';
 import { selectorLabels, workloadLabels } from '../aliases.ts';
 import { parseDuration } from './duration.ts';
 
+/** The longest `google.protobuf.Duration`, ten thousand years: Envoy refuses the whole message that holds a longer one. */
+const MAX_DURATION_HOURS = 87_660_000;
+const MAX_DURATION_MILLIS = MAX_DURATION_HOURS * 3_600_000;
+
 /** Duration text (`1.5s`, `1m0s`, `250ms`) → milliseconds, possibly fractional. */
 export const duration = z.string('expected a duration such as "1.5s"').transform((text, context) => {
   const millis = parseDuration(text);
-  if (millis !== undefined) return millis;
-  context.issues.push({ code: 'custom', input: text, message: 'expected a duration such as "1.5s" or "1m0s"' });
+  if (millis !== undefined && Math.abs(millis) <= MAX_DURATION_MILLIS) return millis;
+  const message =
+    millis === undefined
+      ? 'expected a duration such as "1.5s" or "1m0s"'
+      : `expected a duration of at most ${MAX_DURATION_HOURS}h`;
+  context.issues.push({ code: 'custom', input: text, message });
   return z.NEVER;
 });
 

@@ -15,6 +15,7 @@ import {
   checkDnsLabel,
   checkDuration,
   checkExportTo,
+  checkHeaderName,
   checkLabels,
   checkNotNegative,
   checkPercent,
@@ -26,6 +27,8 @@ import {
 /** Largest Maglev table and hash ring that Envoy takes. */
 const MAX_MAGLEV_TABLE = 5_000_011;
 const MAX_RING = 8 * 1024 * 1024;
+/** Longest server name that Envoy takes for TLS. */
+const MAX_SNI = 255;
 
 export function validateDestinationRule(spec: DestinationRuleSpec, faults: Faults): void {
   if (!isIpAddress(spec.host)) checkWildcardHost(faults.at('host'), spec.host);
@@ -79,7 +82,7 @@ function checkConsistentHash(hash: ConsistentHash, faults: Faults): void {
   if (keys.length !== 1) {
     faults.add([], 'expected exactly one of httpHeaderName, httpCookie, useSourceIp, httpQueryParameterName');
   }
-  if (hash.httpHeaderName === '') faults.add(['httpHeaderName'], 'expected a header name');
+  if (hash.httpHeaderName !== undefined) checkHeaderName(faults.at('httpHeaderName'), hash.httpHeaderName);
   if (hash.httpCookie?.name === '') faults.add(['httpCookie', 'name'], 'expected a cookie name');
   checkNotNegative(faults.at('httpCookie', 'ttl'), hash.httpCookie?.ttl);
   if (hash.ringHash !== undefined && hash.maglev !== undefined)
@@ -165,6 +168,7 @@ function checkOutliers(outliers: OutlierDetection, faults: Faults): void {
 function checkClientTls(tls: ClientTlsSettings, faults: Faults): void {
   const files = [tls.clientCertificate, tls.privateKey, tls.caCertificates].some(Boolean);
   if (tls.credentialName && files) faults.add(['credentialName'], 'expected either credentialName or files');
+  if (tls.sni !== undefined && tls.sni.length > MAX_SNI) faults.add(['sni'], `expected at most ${MAX_SNI} characters`);
   if (tls.mode !== 'MUTUAL' || tls.credentialName) return;
   if (!tls.clientCertificate) faults.add(['clientCertificate'], 'required for mode MUTUAL');
   if (!tls.privateKey) faults.add(['privateKey'], 'required for mode MUTUAL');

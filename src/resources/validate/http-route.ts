@@ -13,6 +13,8 @@ import { checkDestination, checkWeights } from './route-values.ts';
 import {
   checkDuration,
   checkHeaderName,
+  checkHeaderText,
+  checkHeaderValue,
   checkLabels,
   checkNonEmptyMatch,
   checkOptionalPort,
@@ -111,7 +113,10 @@ function checkHeaders(headers: HttpHeaders | undefined, faults: Faults): void {
   for (const direction of ['request', 'response'] as const) {
     const operations = headers[direction];
     for (const field of ['set', 'add'] as const) {
-      for (const name of Object.keys(operations?.[field] ?? {})) checkHeaderName(faults.at(direction, field), name);
+      for (const [name, value] of Object.entries(operations?.[field] ?? {})) {
+        checkHeaderName(faults.at(direction, field), name);
+        checkHeaderValue(faults.at(direction, field, name), value);
+      }
     }
     each(faults.at(direction, 'remove'), operations?.remove, (name, at) => {
       checkHeaderName(at, name);
@@ -132,6 +137,8 @@ function checkRedirect(redirect: HttpRedirect, faults: Faults): void {
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
     faults.add(['scheme'], `expected http or https, got ${shown(scheme)}`);
   }
+  checkHeaderText(faults.at('uri'), uri);
+  checkHeaderText(faults.at('authority'), authority);
   checkOptionalPort(faults.at('port'), port);
   if (port !== undefined && derivePort !== undefined) faults.add(['derivePort'], 'expected either port or derivePort');
 }
@@ -141,9 +148,12 @@ function checkRewrite(route: HttpRoute, faults: Faults): void {
   if (!uri && !authority && uriRegexRewrite === undefined) {
     faults.add([], 'expected at least one of uri, authority, uriRegexRewrite');
   }
+  checkHeaderText(faults.at('uri'), uri);
+  checkHeaderText(faults.at('authority'), authority);
   if (uriRegexRewrite === undefined) return;
   if (uri) faults.add(['uriRegexRewrite'], 'expected either uri or uriRegexRewrite');
   checkRegex(faults.at('uriRegexRewrite', 'match'), uriRegexRewrite.match);
+  checkHeaderText(faults.at('uriRegexRewrite', 'rewrite'), uriRegexRewrite.rewrite);
 }
 
 function checkRetries(retries: HttpRetries, faults: Faults): void {

@@ -16,6 +16,8 @@ import {
   isUnixSocket,
 } from './values.ts';
 
+/** `unix://` and the longest path that the kernel takes. */
+const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
 const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
 export function validateServiceEntry(spec: ServiceEntrySpec, faults: Faults): void {
@@ -112,6 +114,8 @@ function checkWorkload(entry: WorkloadEntrySpec, faults: Faults): void {
   if (address === '' && !entry.network)
     faults.add(['address'], 'required, expected an IP address, host name or unix:///PATH');
   if (isUnixSocket(address)) {
+    if (address.length > MAX_UNIX_ADDRESS)
+      faults.add(['address'], 'expected a unix socket path of at most 107 characters');
     if (Object.keys(entry.ports ?? {}).length > 0) faults.add(['ports'], 'expected no ports for a unix socket');
   } else if (address !== '' && !isIpAddress(address) && (!isDomain(address) || looksLikeAddress(address))) {
     faults.add(['address'], `expected an IP address, host name or unix:///PATH, got ${shown(address)}`);

@@ -10,7 +10,15 @@ let loadedRe2: Re2 | undefined;
 
 /** Longest regular expression taken: RE2 runs in linear time, but its program's size follows the pattern's (CVE-2022-39278). */
 export const MAX_REGEX_LENGTH = 1024;
+/**
+ * Largest program of a regular expression: short patterns can make large ones (`(\\w{30}){30}`). Envoy counts several
+ * instructions where RE2JS counts one, and refuses whole route configurations from `re2.max_program_size.error_level` on,
+ * which bootstraps set to 32768.
+ */
+const MAX_REGEX_PROGRAM = 4096;
 const MAX_PORT = 65_535;
+/** Longest header value that Envoy takes in a configuration. */
+const MAX_HEADER_VALUE = 16_384;
 const MAX_HOST = 255;
 const MAX_LABEL = 63;
 
@@ -114,12 +122,21 @@ function re2(): Re2 {
 }
 
 export function checkRegex(faults: Faults, pattern: string): void {
+  if (pattern === '') {
+    faults.add([], 'expected a regular expression that is not empty');
+    return;
+  }
   if (pattern.length > MAX_REGEX_LENGTH) {
     faults.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
     return;
   }
   try {
-    re2().compile(pattern);
+    const size = re2().compile(pattern).programSize();
+    if (size > MAX_REGEX_PROGRAM)
+      faults.add(
+        [],
+        `expected a simpler regular expression: its program has ${size} steps, at most ${MAX_REGEX_PROGRAM}`,
+      );
   } catch (cause) {
     faults.add([], `expected a regular expression (RE2): ${cause instanceof Error ? cause.message : String(cause)}`);
   }
@@ -138,6 +155,26 @@ export function checkNonEmptyMatch(faults: Faults, match: HeaderMatch | undefine
 
 export function checkHeaderName(faults: Faults, name: string): void {
   if (!HEADER_NAME.test(name)) faults.add([], `expected a header name, got ${shown(name)}`);
+}
+
+/** Text that ends up in a header, such as a path or host that is rewritten to: Envoy refuses what would end the header. */
+export function checkHeaderText(faults: Faults, text: string | undefined): void {
+  if (text === undefined) return;
+  if (/[\0\r\n]/.test(text)) faults.add([], `expected text on one line, got ${shown(text)}`);
+}
+
+/** A percent sign, and what may follow it: another one, or `COMMAND%`, `COMMAND(arguments)%`, `COMMAND(arguments):length%`. */
+const PERCENT = /%(%|[A-Z0-9_]+(\(.*?\))?(:\d+)?%)?/gs;
+
+/** A header value to set, in which Envoy replaces commands such as `%REQ(x-id)%`; `%%` is a percent sign. */
+export function checkHeaderValue(faults: Faults, value: string): void {
+  checkHeaderText(faults, value);
+  if (Buffer.byteLength(value) > MAX_HEADER_VALUE) {
+    faults.add([], `expected a header value of at most ${MAX_HEADER_VALUE} bytes, got ${Buffer.byteLength(value)}`);
+  }
+  if ([...value.matchAll(PERCENT)].some(([, command]) => command === undefined)) {
+    faults.add([], `expected "%%" for a percent sign, or a command such as "%REQ(x-id)%", got ${shown(value)}`);
+  }
 }
 
 export function checkLabels(faults: Faults, labels: Readonly<Record<string, string>> | undefined): void {
