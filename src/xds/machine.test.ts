@@ -101,6 +101,20 @@ class SotwPeer {
   }
 }
 
+/** `a` and `b` come, `a` is no good but `b` is taken; then a new `b` is no good. The proxy keeps the first. */
+function rejectTwice(peer: DeltaPeer | SotwPeer, first: string, second: string): void {
+  content.setAll('lds', [
+    ['a', '1'],
+    ['b', '1'],
+  ]);
+  assert.deepEqual(peer.push(), [first]);
+  peer.nack('Error adding/updating listener(s) a: no good');
+  content.set('lds', 'b', '2');
+  assert.deepEqual(peer.push(), [second]);
+  peer.nack('Error adding/updating listener(s) b: no good');
+  assert.deepEqual(peer.push(), []);
+}
+
 function fill(): void {
   content.set('cds', 'web', '1', ['eds-web']);
   content.set('cds', 'in-web', '1');
@@ -342,6 +356,29 @@ describe('Delta', () => {
     peer.ack();
     assert.equal(peer.machine.status().get('lds')?.quarantined.size, 0);
   });
+
+  it('takes away what came in a rejected response, also when its next version was rejected by name', () => {
+    const peer = DeltaPeer.current();
+    rejectTwice(peer, 'lds a b', 'lds b');
+    content.set('lds', 'b', undefined);
+    assert.deepEqual(peer.push(), ['lds -b']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+  });
+
+  it('sends what a rejected response took away when it comes back: the proxy may have let it go', () => {
+    const peer = DeltaPeer.current();
+    content.setAll('lds', [
+      ['a', '1'],
+      ['http', undefined],
+    ]);
+    assert.deepEqual(peer.push(), ['lds a -http']);
+    content.set('lds', 'http', '1');
+    peer.nack('Error adding/updating listener(s) a: no good');
+    assert.deepEqual(peer.push(), ['lds http']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+  });
 });
 
 describe('SotW', () => {
@@ -423,6 +460,22 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), []);
   });
 
+  it('does not answer the dropping of a name that the last set was without, though it exists again', () => {
+    const peer = new SotwPeer();
+    peer.ask('lds', { names: ['http'] });
+    peer.push();
+    peer.ack();
+    content.set('lds', 'http', undefined);
+    assert.deepEqual(peer.push(), ['lds']);
+    content.set('lds', 'http', '1');
+    const [gone] = peer.last;
+    assert.ok(gone);
+    peer.versions.set('lds', gone.message.version);
+    peer.ask('lds', { names: [], nonce: gone.message.nonce });
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.partsOf));
+  });
+
   it('recognises a proxy that dropped names as up to date', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer();
@@ -469,6 +522,35 @@ describe('SotW', () => {
       'in-web': '1',
       web: '1',
     });
+  });
+
+  it('takes away what came in a rejected response, also when its next version was rejected by name', () => {
+    const peer = new SotwPeer();
+    peer.ask('lds');
+    peer.push();
+    peer.ack();
+    rejectTwice(peer, 'lds a b http', 'lds b http');
+    content.set('lds', 'b', undefined);
+    assert.deepEqual(peer.push(), ['lds http']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+  });
+
+  it('sends what a rejected response took away when it comes back: the proxy may have let it go', () => {
+    const peer = new SotwPeer();
+    peer.ask('lds');
+    peer.push();
+    peer.ack();
+    content.setAll('lds', [
+      ['a', '1'],
+      ['http', undefined],
+    ]);
+    assert.deepEqual(peer.push(), ['lds a']);
+    content.set('lds', 'http', '1');
+    peer.nack('Error adding/updating listener(s) a: no good');
+    assert.deepEqual(peer.push(), ['lds http']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
   });
 });
 

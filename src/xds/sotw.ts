@@ -40,10 +40,10 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
   subscription.subscribe(interest);
   if (!before.wildcard) subscription.owe(namesOutside(interest.names, before.names).names, before);
   // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
-  // with a version that promises what it dropped.
+  // with a version that promises what it dropped. What it did not have is not in its version, whatever there is by now.
   if (!interest.wildcard)
     for (const name of namesOutside(before.names, interest.names).names)
-      if (findIn(parts, name) !== undefined) subscription.mustAnswer = true;
+      if (heldOf(subscription.have, name) !== undefined) subscription.mustAnswer = true;
   return answer;
 }
 
@@ -79,7 +79,8 @@ function respond(
       const next = full ? knownOnly(plan.next) : plan.next;
       const version = versionOf(next, interest, subscription.have);
       const body = full ? fullBody(next, interest) : partialBody(plan);
-      subscription.sent(context.nonce, { ...plan, next }, context.snapshot);
+      // A response that is not a full set takes nothing away.
+      subscription.sent(context.nonce, { ...plan, next, removed: full ? plan.removed : [] }, context.snapshot);
       return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
     }
     subscription.skipped(plan);

@@ -16,6 +16,8 @@ export interface Inflight {
   /** What the proxy has once it acknowledges. */
   next: Have;
   readonly changed: ResourceLists;
+  /** Names that the response took away. */
+  readonly removed: readonly string[];
   readonly owed: ReadonlySet<string>;
   readonly mustAnswer: boolean;
   readonly snapshot: number;
@@ -62,7 +64,7 @@ export class Subscription {
   mustAnswer = false;
   inflight: Inflight | undefined;
   readonly rejections = new Rejections();
-  /** Names in a rejected response of which the proxy may have taken some all the same. */
+  /** Names in a rejected response, changed or taken away, of which the proxy may have followed some all the same. */
   readonly #maybe = new Set<string>();
 
   #sentNonce = '';
@@ -107,6 +109,7 @@ export class Subscription {
       nonce,
       next: plan.next,
       changed: plan.changed,
+      removed: plan.removed,
       owed: this.owed,
       mustAnswer: this.mustAnswer,
       snapshot,
@@ -159,8 +162,10 @@ export class Subscription {
       this.reached(inflight.next);
       return;
     }
-    for (const { name } of changed) this.#maybe.add(name);
-    for (const name of quarantined) this.#maybe.delete(name);
+    // Of a culprit the proxy has what it had before, and that may be unknown from an earlier rejected response.
+    const culprits = new Set(quarantined);
+    for (const { name } of changed) if (!culprits.has(name)) this.#maybe.add(name);
+    for (const name of inflight.removed) if (heldOf(this.have, name) !== undefined) this.#maybe.add(name);
     for (const name of inflight.owed) this.owed.add(name);
     this.mustAnswer ||= inflight.mustAnswer;
   }
