@@ -103,6 +103,42 @@ test('follows edits, new files, new directories and deletions, reading only what
   await is({ a: 81 });
 });
 
+test('a renamed file is no duplicate of itself, and its resources are never gone', async (context) => {
+  const { dir, is, source, state, problems, sets } = await follow(context, async (at) => {
+    await writeFile(join(at, 'a.yaml'), service('one'));
+    await writeFile(join(at, 'z.yaml'), service('two'));
+  });
+  await is({ one: 80, two: 80 });
+  const seen: string[] = [];
+  const note = problems.set.bind(problems);
+  problems.set = (id, message) => {
+    seen.push(message);
+    return note(id, message);
+  };
+  await rename(join(dir, 'a.yaml'), join(dir, 'b.yaml'));
+  await rename(join(dir, 'z.yaml'), join(dir, 'c.yaml'));
+  await writeFile(join(dir, 'd.yaml'), service('three'));
+  await is({ one: 80, two: 80, three: 80 });
+  // What was renamed belongs to the new files: their edits count.
+  await writeFile(join(dir, 'b.yaml'), service('one', 81));
+  await is({ one: 81, two: 80, three: 80 });
+  await source.close();
+  assert.deepEqual(seen, []);
+  assert.ok(sets.includes('three') && state.size === 3);
+});
+
+test('a file in the place of the directory is said to be one', async (context) => {
+  const { dir, warnings, until, is } = await follow(context, async (at) => {
+    await rm(at, { recursive: true });
+    await writeFile(at, service('one'));
+  });
+  await until('a warning', () => warnings.some((warning) => warning.includes('is no directory')));
+  await unlink(dir);
+  await mkdir(dir);
+  await writeFile(join(dir, 'a.yaml'), service('one'));
+  await is({ one: 80 });
+});
+
 test('an atomic rename replaces a file without its resources ever being gone', async (context) => {
   const { dir, base, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });

@@ -76,6 +76,13 @@ interface Suspicion {
   readonly at: number;
 }
 
+/** What is the matter with a directory that cannot be read, for people. */
+function stateOf(error: unknown): string {
+  const code = codeOf(error);
+  if (code === 'ENOENT') return 'does not exist';
+  return code === 'ENOTDIR' ? 'is no directory' : `cannot be listed (${code ?? String(error)})`;
+}
+
 export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
   const { onEvents, onSynced, log, clock, resyncMs } = options;
   const root = resolve(options.dir);
@@ -160,7 +167,12 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     const scan = full === undefined ? undefined : await scanAll();
     if (full !== undefined && scan === undefined) return;
     const ats: number[] = [];
-    const changed = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.at ?? clock.now());
+    const found = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.at ?? clock.now());
+    // Files that are gone come last: whether they were renamed shows in what has come.
+    const changed = [
+      ...found.filter(({ file }) => file !== undefined),
+      ...found.filter(({ file }) => file === undefined),
+    ];
     for (let from = 0; from < changed.length; from += READ_BATCH) {
       if (from > 0) await setImmediate();
       if (closed) return;
@@ -195,10 +207,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     } catch (error) {
       watcher.retain(above);
       if (!missing) {
-        const state =
-          codeOf(error) === 'ENOENT' ? 'does not exist' : `cannot be listed (${codeOf(error) ?? String(error)})`;
         log.warn(
-          `config directory ${root} ${state}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
+          `config directory ${root} ${stateOf(error)}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
         );
       }
       missing = true;
@@ -251,7 +261,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     const { path, file } = change;
     const at = Math.min(change.at, suspicions.get(path)?.at ?? change.at);
     if (file === undefined) {
-      if (!believe(path, undefined, at)) return undefined;
+      if (!ledger.isGivenElsewhere(path) && !believe(path, undefined, at)) return undefined;
+      suspicions.delete(path);
       known.delete(path);
       ledger.remove(path);
       return at;

@@ -45,6 +45,13 @@ test('hostile documents cost themselves alone', () => {
   assert.deepEqual([found.length, found[1]], [2, 'Pod p:3']);
 });
 
+test('a document after an end mark without a marker of its own is refused in words that say what to write', () => {
+  const [part] = readDocuments('a.yaml', `${POD}...\n${POD}`);
+  const [found] = part?.found ?? [];
+  assert.ok(found !== undefined && 'problem' in found);
+  assert.match(found.problem.message, /expected YAML or JSON: a "---" line before the next document/);
+});
+
 test('an unchanged document at its place is not read again', () => {
   const first = readDocuments('a.yaml', `${POD}---\n${POD}`);
   const second = readDocuments('a.yaml', `${POD}---\n${POD.replace('{}', '{hostNetwork: true}')}`, first);

@@ -104,7 +104,10 @@ function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, inde
   };
   if (plain === undefined) {
     const [error] = complete().document.errors;
-    if (error !== undefined) return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, error.message)];
+    if (error !== undefined) {
+      const message = error.code === 'MULTIPLE_DOCS' ? 'a "---" line before the next document' : error.message;
+      return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, message)];
+    }
   }
   const raw: unknown = plain === undefined ? complete().document.toJS({ maxAliasCount: MAX_ALIASES }) : plain.value;
   if (raw === null || raw === undefined) return [];

@@ -22,6 +22,8 @@ export type FileReading = { readonly documents: readonly ParsedResource[] } | { 
 export interface Ledger {
   /** Whether a reading looks like a file that is still being written: resources are missing, or a document cannot be told. */
   isSuspicious(file: string, documents: readonly ParsedResource[]): boolean;
+  /** Whether other files hold all that this one gives, unchanged: as when it was renamed. */
+  isGivenElsewhere(file: string): boolean;
   put(file: string, reading: FileReading): void;
   remove(file: string): void;
   /** Events for everything that has changed since the last call, in key order. */
@@ -118,6 +120,15 @@ export function createLedger(): Ledger {
       const previous = files.get(file);
       const { next, unsure } = recordOf(file, documents, previous);
       return unsure || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
+    },
+    isGivenElsewhere(file) {
+      const given = [...(files.get(file)?.provisions ?? [])];
+      return given.every(([key, { resource }]) =>
+        givers(key).some((other) => {
+          const same = other === file ? undefined : files.get(other)?.provisions.get(key)?.resource;
+          return same !== undefined && same.fingerprint === resource?.fingerprint;
+        }),
+      );
     },
     put(file, reading) {
       const previous = files.get(file);

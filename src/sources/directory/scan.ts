@@ -111,7 +111,10 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
   };
 
   const rootId = await directoryIdentity(root);
-  if (rootId === undefined) throw Object.assign(new Error(`${root} is no directory`), { code: 'ENOENT' });
+  if (rootId === undefined) {
+    const code = (await statOf(root)) === undefined ? 'ENOENT' : 'ENOTDIR';
+    throw Object.assign(new Error(`${root} is no directory`), { code });
+  }
   await visit(root, rootId);
   return { files, directories, unreadable };
 }
