@@ -9,8 +9,8 @@ import { z } from 'zod';
 import { selectorLabels, workloadLabels } from '../aliases.ts';
 import { parseDuration } from './duration.ts';
 
-/** The longest `google.protobuf.Duration`, ten thousand years: Envoy refuses the whole message that holds a longer one. */
-const MAX_DURATION_HOURS = 87_660_000;
+/** As many nanoseconds as 63 bits count, in whole hours: Envoy refuses the whole message that holds a longer duration. */
+const MAX_DURATION_HOURS = 2_562_047;
 const MAX_DURATION_MILLIS = MAX_DURATION_HOURS * 3_600_000;
 
 /** Duration text (`1.5s`, `1m0s`, `250ms`) → milliseconds, possibly fractional. */

@@ -121,6 +121,9 @@ function re2(): Re2 {
   return loadedRe2;
 }
 
+/** A backslash with what it escapes, and the code of a `\\x{…}`. */
+const ESCAPE = /\\(x\{([0-9a-fA-F]+)\}|.)/gs;
+
 export function checkRegex(faults: Faults, pattern: string): void {
   if (pattern === '') {
     faults.add([], 'expected a regular expression that is not empty');
@@ -129,6 +132,10 @@ export function checkRegex(faults: Faults, pattern: string): void {
   if (pattern.length > MAX_REGEX_LENGTH) {
     faults.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
     return;
+  }
+  for (const [escape, , code = '0'] of pattern.matchAll(ESCAPE)) {
+    // Envoy's RE2 compares bytes, and refuses a code that is more than one.
+    if (Number.parseInt(code, 16) > 0xff) faults.add([], `expected the character itself instead of ${escape}`);
   }
   try {
     const size = re2().compile(pattern).programSize();
