@@ -127,6 +127,21 @@ describe('debug interface', () => {
     });
   });
 
+  it('syncz: what was rejected and then put back leaves a proxy in sync', async () => {
+    const [connection = assert.fail('no connection')] = connections;
+    const putBack: TypeStatus = { ...REJECTED, nonceNacked: '2-3', quarantined: new Map() };
+    const removal: TypeStatus = { ...putBack, lastNack: { message: 'no', atMs: 1, resources: [] } };
+    connections = [{ ...connection, types: new Map([['lds', putBack] as const, ['cds', removal] as const]) }];
+    try {
+      const [line = {}] = await page<Record<string, unknown>[]>('syncz');
+      assert.deepEqual([line.listener_sent, line.listener_acked, line.listener_state], ['2-1', '2-1', 'SYNCED']);
+      // Of a removal that was rejected nothing was put back.
+      assert.deepEqual([line.cluster_sent, line.cluster_acked, line.cluster_state], ['2-3', '2-1', 'STALE']);
+    } finally {
+      connections = [connection];
+    }
+  });
+
   it('adsz: every stream with what it watches', async () => {
     const { totalClients, clients } = await page<{ totalClients: number; clients: Record<string, unknown>[] }>('adsz');
     assert.equal(totalClients, 1);

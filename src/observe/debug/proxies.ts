@@ -18,7 +18,17 @@ function stateOf(status: TypeStatus | undefined): string {
   if (status?.cameCurrent === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
-  return status.nonceSent === status.nonceAcked ? 'SYNCED' : 'STALE';
+  return standingNonce(status) === status.nonceAcked ? 'SYNCED' : 'STALE';
+}
+
+/**
+ * Nonce of the last response that still says what the proxy should have. A rejected one does not, once all that was rejected
+ * is put back to what the proxy has: then nothing is left to send, and the response before it stands.
+ */
+function standingNonce(status: TypeStatus): string {
+  const { nonceSent, nonceAcked, nonceNacked, lastNack, quarantined } = status;
+  const putBack = nonceSent === nonceNacked && quarantined.size === 0 && lastNack?.resources.length !== 0;
+  return putBack ? nonceAcked : nonceSent;
 }
 
 /** One line of `/debug/syncz`. Nonces as existing tools expect them; `*_state`, versions and rejections beside them. */
@@ -33,7 +43,7 @@ export function syncStatus(connection: ConnectionStatus): Record<string, unknown
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
     const name = SYNC_NAMES[type];
-    line[`${name}_sent`] = status?.nonceSent ?? '';
+    line[`${name}_sent`] = status === undefined ? '' : standingNonce(status);
     line[`${name}_acked`] = status?.nonceAcked ?? '';
     line[`${name}_state`] = stateOf(status);
     if (status?.lastNack !== undefined) {
