@@ -133,9 +133,9 @@ export function checkRegex(faults: Faults, pattern: string): void {
     faults.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
     return;
   }
-  for (const [escape, , code = '0'] of pattern.matchAll(ESCAPE)) {
+  for (const [written, , code = '0'] of pattern.matchAll(ESCAPE)) {
     // Envoy's RE2 compares bytes, and refuses a code that is more than one.
-    if (Number.parseInt(code, 16) > 0xff) faults.add([], `expected the character itself instead of ${escape}`);
+    if (Number.parseInt(code, 16) > 0xff) faults.add([], `expected the character itself instead of ${written}`);
   }
   try {
     const size = re2().compile(pattern).programSize();
