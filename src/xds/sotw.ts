@@ -40,10 +40,11 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
   subscription.subscribe(interest);
   if (!before.wildcard) subscription.owe(namesOutside(interest.names, before.names).names, before);
   // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
-  // with a version that promises what it dropped. What it did not have is not in its version, whatever there is by now.
+  // with a version that promises what it dropped. What that set was without is not in its version, whatever there is by now.
+  const { next } = subscription.inflight ?? { next: subscription.have };
   if (!interest.wildcard)
     for (const name of namesOutside(before.names, interest.names).names)
-      if (heldOf(subscription.have, name) !== undefined) subscription.mustAnswer = true;
+      if (heldOf(next, name) !== undefined) subscription.mustAnswer = true;
   return answer;
 }
 
