@@ -42,6 +42,8 @@ export interface EncodedSlot {
 
 export interface JobAnswer {
   readonly viewKey: string;
+  /** The snapshot does not have the view's scope: its Sidecar was deleted, and may be back by now. Nothing was made. */
+  readonly gone: boolean;
   readonly units: readonly {
     readonly type: GeneratedType;
     readonly unit: Unit;

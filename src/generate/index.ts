@@ -4,3 +4,4 @@ export { encodeEndpoints } from './endpoints/encode.ts';
 export { type ClientView, type EndpointsInput, resolveEndpoints } from './endpoints/resolve.ts';
 export { generate } from './generate.ts';
 export { ASKED_EXTENSIONS } from './listeners/extensions.ts';
+export { scopeOfView } from './view-scope.ts';

@@ -108,6 +108,53 @@ describe('engine: moving between views', () => {
     assert.deepEqual(content(proxy.session), content(fresh.session));
     assert.deepEqual(proxy.seen.at(-1), content(fresh.session));
   });
+
+  it('does not keep for later what was generated when the Sidecar of a view was gone', async () => {
+    const narrow = scope('client', 'shop/*');
+    const mesh = new Mesh(inline, [...SHOP, narrow]);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    mesh.change([], ['Sidecar/client/default']);
+    await ready(mesh, proxy);
+    mesh.change([narrow]);
+    await mesh.settled();
+    const fresh = new Mesh(inline, [...SHOP, narrow]).connect(sidecar('10.5.0.1', 'client'));
+    await fresh.session.ready;
+    assert.deepEqual(content(proxy.session), content(fresh.session));
+  });
+
+  it('does not show a proxy what was generated while its Sidecar was gone, when it is back before the answer', async () => {
+    const narrow = scope('client', 'shop/*');
+    let gate = Promise.resolve();
+    const mesh = new Mesh(
+      (snapshot) => {
+        const inner = inline(snapshot);
+        return {
+          advance: (next, changes) => inner.advance(next, changes),
+          submit: async (source) => {
+            const job = await inner.submit(source);
+            await gate;
+            return job;
+          },
+          close: () => inner.close(),
+        };
+      },
+      [...SHOP, narrow],
+    );
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gate = promise;
+    mesh.change([service('shop', 'api')]);
+    mesh.change([], ['Sidecar/client/default']);
+    await turns();
+    mesh.change([narrow]);
+    resolve();
+    await mesh.settled();
+    const fresh = new Mesh(inline, [...SHOP, narrow, service('shop', 'api')]).connect(sidecar('10.5.0.1', 'client'));
+    await fresh.session.ready;
+    for (const { lds } of proxy.seen) assert.ok(lds.length > 0);
+    assert.deepEqual(content(proxy.session), content(fresh.session));
+  });
 });
 
 describe('engine: pushes held back for another part', () => {

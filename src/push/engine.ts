@@ -286,6 +286,11 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const { observer } = this.#options;
     observer.stage('generate', job.milliseconds);
+    if (job.answer.gone) {
+      view.postpone();
+      this.#dispatch(view);
+      return;
+    }
     const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const failure of failures) observer.failed(failure);
     observer.stage('intern', this.now() - started);

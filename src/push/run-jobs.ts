@@ -3,7 +3,7 @@
  * does itself when there are no workers. One function for both is why their results are byte-equal.
  */
 import type { EncodedSlot, GenerateJob, JobAnswer } from '../../workers/protocol.ts';
-import { generate } from '../generate/index.ts';
+import { generate, scopeOfView } from '../generate/index.ts';
 import { GENERATED_TYPES, type GeneratedResource, type GeneratedType, type Unit } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
@@ -62,12 +62,15 @@ class Layout {
 }
 
 function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer {
+  const { viewKey, view } = job;
+  if (scopeOfView(snapshot, view) === undefined)
+    return { viewKey, gone: true, units: [], complete: [], findings: [], failures: [] };
   const selection: Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>> = {};
   for (const type of GENERATED_TYPES) {
     const units = job.units[type];
     if (units !== undefined) selection[type] = units === 'all' ? 'all' : new Set(units);
   }
-  const result = generate(snapshot, job.view, selection);
+  const result = generate(snapshot, view, selection);
   const units = GENERATED_TYPES.flatMap((type) =>
     [...(result.units[type] ?? [])].map(([unit, resources]) => ({
       type,
@@ -76,7 +79,8 @@ function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer
     })),
   );
   return {
-    viewKey: job.viewKey,
+    viewKey,
+    gone: false,
     units,
     complete: GENERATED_TYPES.filter((type) => selection[type] === 'all'),
     findings: result.findings,

@@ -137,8 +137,13 @@ export class ViewState<S> {
 
   /** A job that could not be done: the view keeps what it has, and the next change tries these units again. */
   abandon(): void {
-    this.inFlight = false;
+    this.postpone();
     this.built = this.committedVersion > 0;
+  }
+
+  /** A job whose snapshot did not have the view: what it was to make is still to be made, when somebody wants the view. */
+  postpone(): void {
+    this.inFlight = false;
     this.#untake();
   }
 
