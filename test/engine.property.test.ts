@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { applyChanges, createModel, replay } from '../src/model/index.ts';
+import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { Engine } from '../src/push/engine.ts';
 import { InlineGenerator } from '../src/push/generator.ts';
@@ -15,7 +16,6 @@ import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { type Edit, FIRST, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
-import { DEFAULT_SETTINGS } from './golden-harness/settings.ts';
 
 /** A proxy that acknowledges all it is told. */
 class Client implements PushSink {

@@ -14,12 +14,12 @@ import {
   type View,
 } from '../src/generate/types.ts';
 import { applyChanges, createModel, replay } from '../src/model/index.ts';
+import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
-import { DEFAULT_SETTINGS } from './golden-harness/settings.ts';
 
 const EVERYTHING: UnitSelection = { cds: 'all', lds: 'all', rds: 'all' };
 

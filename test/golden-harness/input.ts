@@ -16,11 +16,11 @@ import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { createModel, replay } from '../../src/model/index.ts';
+import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parse.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
-import { DEFAULT_SETTINGS } from './settings.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
 export type Shown = (typeof SHOWN)[number];

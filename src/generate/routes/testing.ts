@@ -1,8 +1,9 @@
 /** Fixtures that the tests of routes and gateways share. */
+
 import { PMap } from '../../core/pmap.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
 import type {
   MergedDestinationRule,
-  ModelSettings,
   ResolvedVirtualService,
   Scope,
   Service,
@@ -108,27 +109,6 @@ export function gatewayOf(
   };
 }
 
-const SETTINGS: ModelSettings = {
-  domain: 'cluster.local',
-  clusterId: 'Orchestrator',
-  trustDomain: 'cluster.local',
-  rootNamespace: 'mesh-system',
-  useEndpointSlice: false,
-  serviceEntrySelectsPods: true,
-  serviceSelectsWorkloadEntries: true,
-  sniffOutbound: true,
-  sniffInbound: true,
-  inboundDetectionTimeoutMs: 1000,
-  initialFetchTimeoutMs: 0,
-  http10: false,
-  defaultRequestTimeoutMs: 0,
-  edsForHeadless: false,
-  headlessPodListeners: true,
-  scopeGatewayToNamespace: false,
-  sidecarUseRemoteAddress: false,
-  plugins: [],
-};
-
 export interface TestWorld {
   readonly services?: readonly Service[];
   /** For sidecars those of gateway `mesh`, for gateways those that name them. */
@@ -160,7 +140,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
   };
   return {
     version: 1,
-    settings: SETTINGS,
+    settings: DEFAULT_SETTINGS,
     mesh: defaultMeshConfig(),
     networks: defaultMeshNetworks(),
     services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),

@@ -11,27 +11,7 @@ import { SCHEMAS } from '../../resources/schemas.ts';
 import { type AnyResource, type Kind, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
 import { applyChanges, createModel, type ModelStep } from '../apply.ts';
 import type { ModelSettings, Snapshot } from '../types.ts';
-
-export const SETTINGS: ModelSettings = {
-  domain: 'cluster.local',
-  clusterId: 'Orchestrator',
-  trustDomain: 'cluster.local',
-  rootNamespace: 'mesh-system',
-  useEndpointSlice: false,
-  serviceEntrySelectsPods: true,
-  serviceSelectsWorkloadEntries: true,
-  sniffOutbound: true,
-  sniffInbound: true,
-  inboundDetectionTimeoutMs: 1000,
-  initialFetchTimeoutMs: 0,
-  http10: false,
-  defaultRequestTimeoutMs: 0,
-  edsForHeadless: false,
-  headlessPodListeners: true,
-  scopeGatewayToNamespace: false,
-  sidecarUseRemoteAddress: false,
-  plugins: [],
-};
+import { DEFAULT_SETTINGS } from './settings.ts';
 
 export interface MetaFields {
   readonly created?: number;
@@ -62,7 +42,7 @@ export interface MeshOptions {
 
 export function emptyMesh({ settings = {}, mesh = {}, networks }: MeshOptions = {}): Snapshot {
   const config = { ...defaultMeshConfig(), ...mesh };
-  return createModel({ ...SETTINGS, ...settings }, config, networks ?? defaultMeshNetworks());
+  return createModel({ ...DEFAULT_SETTINGS, ...settings }, config, networks ?? defaultMeshNetworks());
 }
 
 /** Sets resources (and removes keys) in one change. */

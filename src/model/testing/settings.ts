@@ -1,5 +1,5 @@
 /** Settings of a mesh in tests: the defaults of the specification. */
-import type { ModelSettings } from '../../src/model/types.ts';
+import type { ModelSettings } from '../types.ts';
 
 export const DEFAULT_SETTINGS: ModelSettings = {
   domain: 'cluster.local',
