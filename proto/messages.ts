@@ -41,6 +41,14 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/config/core/v3/extension.proto': ['envoy.config.core.v3.TypedExtensionConfig'],
   'envoy/extensions/transport_sockets/tls/v3/secret.proto': ['envoy.extensions.transport_sockets.tls.v3.Secret'],
 
+  // The certificate authority's service.
+  'mesh/v1/auth/ca.proto': [
+    'mesh.v1.auth.MeshCertificateRequest',
+    'mesh.v1.auth.MeshCertificateResponse',
+    'mesh.v1.auth.TrustBundleRequest',
+    'mesh.v1.auth.TrustBundleResponse',
+  ],
+
   // The proxy's own start configuration, for the agent's bootstrap and for tests.
   'envoy/config/bootstrap/v3/bootstrap.proto': ['envoy.config.bootstrap.v3.Bootstrap'],
 

@@ -3,7 +3,7 @@
  * and proto3 JSON in both directions. Nothing here does I/O.
  */
 export type { Bytes, Int64, Long64 } from '../../proto/gen/envoy.js';
-export { envoy, google, xds } from '../../proto/gen/envoy.js';
+export { envoy, google, mesh, xds } from '../../proto/gen/envoy.js';
 export { type Encodable, encode, packAny, packBytes } from './any.ts';
 export { fromProtoJson } from './from-json.ts';
 export { type JsonObject, type JsonValue, toProtoJson } from './to-json.ts';

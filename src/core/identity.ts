@@ -1,0 +1,41 @@
+/**
+ * A workload's identity, as a SPIFFE ID: `spiffe://<trust_domain>/ns/<namespace>/sa/<service_account>`.
+ * Sources: specification "policy-resources" rule 2; https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md
+ */
+import { CtlError } from './errors.ts';
+
+export interface Identity {
+  readonly trustDomain: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+}
+
+/** SPIFFE-ID section 2.3: implementations must support, and may bound at, 2048 bytes. */
+const MAX_URI_BYTES = 2048;
+
+/** SPIFFE-ID section 2.1: lower-case letters, digits, `.`, `-`, `_`; at most 255 bytes. */
+const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
+
+/** Names of namespaces and service accounts: what a path segment of a SPIFFE ID may hold (section 2.2), not `.` or `..`. */
+const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,253}$/;
+
+/** The identity's URI. Throws CtlError invalid_argument for names that no SPIFFE ID can hold. */
+export function spiffeUri({ trustDomain, namespace, serviceAccount }: Identity): string {
+  if (!TRUST_DOMAIN.test(trustDomain)) throw unfit('trust domain', trustDomain);
+  if (!SEGMENT.test(namespace)) throw unfit('namespace', namespace);
+  if (!SEGMENT.test(serviceAccount)) throw unfit('service account', serviceAccount);
+  return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
+}
+
+/** The identity that a URI names; undefined for everything else that a URI may be. Nothing is decoded or normalised. */
+export function parseSpiffeUri(uri: string): Identity | undefined {
+  if (uri.length > MAX_URI_BYTES) return undefined;
+  const [, trustDomain = '', namespace = '', serviceAccount = ''] =
+    /^spiffe:\/\/([^/]+)\/ns\/([^/]+)\/sa\/([^/]+)$/.exec(uri) ?? [];
+  const fits = TRUST_DOMAIN.test(trustDomain) && SEGMENT.test(namespace) && SEGMENT.test(serviceAccount);
+  return fits ? { trustDomain, namespace, serviceAccount } : undefined;
+}
+
+function unfit(what: string, value: string): CtlError {
+  return new CtlError('invalid_argument', `${JSON.stringify(value.slice(0, 80))} cannot be the ${what} of an identity`);
+}
