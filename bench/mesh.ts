@@ -9,8 +9,9 @@ import type { Samples } from './metrics.ts';
 import type { BenchOptions, Size } from './options.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
 import { mean, median, type Outcome, quantiles, type Row } from './results.ts';
-import { type Server, startServer } from './server.ts';
+import { type Server, type ServerOptions, startServer } from './server.ts';
 import { monotonicMs } from './world/clock.ts';
+import { createIdentities, type Identities } from './world/identities.ts';
 import { type Change, namespaceName, World, type WorldSize } from './world/world.ts';
 
 /** All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a core. */
@@ -41,6 +42,8 @@ export interface Bench {
 export interface Mesh {
   readonly size: Size;
   readonly world: World;
+  /** Undefined: plain text. */
+  readonly identities: Identities | undefined;
   readonly client: Client;
   server: Server;
 }
@@ -60,27 +63,34 @@ export async function withMesh<T>(
 ): Promise<T> {
   const scope = createScope();
   try {
-    const { services, endpoints, proxies, namespaces, mode } = { ...context.options, ...part };
-    const size: Size = { services, endpoints, proxies, namespaces, mode };
+    const { services, endpoints, proxies, namespaces, mode, security } = { ...context.options, ...part };
+    const size: Size = { services, endpoints, proxies, namespaces, mode, security };
     const folder = join(await tempDir(scope), 'config');
     const world = new World(folder, { services, endpoints, namespaces, ...worldPart });
     context.progress(`writing ${services} services`);
     await world.write();
+    const identities = security === 'mtls' ? await createIdentities(scope) : undefined;
     const client = startClient(scope);
-    const server = await startOn(context, scope, folder);
-    return await work({ size, world, client, server }, scope);
+    const server = await startServer(scope, serverOptions(context, folder, identities));
+    return await work({ size, world, identities, client, server }, scope);
   } finally {
     await scope.close();
   }
 }
 
-export function startOn(context: BenchContext, owner: Owner, folder: string, earlier?: Server): Promise<Server> {
-  return startServer(owner, {
+function serverOptions(context: BenchContext, configDir: string, identities: Identities | undefined): ServerOptions {
+  return {
     program: context.program,
-    configDir: folder,
-    ...(earlier === undefined ? {} : { ports: earlier.ports }),
+    configDir,
+    ...(identities === undefined ? {} : { tls: identities.server }),
     ...(context.profiles === undefined ? {} : { profiles: context.profiles }),
-  });
+  };
+}
+
+/** A new server in the place of the mesh's, on the same ports. */
+export function startAgain(context: BenchContext, owner: Owner, mesh: Mesh): Promise<Server> {
+  const options = serverOptions(context, mesh.world.folder, mesh.identities);
+  return startServer(owner, { ...options, ports: mesh.server.ports });
 }
 
 export interface JoinOptions {
@@ -95,8 +105,17 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
   const namespaces = options.namespaces ?? Array.from({ length: size.namespaces }, (_, index) => namespaceName(index));
   const count = options.count ?? size.proxies;
   context.progress(`connecting ${count} proxies (${size.mode})`);
-  const { grpc: port } = server.ports;
-  await client.do({ op: 'open', port, mode: size.mode, count, namespaces, slow: options.slow ?? 0 });
+  const { grpc, secure } = server.ports;
+  const certificates = await mesh.identities?.proxies(namespaces);
+  await client.do({
+    op: 'open',
+    port: certificates === undefined ? grpc : secure,
+    mode: size.mode,
+    count,
+    namespaces,
+    slow: options.slow ?? 0,
+    ...(certificates === undefined ? {} : { certificates }),
+  });
   return complete(await client.do({ op: 'synced', timeoutMs: context.options.timeoutMs }), 'the first configuration');
 }
 

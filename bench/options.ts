@@ -10,9 +10,18 @@ export interface Size {
   readonly proxies: number;
   readonly namespaces: number;
   readonly mode: Mode;
+  readonly security: Security;
 }
 
 export type Mode = 'delta' | 'sotw';
+
+/** How proxies connect: plain text on the open address, or TLS with client certificates on the secured one. */
+export type Security = 'plain' | 'mtls';
+
+/** Mode and security as a table names them. */
+export function modeText({ mode, security }: Pick<Size, 'mode' | 'security'>): string {
+  return security === 'plain' ? mode : `${mode}, mTLS`;
+}
 
 export interface BenchOptions extends Size {
   /** Measured repetitions of each change. */
@@ -46,6 +55,7 @@ const ARGUMENTS = {
   proxies: { fallback: '1000', meaning: 'simulated proxies' },
   namespaces: { fallback: '10', meaning: 'namespaces that services and proxies are spread over' },
   mode: { fallback: 'delta', meaning: 'delta or sotw, or both' },
+  security: { fallback: 'plain', meaning: 'plain or mtls, or both' },
   rounds: { fallback: '3', meaning: 'measured repetitions' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
@@ -57,7 +67,7 @@ const ARGUMENTS = {
 export interface CommandLine {
   /** Names of the benches; empty: all. */
   readonly names: readonly string[];
-  /** One run for each protocol that was asked for. */
+  /** One run for each protocol and security that were asked for. */
   readonly runs: readonly BenchOptions[];
 }
 
@@ -118,5 +128,8 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
   } as const;
   const mode = oneOf('mode', text('mode'), ['delta', 'sotw', 'both'] as const);
   const modes: readonly Mode[] = mode === 'both' ? ['delta', 'sotw'] : [mode];
-  return { names: positionals, runs: modes.map((each) => ({ ...common, mode: each })) };
+  const security = oneOf('security', text('security'), ['plain', 'mtls', 'both'] as const);
+  const kinds: readonly Security[] = security === 'both' ? ['plain', 'mtls'] : [security];
+  const runs = modes.flatMap((each) => kinds.map((kind) => ({ ...common, mode: each, security: kind })));
+  return { names: positionals, runs };
 }

@@ -30,12 +30,15 @@ async function freePort(taken: Set<number>): Promise<number> {
   throw new Error(`no free port from ${FIRST} to ${LAST}`);
 }
 
-export async function serverPorts(): Promise<DiscoveryPorts> {
+export type ServerPorts = DiscoveryPorts & { readonly secure: number };
+
+export async function serverPorts(): Promise<ServerPorts> {
   const taken = new Set<number>();
   return {
     grpc: await freePort(taken),
     http: await freePort(taken),
     monitoring: await freePort(taken),
     introspection: await freePort(taken),
+    secure: await freePort(taken),
   };
 }

@@ -4,12 +4,11 @@ import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Child, startChild } from '../test/harness/child.ts';
-import type { DiscoveryPorts } from '../test/harness/discovery.ts';
 import { eventually } from '../test/harness/eventually.ts';
 import { request } from '../test/harness/http.ts';
 import type { Owner } from '../test/harness/owner.ts';
 import { readSamples, type Samples } from './metrics.ts';
-import { serverPorts } from './ports.ts';
+import { type ServerPorts, serverPorts } from './ports.ts';
 import { monotonicMs } from './world/clock.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..');
@@ -29,18 +28,27 @@ export async function programFor(owner: Owner, server: 'dist' | 'sources'): Prom
   return join(copy, 'ctl-discovery.js');
 }
 
+export interface ServerTls {
+  readonly certificate: string;
+  readonly key: string;
+  /** Whose certificates clients show. */
+  readonly ca: string;
+}
+
 export interface ServerOptions {
   readonly program: string;
   readonly configDir: string;
   /** Of an earlier process, for a restart that proxies find again. */
-  readonly ports?: DiscoveryPorts;
+  readonly ports?: ServerPorts;
+  /** Files for the secured address; without them there is none. */
+  readonly tls?: ServerTls;
   /** Folder for CPU profiles, written when the server stops. */
   readonly profiles?: string;
 }
 
 export interface Server {
   readonly pid: number;
-  readonly ports: DiscoveryPorts;
+  readonly ports: ServerPorts;
   /** Monotonic ms at which the process was started, and at which it said that it is ready. */
   readonly startedAt: number;
   readonly readyAt: number;
@@ -61,6 +69,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--introspect_port', String(ports.introspection)],
     // One line per connection is not what is measured.
     ['--log_output_level', 'default:info,ads:warn'],
+    ...tlsFlags(options.tls, ports.secure),
   ].flat();
   const startedAt = monotonicMs();
   const child = await startChild(owner, {
@@ -81,7 +90,17 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
   };
 }
 
-function waitReady(child: Child, ports: DiscoveryPorts): Promise<void> {
+function tlsFlags(tls: ServerTls | undefined, port: number): string[][] {
+  if (tls === undefined) return [];
+  return [
+    ['--secureGRPCAddr', `127.0.0.1:${port}`],
+    ['--tlsCertFile', tls.certificate],
+    ['--tlsKeyFile', tls.key],
+    ['--caCertFile', tls.ca],
+  ];
+}
+
+function waitReady(child: Child, ports: ServerPorts): Promise<void> {
   const ready = async (): Promise<void> => {
     child.assertRunning();
     const { status } = await request({ port: ports.http, path: '/ready' });

@@ -14,7 +14,7 @@ import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
 import { slow } from './benches/slow.ts';
 import type { Bench } from './mesh.ts';
-import type { BenchOptions } from './options.ts';
+import { type BenchOptions, modeText } from './options.ts';
 import { profileTables } from './report/profile.ts';
 import type { Outcome, Table } from './results.ts';
 import { programFor } from './server.ts';
@@ -72,12 +72,12 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
       for (const { name, run } of benches) {
         // Encoding does not know of protocols.
         if (name === encode.name && options !== first) continue;
-        const say = (text: string): void => progress(`${name} ${options.mode}: ${text}`);
+        const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));
         } catch (error) {
           const message = error instanceof Error ? error.message : String(error);
-          failures.push(`${name} ${options.mode}: ${message}`);
+          failures.push(`${name} ${modeText(options)}: ${message}`);
           say(`FAILED: ${message.split('\n')[0]}`);
         }
       }

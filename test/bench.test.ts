@@ -13,6 +13,7 @@ const SIZE = { services: 12, endpoints: 2, proxies: 6, namespaces: 2 } as const;
 const BASE: BenchOptions = {
   ...SIZE,
   mode: 'delta',
+  security: 'plain',
   rounds: 1,
   warmUp: 0,
   seconds: 2,
@@ -27,7 +28,10 @@ const BASE: BenchOptions = {
 const CLUSTERS_OF_PLAIN_SERVICE = 2;
 
 async function run(mode: Mode, ...names: string[]): Promise<Outcome> {
-  const options = { ...BASE, mode };
+  return runWith({ ...BASE, mode }, ...names);
+}
+
+async function runWith(options: BenchOptions, ...names: string[]): Promise<Outcome> {
   const { outcomes, failures } = await runBenches({
     benches: chooseBenches(names),
     runs: [options],
@@ -74,6 +78,11 @@ test('benches', { concurrency: 3 }, async (t) => {
         assert.equal(row(outcome, 'reconnect', 'route afterwards').messages, proxies);
       }),
     ]),
+    t.test('convergence and reconnect over TLS with client certificates', async () => {
+      const outcome = await runWith({ ...BASE, security: 'mtls' }, 'convergence', 'reconnect');
+      assert.equal(row(outcome, 'convergence', 'route').messages, proxies);
+      assert.equal(row(outcome, 'reconnect', 'all drop, come back').resources, 0);
+    }),
     t.test('churn and slow', async () => {
       const outcome = await run('delta', 'churn', 'slow');
       assert.match(row(outcome, 'churn', 'endpoint').note ?? '', /^20 changes in /);
@@ -138,6 +147,10 @@ test('the command line of the benches', () => {
       ['delta', 7],
       ['sotw', 7],
     ],
+  );
+  assert.deepEqual(
+    parseCommandLine(['--security', 'both']).runs.map(({ security }) => security),
+    ['plain', 'mtls'],
   );
   assert.throws(() => parseCommandLine(['--services', 'many']), /--services: a whole number/);
   assert.throws(() => parseCommandLine(['--mode', 'rest']), /--mode: one of/);

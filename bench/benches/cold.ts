@@ -8,7 +8,7 @@ import {
   type Mesh,
   memory,
   quiet,
-  startOn,
+  startAgain,
   verify,
   withMesh,
 } from '../mesh.ts';
@@ -47,7 +47,7 @@ async function coldRound(context: BenchContext, mesh: Mesh): Promise<ColdRound> 
 async function again(context: BenchContext, mesh: Mesh, owner: Owner): Promise<void> {
   await mesh.client.do({ op: 'drop' });
   await mesh.server.stop();
-  mesh.server = await startOn(context, owner, mesh.world.folder, mesh.server);
+  mesh.server = await startAgain(context, owner, mesh);
 }
 
 export const cold: Bench = {

@@ -1,6 +1,7 @@
 /** Where the time of a push goes inside the program: its own stage times, per kind of change. */
 import { type Bench, joinProxies, measureChange, type Round, withMesh } from '../mesh.ts';
 import { meanMs, sinceByLabel } from '../metrics.ts';
+import { modeText } from '../options.ts';
 import { mean } from '../results.ts';
 import type { ChangeKind } from '../world/world.ts';
 
@@ -26,7 +27,7 @@ export const pushLatency: Bench = {
         rows.push(...stagesOf(kind, rounds));
       }
       const columns = ['change', 'stage', 'times per round', 'mean ms', 'sum ms per round'];
-      return { rows: [], tables: [{ title: `Stages of a push (${mesh.size.mode})`, columns, rows }] };
+      return { rows: [], tables: [{ title: `Stages of a push (${modeText(mesh.size)})`, columns, rows }] };
     }),
 };
 

@@ -14,7 +14,7 @@ import {
   memory,
   quiet,
   rowOf,
-  startOn,
+  startAgain,
   verify,
   withMesh,
 } from '../mesh.ts';
@@ -104,7 +104,7 @@ export const reconnect: Bench = {
         const before = await quiet(mesh);
         await mesh.client.do({ op: 'connect', retry: true });
         await mesh.server.kill();
-        mesh.server = await startOn(context, owner, mesh.world.folder, mesh.server);
+        mesh.server = await startAgain(context, owner, mesh);
         const ms = (await settled(context, mesh)) - mesh.server.startedAt;
         const after = await quiet(mesh);
         restarted.push({ ms, before, after, serverCpu: after.serverCpu });

@@ -1,4 +1,5 @@
 /** All simulated proxies of the process, and what they can be told to do. */
+import { createSecureContext, type SecureContext } from 'node:tls';
 import { monotonicMs } from '../world/clock.ts';
 import { type Body, BodyBook } from './bodies.ts';
 import type { Answers, Arrivals, Command, OpenCommand, ProxyType, Totals, Verdict } from './messages.ts';
@@ -16,6 +17,8 @@ export class Fleet {
   #proxies: BenchProxy[] = [];
   #open: OpenCommand | undefined;
   #book: BodyBook | undefined;
+  /** By namespace; empty for plain text. */
+  #contexts: ReadonlyMap<string, SecureContext> = new Map();
   #raw: RawSink | undefined;
   #retry = false;
   readonly #watches = new Map<number, Watch>();
@@ -80,6 +83,13 @@ export class Fleet {
     this.#retry = false;
     this.#open = command;
     this.#book = new BodyBook(command.mode);
+    const { ca, identities = {} } = command.certificates ?? {};
+    this.#contexts = new Map(
+      Object.entries(identities).map(([namespace, { certificate: cert, key }]) => [
+        namespace,
+        createSecureContext({ cert, key, ...(ca === undefined ? {} : { ca }) }),
+      ]),
+    );
     const { count, slow } = command;
     this.#proxies = Array.from({ length: count }, (_, index) => this.#make(index, index >= count - slow));
     for (const proxy of this.#proxies) proxy.connect();
@@ -96,6 +106,7 @@ export class Fleet {
       port,
       book: this.#book,
       small,
+      context: this.#contexts.get(namespace),
       received: (proxy, head, body, bytes) => this.#received(proxy, head, body, bytes),
       broken: (proxy) => this.#reconnect(proxy),
     });

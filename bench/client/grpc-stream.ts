@@ -3,6 +3,7 @@
  * is gone when the handler returns.
  */
 import { connect, type Socket } from 'node:net';
+import { type SecureContext, connect as secureConnect, type TLSSocket } from 'node:tls';
 import {
   DEFAULT_WINDOW,
   FLAG_ACK,
@@ -28,9 +29,19 @@ const REFILL_BYTES = 512 * 1024 * 1024;
 /** How often a crawling reader opens its window, ms. */
 const CRAWL_TICK_MS = 100;
 
+/** TLS with a client certificate. */
+export interface Security {
+  readonly context: SecureContext;
+  /** Of an earlier connection of the same proxy: Envoy resumes too. */
+  readonly session: Buffer | undefined;
+  readonly onSession: (session: Buffer) => void;
+}
+
 export interface GrpcStreamOptions {
   readonly port: number;
   readonly path: string;
+  /** Undefined: plain text. */
+  readonly security?: Security | undefined;
   /** Has windows of 64 KiB, so that {@link GrpcStream.crawl} can hold the sender back. */
   readonly small: boolean;
   /** Bytes of messages with their 5-byte prefixes, in pieces. */
@@ -62,9 +73,17 @@ export class GrpcStream {
 
   constructor(options: GrpcStreamOptions) {
     this.#options = options;
-    this.#socket = connect({
+    this.#socket = options.security === undefined ? this.#plain() : this.#secure(options.security);
+    this.#socket.on('error', (error) => this.#end(error.message));
+    this.#socket.on('close', () => this.#end('the connection was closed'));
+    const window = options.small ? DEFAULT_WINDOW : LARGE_WINDOW;
+    this.#socket.write(opening(options.path, `127.0.0.1:${options.port}`, window));
+  }
+
+  #plain(): Socket {
+    return connect({
       host: '127.0.0.1',
-      port: options.port,
+      port: this.#options.port,
       noDelay: true,
       onread: {
         buffer: SHARED,
@@ -74,10 +93,21 @@ export class GrpcStream {
         },
       },
     });
-    this.#socket.on('error', (error) => this.#end(error.message));
-    this.#socket.on('close', () => this.#end('the connection was closed'));
-    const window = options.small ? DEFAULT_WINDOW : LARGE_WINDOW;
-    this.#socket.write(opening(options.path, `127.0.0.1:${options.port}`, window));
+  }
+
+  #secure({ context, session, onSession }: Security): TLSSocket {
+    const socket = secureConnect({
+      host: '127.0.0.1',
+      port: this.#options.port,
+      servername: 'localhost',
+      secureContext: context,
+      ALPNProtocols: ['h2'],
+      ...(session === undefined ? {} : { session }),
+    });
+    socket.setNoDelay(true);
+    socket.on('session', onSession);
+    socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    return socket;
   }
 
   /** Sends one message, given as chunks that may be shared. */

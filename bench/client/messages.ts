@@ -13,6 +13,14 @@ export interface Predicate {
   readonly name: string;
 }
 
+/** Certificates of proxies, PEM. */
+export interface ProxyCertificates {
+  /** Whom the proxies trust. */
+  readonly ca: string;
+  /** By namespace. */
+  readonly identities: Readonly<Record<string, { readonly certificate: string; readonly key: string }>>;
+}
+
 export interface OpenCommand {
   readonly op: 'open';
   readonly port: number;
@@ -22,6 +30,8 @@ export interface OpenCommand {
   readonly namespaces: readonly string[];
   /** The last so many proxies can be made slow later: they have small windows. */
   readonly slow: number;
+  /** Connect over TLS with these; undefined: plain text. */
+  readonly certificates?: ProxyCertificates;
 }
 
 export type Command =

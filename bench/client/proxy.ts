@@ -2,9 +2,10 @@
  * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges everything,
  * and after a break says what it has, as an Envoy does. Its state is references to shared sets.
  */
+import type { SecureContext } from 'node:tls';
 import type { Mode } from '../options.ts';
 import type { Body, BodyBook } from './bodies.ts';
-import { GrpcStream } from './grpc-stream.ts';
+import { GrpcStream, type Security } from './grpc-stream.ts';
 import type { ProxyType } from './messages.ts';
 import { deltaHead, encodeNode, sotwHead } from './requests.ts';
 import { type NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-set.ts';
@@ -32,6 +33,8 @@ export interface ProxyOptions {
   readonly port: number;
   readonly book: BodyBook;
   readonly small: boolean;
+  /** Undefined: plain text. */
+  readonly context: SecureContext | undefined;
   /** A response was taken over; `body` holds what it named. */
   readonly received: (proxy: BenchProxy, head: ResponseHead, body: Body, bytes: number) => void;
   readonly broken: (proxy: BenchProxy, reason: string) => void;
@@ -50,6 +53,8 @@ export class BenchProxy {
     rds: freshState(),
   };
   #stream: GrpcStream | undefined;
+  /** Of the last TLS connection, to be resumed. */
+  #session: Buffer | undefined;
   /** Sent with the first request of a stream. */
   #node: Buffer | undefined;
 
@@ -86,6 +91,7 @@ export class BenchProxy {
       port,
       path: PATH[book.mode],
       small,
+      security: this.#security(),
       data: (piece) => reader.piece(piece),
       closed: (reason) => {
         this.#stream = undefined;
@@ -98,6 +104,12 @@ export class BenchProxy {
       const wildcard = type === 'cds' || type === 'lds';
       if (wildcard || state.asked !== NO_NAMES) this.#first(type, state);
     }
+  }
+
+  #security(): Security | undefined {
+    const { context } = this.options;
+    if (context === undefined) return undefined;
+    return { context, session: this.#session, onSession: (session) => (this.#session = session) };
   }
 
   disconnect(): void {

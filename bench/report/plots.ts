@@ -1,4 +1,6 @@
 /** The plots of the growth bench: how long changes take over proxies and over services. */
+
+import { modeText } from '../options.ts';
 import type { Row } from '../results.ts';
 import type { Line, Plot } from './svg.ts';
 
@@ -7,7 +9,7 @@ function linesOver(rows: readonly Row[], of: (row: Row) => number): Line[] {
   const lines = new Map<string, [number, number][]>();
   for (const row of rows) {
     if (row.latency === undefined) continue;
-    const label = `${row.what}, ${row.size.mode}`;
+    const label = `${row.what}, ${modeText(row.size)}`;
     lines.set(label, [...(lines.get(label) ?? []), [of(row), row.latency.p99]]);
   }
   return [...lines]

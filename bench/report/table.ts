@@ -1,4 +1,5 @@
 /** Results as text: for the terminal and for Markdown. */
+import { modeText } from '../options.ts';
 import type { Outcome, Row, Table } from '../results.ts';
 
 const MB = 1e6;
@@ -37,7 +38,7 @@ function cells(row: Row): (string | number | undefined)[] {
   return [
     row.bench,
     row.what,
-    size.mode,
+    modeText(size),
     `${size.services} x ${size.endpoints}`,
     `${size.proxies} in ${size.namespaces}`,
     latency?.p50,

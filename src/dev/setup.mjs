@@ -35,8 +35,8 @@ const ENVOY_VERSION = '1.40.0';
 const ENVOY_FOLDER = join(CACHE, `envoy-${ENVOY_VERSION}`);
 const ENVOY_BINARY = join(ENVOY_FOLDER, 'envoy/_bin/envoy');
 
-/** Programs that end-to-end tests in network namespaces call, and the Debian packages that bring them. */
-const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables' };
+/** Programs that tests in network namespaces and the benches over TLS call, and the Debian packages that bring them. */
+const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
 /** What each job runs, and which steps it needs first. */
 const JOBS = {
@@ -44,7 +44,7 @@ const JOBS = {
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy'] },
-  bench: { entry: 'bench/main.ts', steps: ['packages', 'proto'] },
+  bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
 
 /** A failure with one clear line for the user; anything else that is thrown is a fault of this script. */
@@ -175,7 +175,7 @@ const STEPS = {
   },
   system: {
     done: () => missingPrograms().length === 0 || !canInstallPrograms(),
-    label: 'installing system programs for end-to-end tests',
+    label: 'installing system programs',
     work: installPrograms,
   },
 };
