@@ -1,5 +1,15 @@
 /** A connected proxy as its node says: parsed once at the border (`xds/node.ts`), plain data everywhere else. */
 
+/**
+ * Name of the static cluster of a bootstrap through which an Envoy asks its agent for the secrets `default` and `ROOTCA`. Envoy
+ * refuses whatever names a cluster that it does not have, so a proxy says that it has it: node metadata
+ * {@link SDS_CLUSTER_METADATA} with this name as its value.
+ */
+export const SDS_CLUSTER = 'sds-grpc';
+
+/** Key of the node metadata by which a proxy says that it can fetch mesh certificates. */
+export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
@@ -23,4 +33,6 @@ export interface ProxyNode {
   readonly version: string;
   /** MESH_VERSION / ISTIO_VERSION of the metadata, for tools; '' when absent. */
   readonly meshVersion: string;
+  /** Whether the proxy can fetch mesh certificates: without them it neither speaks nor takes mutual TLS. */
+  readonly sds: boolean;
 }

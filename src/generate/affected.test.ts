@@ -61,7 +61,7 @@ const OUTBOUND: OutboundView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
-  capabilities: { extensions: undefined },
+  capabilities: { extensions: undefined, sds: false },
 };
 const INBOUND: InboundView = {
   part: 'inbound',
@@ -71,7 +71,7 @@ const INBOUND: InboundView = {
   ipv6Only: false,
   ports: [],
   addresses: [],
-  capabilities: { extensions: undefined },
+  capabilities: { extensions: undefined, sds: false },
 };
 const GATEWAY: GatewayView = {
   part: 'gateway',
@@ -82,7 +82,7 @@ const GATEWAY: GatewayView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
-  capabilities: { extensions: undefined },
+  capabilities: { extensions: undefined, sds: false },
 };
 
 /** The mesh with the given resources, seen once by a sidecar and a gateway of namespace `default`. */
@@ -142,7 +142,7 @@ test('a TCP service touches no routes', () => {
 
 test('without sniffing a TCP service touches the routes of its port: they are there when no TCP service is older', () => {
   const changed = service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }]);
-  const unable = { ...OUTBOUND, capabilities: { extensions: [] } };
+  const unable = { ...OUTBOUND, capabilities: { extensions: [], sds: false } };
   assert.deepEqual(affected(mesh(), changed, unable)?.rds, ['3306']);
 });
 

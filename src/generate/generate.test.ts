@@ -20,7 +20,7 @@ const VIEW: OutboundView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
-  capabilities: { extensions: undefined },
+  capabilities: { extensions: undefined, sds: false },
 };
 
 const entry = (host: string) => `

@@ -16,6 +16,8 @@ export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 export interface Capabilities {
   /** Extension names of `node.extensions` that generation asks about (sorted); undefined: the node sent no list, assume all. */
   readonly extensions: readonly string[] | undefined;
+  /** Whether mesh certificates can be fetched from the agent: see `SDS_CLUSTER` of core/proxy.ts. */
+  readonly sds: boolean;
 }
 
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */

@@ -61,6 +61,7 @@ export function sidecar(address: string, namespace: string): ProxyNode {
     extensions: undefined,
     version: '1.40.0',
     meshVersion: '',
+    sds: false,
   };
 }
 

@@ -24,8 +24,8 @@ function pick(labels: Readonly<Record<string, string>>, keys: readonly string[])
 
 /** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
-  const { extensions } = node;
-  return { extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)) };
+  const { extensions, sds } = node;
+  return { extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)), sds };
 }
 
 /** Locality only where something reads it: otherwise proxies of different zones could not share a view. */

@@ -50,6 +50,7 @@ describe('parseNode', () => {
         INTERCEPTION_MODE: 'TPROXY',
         SERVICE_ACCOUNT: 'web',
         ISTIO_VERSION: '1.20.0',
+        MESH_SDS_CLUSTER: 'sds-grpc',
         PROXY_CONFIG: { deep: { deeper: 'x' } },
         MESH_ID: 'anything',
         SOME_NUMBER: 5,
@@ -72,6 +73,7 @@ describe('parseNode', () => {
       extensions: ['a', 'b'],
       version: '1.40.2',
       meshVersion: '1.20.0',
+      sds: true,
     });
   });
 

@@ -5,7 +5,7 @@
  */
 import { isIP } from 'node:net';
 import { CtlError } from '../core/errors.ts';
-import type { ProxyNode } from '../core/proxy.ts';
+import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../core/proxy.ts';
 import { workloadLabels } from '../resources/index.ts';
 import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
@@ -43,6 +43,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   'SERVICE_ACCOUNT',
   'ISTIO_VERSION',
   'MESH_VERSION',
+  SDS_CLUSTER_METADATA,
 ]);
 
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
@@ -232,5 +233,6 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     extensions: raw.extensions === undefined ? undefined : [...new Set(raw.extensions)].sort(),
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
+    sds: text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
   };
 }

@@ -35,6 +35,8 @@ const proxy = z.strictObject({
   network: z.string().default(''),
   locality: z.string().default(''),
   extensions: z.array(z.string()).optional(),
+  /** Whether the proxy has mesh certificates. */
+  sds: z.boolean().default(false),
 });
 
 const header = z.strictObject({
@@ -91,7 +93,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 
 /** A node with the address and labels given. */
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
-  const { type, address, addresses, namespace, labels, interception, network, locality, extensions } =
+  const { type, address, addresses, namespace, labels, interception, network, locality, extensions, sds } =
     proxy.parse(fields);
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
@@ -111,5 +113,6 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     extensions: extensions?.toSorted(),
     version: '1.40.0',
     meshVersion: '',
+    sds,
   };
 }

@@ -14,7 +14,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     dnsDomain: 'edge.svc.cluster.local',
     network: '',
     locality: '',
-    capabilities: { extensions: undefined },
+    capabilities: { extensions: undefined, sds: false },
     ...changes,
   };
 }

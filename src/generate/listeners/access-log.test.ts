@@ -4,7 +4,7 @@ import { envoy, type google } from '../../protobuf/index.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../resources/mesh-config.ts';
 import { accessLogs } from './access-log.ts';
 
-const EVERYTHING = { capabilities: { extensions: undefined } };
+const EVERYTHING = { capabilities: { extensions: undefined, sds: false } };
 
 function meshOf(changes: Partial<MeshConfig>): MeshConfig {
   return { ...defaultMeshConfig(), ...changes };
@@ -33,7 +33,7 @@ test('standard streams are logged to as streams, other files as files', () => {
 
 test('an Envoy without the stream logger opens the stream as a file; one without any logs nothing', () => {
   const mesh = meshOf({ accessLogFile: '/dev/stdout' });
-  const only = (...extensions: string[]) => accessLogs(mesh, { capabilities: { extensions } });
+  const only = (...extensions: string[]) => accessLogs(mesh, { capabilities: { extensions, sds: false } });
   assert.equal(only('envoy.access_loggers.file')[0]?.name, 'envoy.access_loggers.file');
   assert.deepEqual(only('envoy.filters.http.router'), []);
 });

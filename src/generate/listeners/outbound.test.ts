@@ -109,7 +109,7 @@ test('routes of a service do not hang on who else has its address', () => {
 
 test('an Envoy without the inspectors is not told to sniff', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1'])];
-  const view = outboundView({ capabilities: { extensions: ['envoy.filters.listener.tls_inspector'] } });
+  const view = outboundView({ capabilities: { extensions: ['envoy.filters.listener.tls_inspector'], sds: false } });
   assert.deepEqual(chainsOf({ services }, '10.96.0.1_80', view), ['outbound|80||a.default.svc.cluster.local']);
 });
 

@@ -79,7 +79,7 @@ export function outboundView(changes: Partial<OutboundView> = {}): OutboundView 
     dnsDomain: 'default.svc.cluster.local',
     network: '',
     locality: '',
-    capabilities: { extensions: undefined },
+    capabilities: { extensions: undefined, sds: false },
     ...changes,
   };
 }
@@ -93,7 +93,7 @@ export function inboundView(changes: Partial<InboundView> = {}): InboundView {
     ipv6Only: false,
     ports: [],
     addresses: [],
-    capabilities: { extensions: undefined },
+    capabilities: { extensions: undefined, sds: false },
     ...changes,
   };
 }

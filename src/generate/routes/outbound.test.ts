@@ -19,7 +19,7 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
     dnsDomain: 'default.svc.cluster.local',
     network: '',
     locality: '',
-    capabilities: { extensions: undefined },
+    capabilities: { extensions: undefined, sds: false },
     ...changes,
   };
 }
