@@ -1,5 +1,6 @@
 /** The flags of ctl-agent (specification: ctl-agent "Endpoints"). */
 
+import { isIP } from 'node:net';
 import { loggingFlags, versionFlags } from './common-flags.ts';
 import type { FlagTable } from './flag-table.ts';
 
@@ -7,6 +8,57 @@ import type { FlagTable } from './flag-table.ts';
 export const agentCommonFlags = { ...loggingFlags('ctl-agent') } as const satisfies FlagTable;
 
 export const agentVersionFlags = { ...versionFlags, ...agentCommonFlags } as const satisfies FlagTable;
+
+/** Envoy's own names of its log levels. */
+const ENVOY_LEVELS = ['trace', 'debug', 'info', 'warning', 'warn', 'error', 'critical', 'off'] as const;
+
+/** On `ctl-agent proxy`. */
+export const agentProxyFlags = {
+  concurrency: { type: 'int', default: 0, min: 0, meaning: 'Number of worker threads; 0 is one per core.' },
+  disableInternalTelemetry: { type: 'bool', default: false, meaning: 'Disable internal telemetry.' },
+  domain: {
+    type: 'string',
+    default: '',
+    meaning: 'DNS domain suffix; when empty the value of POD_NAMESPACE and .svc.cluster.local.',
+    check: checkNodePart,
+  },
+  id: {
+    type: 'string',
+    default: '',
+    meaning: 'Proxy unique ID; when empty the values of POD_NAME and POD_NAMESPACE with a dot between them.',
+    check: checkNodePart,
+  },
+  ip: {
+    type: 'string',
+    default: '',
+    meaning: 'Proxy IP address; when empty the INSTANCE_IP variable.',
+    check: checkAddress,
+  },
+  meshConfig: {
+    type: 'string',
+    default: './etc/mesh/config/mesh',
+    meaning:
+      'Mesh configuration file; default mesh used if absent; may be overridden by PROXY_CONFIG or the proxy-config ' +
+      'annotation.',
+  },
+  outlierLogPath: { type: 'string', default: '', meaning: 'Log path for outlier detection.' },
+  proxyComponentLogLevel: {
+    type: 'string',
+    default: 'misc:error',
+    meaning: 'Component log level used to start the proxy.',
+    check: checkComponentLevels,
+  },
+  proxyLogLevel: {
+    type: 'string',
+    default: 'warning',
+    values: ENVOY_LEVELS,
+    meaning: 'Log level used to start the proxy: trace, debug, info, warning, error, critical, off.',
+  },
+  serviceCluster: { type: 'string', default: 'mesh-proxy', meaning: 'Service cluster.' },
+  templateFile: { type: 'string', default: '', meaning: 'Bootstrap config template file.' },
+  'trust-domain': { type: 'string', default: '', meaning: 'Domain used for identities.' },
+  ...agentCommonFlags,
+} as const satisfies FlagTable;
 
 /** On `ctl-agent wait`. */
 export const agentWaitFlags = {
@@ -29,4 +81,22 @@ export const agentWaitFlags = {
 
 function checkHttpUrl(text: string): void {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error('not an http URL');
+}
+
+/** The node id is four parts with `~` between them. */
+function checkNodePart(text: string): void {
+  if (/[~\s]/.test(text)) throw new Error('must be without ~ and white space');
+}
+
+function checkAddress(text: string): void {
+  if (isIP(text) === 0) throw new Error('not an IP address');
+}
+
+function checkComponentLevels(text: string): void {
+  for (const part of text.split(',')) {
+    const level = /^[a-z0-9_]+:([a-z]+)$/i.exec(part.trim())?.[1];
+    if (part.trim() !== '' && !ENVOY_LEVELS.some((each) => each === level)) {
+      throw new Error(`${JSON.stringify(part.trim())} is not <component>:<level>`);
+    }
+  }
 }

@@ -1,6 +1,7 @@
 /** The command tree of ctl-agent. */
 
 import { agentCommonFlags, agentVersionFlags } from './agent-flags.ts';
+import { proxyCommand } from './commands/proxy.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
@@ -15,6 +16,7 @@ export function agentProgram(): Program {
     summary: 'The node agent of the mesh, beside the data-plane proxy.',
     flags: agentCommonFlags,
     commands: [
+      proxyCommand(),
       requestCommand(agentCommonFlags, 'Make an HTTP request to the proxy admin interface.', () => ADMIN_URL),
       versionCommand(agentVersionFlags),
       waitCommand(),

@@ -9,11 +9,17 @@ import { discoveryEnv } from './discovery-env.ts';
 import { type Environment, shownEnvironment } from './env-table.ts';
 import { type ProgramIo, runProgram } from './program.ts';
 
+export type { ProxyRole } from './commands/proxy.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export type { Environment } from './env-table.ts';
 export { type ListenAddress, parseListenAddress } from './listen-address.ts';
 export type { ProgramIo, TextOutput } from './program.ts';
-export { type DiscoverySettings, defaultDiscoverySettings } from './settings.ts';
+export {
+  type AgentSettings,
+  type DiscoverySettings,
+  defaultAgentSettings,
+  defaultDiscoverySettings,
+} from './settings.ts';
 
 /** Runs `ctl-discovery` with the arguments after its name; gives the exit code. */
 export function runCtlDiscovery(args: readonly string[], io: ProgramIo): Promise<number> {

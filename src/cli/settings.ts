@@ -3,6 +3,8 @@
  * same setting, which wins over the flag's default.
  */
 
+import { agentEnv } from './agent-env.ts';
+import { agentProxyFlags } from './agent-flags.ts';
 import { discoveryEnv } from './discovery-env.ts';
 import { discoveryFlags } from './discovery-flags.ts';
 import { type Environment, type EnvTable, type EnvValues, envDefaults, readEnv } from './env-table.ts';
@@ -12,6 +14,9 @@ import { defaultFlagValue } from './values.ts';
 
 /** Everything that `ctl-discovery discovery` is told. Durations are milliseconds; `Infinity` means no limit. */
 export type DiscoverySettings = FlagValues<typeof discoveryFlags> & EnvValues<typeof discoveryEnv>;
+
+/** Everything that `ctl-agent proxy` is told. Durations are milliseconds. */
+export type AgentSettings = FlagValues<typeof agentProxyFlags> & EnvValues<typeof agentEnv>;
 
 /** Values of every flag of a table, given or default, by setting name. */
 export function flagSettings<T extends FlagTable>(table: T, parsed: ParsedFlags): FlagValues<T> {
@@ -49,6 +54,12 @@ function merge(...layers: readonly ReadonlyMap<string, FlagValue>[]): unknown {
 
 /** The settings of `ctl-discovery discovery` when nothing is given, except `changes`: for tests and tools. */
 export function defaultDiscoverySettings(changes: Partial<DiscoverySettings> = {}): DiscoverySettings {
-  const none: ParsedFlags = { given: new Map(), positionals: [], help: false };
-  return { ...flagAndEnvSettings(discoveryFlags, none, discoveryEnv, {}), ...changes };
+  return { ...flagAndEnvSettings(discoveryFlags, NOTHING_GIVEN, discoveryEnv, {}), ...changes };
 }
+
+/** The settings of `ctl-agent proxy` when nothing is given, except `changes`: for tests and tools. */
+export function defaultAgentSettings(changes: Partial<AgentSettings> = {}): AgentSettings {
+  return { ...flagAndEnvSettings(agentProxyFlags, NOTHING_GIVEN, agentEnv, {}), ...changes };
+}
+
+const NOTHING_GIVEN: ParsedFlags = { given: new Map(), positionals: [], help: false };

@@ -1,0 +1,244 @@
+/**
+ * The start configuration of Envoy, written as plain data: the compiled protobuf messages would cost more memory than the rest of
+ * the agent. That Envoy knows every field is held by a test that has the golden file validated by the real one.
+ * Fields: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
+ */
+import { isIP } from 'node:net';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import type { ControlPlane } from '../settings/control-plane.ts';
+import { statsConfig, statsdSink } from './stats.ts';
+
+/** Name of the static cluster of the control plane. */
+export const XDS_CLUSTER = 'xds-grpc';
+/** Name of the static cluster of the agent's secrets; generated listeners and clusters name it. */
+export const SDS_CLUSTER = 'sds-grpc';
+const PROMETHEUS_CLUSTER = 'prometheus_stats';
+
+/** Secrets that the agent serves. */
+const CERTIFICATE_SECRET = 'default';
+const ROOTS_SECRET = 'ROOTCA';
+
+/** A frozen control plane is noticed within a minute (HTTP/2 PING), and Envoy connects anew. */
+const KEEPALIVE_INTERVAL = '30s';
+const KEEPALIVE_TIMEOUT = '10s';
+/** Between attempts to reach the control plane, with jitter by Envoy: soon at first, but never a storm. */
+const RECONNECT_BASE = '0.5s';
+const RECONNECT_MAX = '10s';
+/** Envoy's own limit for regular expressions refuses what people write. */
+const REGEX_PROGRAM_SIZE = 32_768;
+
+export interface BootstrapInput {
+  /** `envoy.config.core.v3.Node`. */
+  readonly node: JsonObject;
+  readonly adminPort: number;
+  /** 0 has no listener of Envoy's metrics. */
+  readonly prometheusPort: number;
+  /** Whether the workload's own address is IPv6. */
+  readonly ipv6: boolean;
+  readonly controlPlane: ControlPlane;
+  /** Unix domain socket of the agent's secrets; undefined without certificates. */
+  readonly sdsPath: string | undefined;
+  /** False asks for the State of the World. */
+  readonly delta: boolean;
+  /** Milliseconds; 0 waits for the first configuration without end. */
+  readonly initialFetchTimeoutMs: number;
+  /** Empty: none. */
+  readonly outlierLogPath: string;
+  readonly minimalStats: boolean;
+  readonly extraStatTags: readonly string[];
+  /** `host:port`; empty: none. */
+  readonly statsdUdpAddress: string;
+}
+
+/** `envoy.config.bootstrap.v3.Bootstrap`, JSON form. */
+export function bootstrap(input: BootstrapInput): JsonObject {
+  const { outlierLogPath, statsdUdpAddress, prometheusPort } = input;
+  return {
+    node: input.node,
+    admin: admin(input.adminPort),
+    layered_runtime: layeredRuntime(),
+    overload_manager: overloadManager(),
+    stats_config: statsConfig(input),
+    ...(statsdUdpAddress === '' ? {} : { stats_sinks: [statsdSink(statsdUdpAddress)] }),
+    ...(outlierLogPath === '' ? {} : { cluster_manager: { outlier_detection: { event_log_path: outlierLogPath } } }),
+    dynamic_resources: dynamicResources(input),
+    static_resources: {
+      clusters: staticClusters(input),
+      listeners: prometheusPort === 0 ? [] : [prometheusListener(prometheusPort, input.ipv6)],
+    },
+  };
+}
+
+function admin(port: number): JsonObject {
+  return { address: address('127.0.0.1', port) };
+}
+
+function layeredRuntime(): JsonObject {
+  return {
+    layers: [
+      {
+        name: 'static',
+        static_layer: { 're2.max_program_size.error_level': REGEX_PROGRAM_SIZE },
+      },
+      // Last, so that what an operator sets by the admin interface counts.
+      { name: 'admin', admin_layer: {} },
+    ],
+  };
+}
+
+/** Envoy warns of a limit that is missing; how many connections a workload takes is not the sidecar's to say. */
+function overloadManager(): JsonObject {
+  const type =
+    'type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig';
+  return {
+    resource_monitors: [
+      {
+        name: 'envoy.resource_monitors.global_downstream_max_connections',
+        typed_config: { '@type': type, max_active_downstream_connections: '2147483647' },
+      },
+    ],
+  };
+}
+
+function dynamicResources({ delta, initialFetchTimeoutMs }: BootstrapInput): JsonObject {
+  const fromAds = { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: seconds(initialFetchTimeoutMs) };
+  return {
+    ads_config: {
+      api_type: delta ? 'DELTA_GRPC' : 'GRPC',
+      transport_api_version: 'V3',
+      set_node_on_first_message_only: true,
+      grpc_services: [
+        {
+          envoy_grpc: {
+            cluster_name: XDS_CLUSTER,
+            retry_policy: { retry_back_off: { base_interval: RECONNECT_BASE, max_interval: RECONNECT_MAX } },
+          },
+        },
+      ],
+    },
+    cds_config: fromAds,
+    lds_config: fromAds,
+  };
+}
+
+function staticClusters(input: BootstrapInput): JsonValue[] {
+  const clusters: JsonValue[] = [xdsCluster(input.controlPlane)];
+  if (input.sdsPath !== undefined) clusters.push(sdsCluster(input.sdsPath));
+  if (input.prometheusPort !== 0) {
+    const local = endpoint(address('127.0.0.1', input.adminPort));
+    clusters.push({ name: PROMETHEUS_CLUSTER, type: 'STATIC', ...members(PROMETHEUS_CLUSTER, local) });
+  }
+  return clusters;
+}
+
+function xdsCluster(controlPlane: ControlPlane): JsonObject {
+  const { host, port, tls } = controlPlane;
+  return {
+    name: XDS_CLUSTER,
+    type: isIP(host) === 0 ? 'STRICT_DNS' : 'STATIC',
+    ...(isIP(host) === 0 ? { dns_lookup_family: 'ALL', respect_dns_ttl: true } : {}),
+    connect_timeout: '2s',
+    ...members(XDS_CLUSTER, endpoint(address(host, port))),
+    upstream_connection_options: { tcp_keepalive: { keepalive_time: 300 } },
+    ...http2({ connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } }),
+    ...(tls ? { transport_socket: controlPlaneTls(controlPlane) } : {}),
+  };
+}
+
+function controlPlaneTls({ serverName }: ControlPlane): JsonObject {
+  return {
+    name: 'envoy.transport_sockets.tls',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+      sni: serverName,
+      common_tls_context: {
+        alpn_protocols: ['h2'],
+        tls_params: { tls_minimum_protocol_version: 'TLSv1_2' },
+        tls_certificate_sds_secret_configs: [secret(CERTIFICATE_SECRET)],
+        combined_validation_context: {
+          default_validation_context: {
+            match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }],
+          },
+          validation_context_sds_secret_config: secret(ROOTS_SECRET),
+        },
+      },
+    },
+  };
+}
+
+/** Envoy waits for the secret: without it there is no control plane to be had. */
+function secret(name: string): JsonObject {
+  return {
+    name,
+    sds_config: {
+      resource_api_version: 'V3',
+      initial_fetch_timeout: '0s',
+      api_config_source: {
+        api_type: 'GRPC',
+        transport_api_version: 'V3',
+        set_node_on_first_message_only: true,
+        grpc_services: [{ envoy_grpc: { cluster_name: SDS_CLUSTER } }],
+      },
+    },
+  };
+}
+
+function sdsCluster(path: string): JsonObject {
+  return {
+    name: SDS_CLUSTER,
+    type: 'STATIC',
+    connect_timeout: '1s',
+    ...members(SDS_CLUSTER, endpoint({ pipe: { path } })),
+    ...http2({}),
+  };
+}
+
+/** Envoy's metrics for whoever does not want them merged; the admin interface itself stays on loopback. */
+function prometheusListener(port: number, ipv6: boolean): JsonObject {
+  const path = '/stats/prometheus';
+  const route = { match: { path }, route: { cluster: PROMETHEUS_CLUSTER } };
+  const manager = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    stat_prefix: 'stats',
+    route_config: { virtual_hosts: [{ name: 'stats', domains: ['*'], routes: [route] }] },
+    http_filters: [
+      {
+        name: 'envoy.filters.http.router',
+        typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
+      },
+    ],
+  };
+  return {
+    name: 'prometheus',
+    address: address(ipv6 ? '::' : '0.0.0.0', port, ipv6),
+    filter_chains: [{ filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }] }],
+  };
+}
+
+function http2(options: JsonObject): JsonObject {
+  return {
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: options },
+      },
+    },
+  };
+}
+
+function members(cluster: string, lbEndpoint: JsonObject): JsonObject {
+  return { load_assignment: { cluster_name: cluster, endpoints: [{ lb_endpoints: [lbEndpoint] }] } };
+}
+
+function endpoint(where: JsonObject): JsonObject {
+  return { endpoint: { address: where } };
+}
+
+/** `both`: an IPv6 wildcard that takes IPv4 as well. */
+function address(host: string, port: number, both = false): JsonObject {
+  return { socket_address: { address: host, port_value: port, ...(both ? { ipv4_compat: true } : {}) } };
+}
+
+function seconds(ms: number): string {
+  return `${ms / 1000}s`;
+}

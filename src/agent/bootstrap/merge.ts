@@ -1,0 +1,20 @@
+/**
+ * MESH_BOOTSTRAP_OVERRIDE: a piece of bootstrap merged into the whole one as Envoy itself merges (protobuf's MergeFrom, which
+ * `--config-yaml` uses): objects are merged key by key, lists are joined, anything else is replaced. So a file can add a static
+ * cluster or a stats sink without repeating what is there.
+ */
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { isObject } from '../json.ts';
+
+export function mergeBootstrap(base: JsonObject, override: JsonObject): JsonObject {
+  const merged: Record<string, JsonValue> = {};
+  for (const [key, value] of Object.entries(base)) if (value !== undefined) merged[key] = value;
+  for (const [key, value] of Object.entries(override)) {
+    if (value === undefined || value === null) continue;
+    const before = merged[key];
+    if (isObject(before) && isObject(value)) merged[key] = mergeBootstrap(before, value);
+    else if (Array.isArray(before) && Array.isArray(value)) merged[key] = [...before, ...value];
+    else merged[key] = value;
+  }
+  return merged;
+}

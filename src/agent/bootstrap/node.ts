@@ -1,0 +1,117 @@
+/**
+ * The node of a proxy: who it says it is to the control plane. The keys of the metadata are those that `src/xds/node.ts`
+ * reads, those that the field's debug tools show, and whatever the environment adds:
+ *
+ * - `MESH_META_<KEY>=<text>` is the metadata key `<KEY>`;
+ * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any shape; LABELS are put over those of the label file.
+ */
+import { CtlError } from '../../core/errors.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { isObject } from '../json.ts';
+
+export interface NodeInput {
+  readonly role: 'sidecar' | 'router';
+  readonly ip: string;
+  /** All addresses of the workload, `ip` among them. */
+  readonly addresses: readonly string[];
+  /** `<workload>.<namespace>`. */
+  readonly id: string;
+  readonly domain: string;
+  readonly cluster: string;
+  readonly workload: string;
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly clusterId: string;
+  readonly interceptionMode: string;
+  readonly version: string;
+  /** Text of the label file of the orchestrator; empty without one. */
+  readonly labelFile: string;
+  /** The environment, whose MESH_META variables are read. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+const META = 'MESH_META_';
+const META_JSON = 'MESH_METAJSON_';
+
+/** `envoy.config.core.v3.Node`, JSON form. Throws a CtlError naming a variable that cannot be read. */
+export function nodeOf(input: NodeInput): JsonObject {
+  const { role, ip, id, domain, cluster } = input;
+  const metadata = metadataOf(input);
+  const locality = localityOf(metadata);
+  return {
+    id: [role, ip, id, domain].join('~'),
+    cluster,
+    metadata,
+    ...(locality === undefined ? {} : { locality }),
+  };
+}
+
+function metadataOf(input: NodeInput): JsonObject {
+  const metadata: Record<string, JsonValue> = {
+    NAME: input.workload,
+    NAMESPACE: input.namespace,
+    CLUSTER_ID: input.clusterId,
+    INSTANCE_IPS: input.addresses.join(','),
+    MESH_VERSION: input.version,
+    ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
+    ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
+  };
+  const labels: Record<string, JsonValue> = parseLabelFile(input.labelFile);
+  for (const [name, value] of Object.entries(input.env)) {
+    if (value === undefined || value === '') continue;
+    if (name.startsWith(META_JSON)) {
+      const key = name.slice(META_JSON.length);
+      const data = jsonOf(name, value);
+      if (key === 'LABELS') Object.assign(labels, labelsOf(name, data));
+      else metadata[key] = data;
+    } else if (name.startsWith(META)) {
+      metadata[name.slice(META.length)] = value;
+    }
+  }
+  metadata.LABELS = labels;
+  return metadata;
+}
+
+function jsonOf(name: string, text: string): JsonValue {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    throw new CtlError('invalid_argument', `invalid value of variable ${name}: not JSON`);
+  }
+}
+
+function labelsOf(name: string, data: JsonValue): JsonObject {
+  if (isObject(data) && Object.values(data).every((value) => typeof value === 'string')) return data;
+  throw new CtlError('invalid_argument', `invalid value of variable ${name}: expected texts by name`);
+}
+
+/**
+ * Reads the label file of the orchestrator's downward API: `key="value"` a line, the value quoted as in Go.
+ * A line of another form is passed over.
+ */
+export function parseLabelFile(text: string): Record<string, string> {
+  const labels: [string, string][] = [];
+  for (const line of text.split('\n')) {
+    const [, key, quoted] = /^([^=\s]+)=("(?:[^"\\]|\\.)*")\s*$/.exec(line) ?? [];
+    if (key === undefined || quoted === undefined) continue;
+    try {
+      labels.push([key, String(JSON.parse(quoted))]);
+    } catch {
+      // An escape that JSON does not have: no label value may hold what needs one.
+    }
+  }
+  return Object.fromEntries(labels);
+}
+
+/** From the label `mesh-locality` (or its twin `istio-locality`): `region.zone.subzone`, as a label can hold no slash. */
+function localityOf(metadata: JsonObject): JsonObject | undefined {
+  const labels = isObject(metadata.LABELS) ? metadata.LABELS : {};
+  const text = labels['mesh-locality'] ?? labels['istio-locality'];
+  if (typeof text !== 'string' || text === '') return undefined;
+  const [region = '', zone = '', subZone = ''] = text.split(text.includes('/') ? '/' : '.');
+  return {
+    region,
+    ...(zone === '' ? {} : { zone }),
+    ...(subZone === '' ? {} : { sub_zone: subZone }),
+  };
+}

@@ -1,0 +1,59 @@
+/**
+ * Envoy's statistics: what is kept of them, and the tags that are taken out of their names. A sidecar of a mesh with a thousand
+ * services has a hundred thousand of them, so what nobody reads is not kept: the same choice that the field's agents make.
+ */
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+
+/** What readiness asks, and what a control plane connection in trouble shows. */
+const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_plane.', 'cluster.xds-grpc.'];
+/** What the traffic of the workload itself shows, by mesh and by gateway. */
+const USEFUL = ['sds', 'wasm', 'reporter=', 'component.', 'tcp_proxy.', 'http.inbound_', 'runtime.'];
+
+/** Names of the label rules that the generated names need: cluster names hold dots, which Envoy's own rules take for an end. */
+const TAGS: readonly (readonly [string, string])[] = [
+  [
+    'cluster_name',
+    '^cluster\\.((outbound\\|.*?|inbound\\|.*?|[^.|]+)\\.)(?:upstream_|membership_|lb_|circuit_|assignment_|bind_|max_|original_|retry|update_|version|warming|http|ssl|tls|external|internal|default|outlier|init_)',
+  ],
+  ['http_conn_manager_prefix', '^http\\.(((?:inbound|outbound)_[0-9.:\\[\\]a-f_]+;?|[^.]+)\\.)'],
+  ['listener_address', '^listener\\.(((?:[0-9a-f.]+|\\[[0-9a-f:_]+\\])_\\d+)\\.)'],
+  ['response_code', '(_rq(_(\\d{3})))$'],
+  ['response_code_class', '(_rq(_(\\dxx)))$'],
+];
+
+export interface StatsInput {
+  /** Keeps only what the agent itself needs. */
+  readonly minimalStats: boolean;
+  /** Further tags that the metrics of the mesh filters carry in their names. */
+  readonly extraStatTags: readonly string[];
+}
+
+/** `envoy.config.metrics.v3.StatsConfig`, JSON form. */
+export function statsConfig({ minimalStats, extraStatTags }: StatsInput): JsonObject {
+  const prefixes = minimalStats ? NEEDED : [...NEEDED, ...USEFUL];
+  const patterns: JsonValue[] = prefixes.map((prefix) => ({ prefix }));
+  return {
+    use_all_default_tags: false,
+    stats_tags: minimalStats ? [] : statsTags(extraStatTags),
+    stats_matcher: { inclusion_list: { patterns } },
+  };
+}
+
+function statsTags(extra: readonly string[]): JsonValue[] {
+  const rules = TAGS.map(([name, regex]) => ({ tag_name: name, regex }));
+  const more = extra.map((name) => ({ tag_name: name, regex: `(${name}=\\.=(.*?);\\.;)` }));
+  return [...rules, ...more];
+}
+
+/** A sink for `host:port`, which must be an IP address: Envoy looks up no name here. */
+export function statsdSink(hostPort: string): JsonObject {
+  const at = hostPort.lastIndexOf(':');
+  const address = hostPort.slice(0, at).replace(/^\[|\]$/g, '');
+  return {
+    name: 'envoy.stat_sinks.statsd',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.config.metrics.v3.StatsdSink',
+      address: { socket_address: { address, port_value: Number(hostPort.slice(at + 1)), protocol: 'UDP' } },
+    },
+  };
+}

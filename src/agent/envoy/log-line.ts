@@ -1,0 +1,52 @@
+/** Envoy's log lines (its stderr), read and passed on with their level. */
+import type { Readable } from 'node:stream';
+import type { Logger } from '../../observe/logging.ts';
+
+export interface EnvoyLogLine {
+  readonly level: 'debug' | 'info' | 'warn' | 'error';
+  /** Envoy's component, such as `config`; empty for what is no log line of the agreed form. */
+  readonly component: string;
+  readonly text: string;
+}
+
+const LEVELS: Readonly<Record<string, EnvoyLogLine['level']>> = {
+  trace: 'debug',
+  debug: 'debug',
+  info: 'info',
+  warning: 'warn',
+  warn: 'warn',
+  error: 'error',
+  critical: 'error',
+};
+
+/** A line in the format that `command.ts` asks for; anything else, such as the words of a dynamic linker, is a warning. */
+export function parseLogLine(line: string): EnvoyLogLine {
+  const [, level = '', component = '', text = ''] = /^\[(\w+)\]\[(\w+)\] (.*)$/.exec(line) ?? [];
+  const known = LEVELS[level];
+  return known === undefined ? { level: 'warn', component: '', text: line } : { level: known, component, text };
+}
+
+/** Writes a line of Envoy's to the log. */
+export function logEnvoyLine(log: Logger, { level, component, text }: EnvoyLogLine): void {
+  log[level](`envoy: ${text}`, component === '' ? undefined : { component });
+}
+
+/** Longer lines are cut in pieces: a dumped configuration must not become the agent's memory. */
+const MAX_LINE = 16 * 1024;
+
+/** Calls `take` with each line of a stream, without its end. */
+export function readLines(stream: Readable, take: (line: string) => void): void {
+  let rest = '';
+  stream.setEncoding('utf8');
+  stream.on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) if (line !== '') take(line.slice(0, MAX_LINE));
+    if (rest.length <= MAX_LINE) return;
+    take(rest.slice(0, MAX_LINE));
+    rest = '';
+  });
+  stream.on('end', () => {
+    if (rest !== '') take(rest);
+  });
+}

@@ -1,0 +1,107 @@
+/**
+ * Keeps one Envoy running: when it dies it is started again after a growing wait, and given up after too many failures in a row.
+ * An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as well.
+ */
+import type { Logger } from '../../observe/logging.ts';
+import { logEnvoyLine, parseLogLine } from './log-line.ts';
+import type { EnvoyExit, EnvoyProcess } from './process.ts';
+
+/** First wait before a new start, doubled with each failure in a row up to the longest. */
+const FIRST_WAIT_MS = 200;
+const LONGEST_WAIT_MS = 10_000;
+/** With the waits above, an Envoy that cannot run is given up after three quarters of a minute. */
+const MAX_FAILURES = 10;
+/** An Envoy that has run this long did start: its death begins a new count. */
+const STABLE_MS = 60_000;
+
+/** Why Envoy is not run any more. */
+export type EnvoyEnd =
+  | { readonly kind: 'quit' }
+  | { readonly kind: 'stopped' }
+  /** It refuses its bootstrap; trying again would not help. */
+  | { readonly kind: 'rejected'; readonly reason: string }
+  | { readonly kind: 'failed'; readonly failures: number; readonly reason: string };
+
+export interface Supervisor {
+  /** Settles when no Envoy runs and none will be started. Rejects with a CtlError when the program cannot be started. */
+  readonly ended: Promise<EnvoyEnd>;
+  /** Process id of the Envoy that runs now. */
+  pid(): number | undefined;
+  /** From now on no Envoy is started; the running one goes on. `ended` settles when there is none. */
+  retire(): void;
+  /** Sends a signal to the running Envoy, if there is one. */
+  signal(signal: 'SIGTERM' | 'SIGKILL'): void;
+}
+
+export interface SupervisorDeps {
+  /** Starts an Envoy; calls `onLine` for each line of its log. */
+  readonly start: (onLine: (line: string) => void) => Promise<EnvoyProcess>;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  /** Resolves after the time or, early, when the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  /** 0 to 1. */
+  readonly random: () => number;
+  readonly log: Logger;
+  /** Called when an Envoy runs: 1 for the first one. */
+  readonly onStart: (run: number) => void;
+}
+
+export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
+  const retired = new AbortController();
+  let current: EnvoyProcess | undefined;
+  const run = async (): Promise<EnvoyEnd> => {
+    let failures = 0;
+    for (let count = 1; ; count++) {
+      const refusal = rejectionWatch();
+      const startedAt = deps.now();
+      current = await deps.start((line) => {
+        const parsed = parseLogLine(line);
+        refusal.see(parsed.text);
+        logEnvoyLine(deps.log, parsed);
+      });
+      deps.onStart(count);
+      const exit = await current.exited;
+      current = undefined;
+      if (retired.signal.aborted) return { kind: 'stopped' };
+      if (exit.code === 0) return { kind: 'quit' };
+      const reason = exitText(exit);
+      if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
+      failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
+      if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
+      const wait = waitMs(failures, deps.random());
+      deps.log.warn('Envoy has ended, it is started again', { reason, failures, inMs: Math.round(wait) });
+      await deps.sleep(wait, retired.signal);
+      if (retired.signal.aborted) return { kind: 'stopped' };
+    }
+  };
+  return {
+    ended: run(),
+    pid: () => current?.pid,
+    retire: () => retired.abort(),
+    signal: (signal) => current?.kill(signal),
+  };
+}
+
+/** Doubling waits, up to a fifth shorter at random: the Envoys of a host that died together shall not start together. */
+function waitMs(failures: number, random: number): number {
+  return Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS) * (1 - random / 5);
+}
+
+function exitText({ code, signal }: EnvoyExit): string {
+  return signal === null ? `exit code ${code ?? 'unknown'}` : `signal ${signal}`;
+}
+
+/** Finds the line by which Envoy refuses its bootstrap. An address in use is no refusal: the one who has it may go away. */
+function rejectionWatch(): { see(text: string): void; readonly reason: string | undefined } {
+  let reason: string | undefined;
+  return {
+    see(text) {
+      const match = /^error initializing config(?:uration)? '[^']*': (.*)$/.exec(text);
+      if (match !== null && !/cannot bind|Address already in use/i.test(text)) reason = match[1];
+    },
+    get reason() {
+      return reason;
+    },
+  };
+}

@@ -1,0 +1,193 @@
+/**
+ * The application's own probes, made by the agent for the orchestrator, whose requests would be refused as plain text by a proxy
+ * that demands mutual TLS. MESH_ORCH_APP_PROBERS holds the probes of the pod by path, as injection writes them:
+ *
+ *   {"/app-health/web/readyz": {"httpGet": {"path": "/ready", "port": 8080}, "timeoutSeconds": 2},
+ *    "/app-health/db/livez": {"tcpSocket": {"port": 5432}}}
+ */
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
+import { CtlError } from '../../core/errors.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { type CallOptions, call } from '../http-client.ts';
+import { isObject } from '../json.ts';
+
+export interface HttpProbe {
+  readonly kind: 'http';
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly tls: boolean;
+  /** In place of the headers of the same name that the prober sent. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly timeoutMs: number;
+}
+
+export interface TcpProbe {
+  readonly kind: 'tcp';
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+export type AppProbe = HttpProbe | TcpProbe;
+
+/** Probes by path. */
+export type AppProbes = ReadonlyMap<string, AppProbe>;
+
+/** The orchestrator's default. */
+const DEFAULT_TIMEOUT_SECONDS = 1;
+/** As many redirects as the orchestrator's own prober follows. */
+const MAX_REDIRECTS = 10;
+const VARIABLE = 'MESH_ORCH_APP_PROBERS';
+
+/** Reads the variable; empty has no probes. `host` is where the application is probed unless a probe says otherwise. Throws a CtlError. */
+export function parseAppProbes(text: string, host: string): AppProbes {
+  if (text === '') return new Map();
+  let data: unknown;
+  try {
+    data = JSON.parse(text);
+  } catch {
+    throw refused('not JSON');
+  }
+  if (!isObject(data)) throw refused('expected probes by path');
+  return new Map(
+    Object.entries(data).map(([path, spec]) => {
+      if (!/^\/app-health\/[^/]+\/(livez|readyz|startupz)$/.test(path))
+        throw refused(`${JSON.stringify(path)} is not /app-health/<container>/{livez,readyz,startupz}`);
+      return [path, parseProbe(path, spec ?? null, host)];
+    }),
+  );
+}
+
+function refused(why: string): CtlError {
+  return new CtlError('invalid_argument', `invalid value of variable ${VARIABLE}: ${why}`);
+}
+
+function parseProbe(path: string, spec: JsonValue, host: string): AppProbe {
+  if (!isObject(spec)) throw refused(`${path}: expected a probe`);
+  const seconds = spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
+  if (typeof seconds !== 'number' || seconds < 0) throw refused(`${path}: timeoutSeconds must be a number from 0`);
+  const timeoutMs = (seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds) * 1000;
+  const { httpGet, tcpSocket } = spec;
+  if (isObject(httpGet)) return { kind: 'http', timeoutMs, ...httpTarget(path, httpGet, host) };
+  if (isObject(tcpSocket)) return { kind: 'tcp', timeoutMs, ...target(path, tcpSocket, host) };
+  throw refused(`${path}: expected httpGet or tcpSocket`);
+}
+
+function target(path: string, spec: JsonObject, host: string): { host: string; port: number } {
+  const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
+  // Names of ports are the orchestrator's to look up; injection has done so.
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
+    throw refused(`${path}: port must be a number from 1 to 65535`);
+  const own = typeof spec.host === 'string' && spec.host !== '' ? spec.host : host;
+  return { host: own, port };
+}
+
+function httpTarget(path: string, spec: JsonObject, host: string): Omit<HttpProbe, 'kind' | 'timeoutMs'> {
+  const { path: wanted = '/', scheme = 'HTTP', httpHeaders = [] } = spec;
+  if (typeof wanted !== 'string') throw refused(`${path}: path must be a text`);
+  if (scheme !== 'HTTP' && scheme !== 'HTTPS' && scheme !== '') throw refused(`${path}: scheme must be HTTP or HTTPS`);
+  if (!Array.isArray(httpHeaders)) throw refused(`${path}: httpHeaders must be a list`);
+  const headers = httpHeaders.map((header: JsonValue) => {
+    const { name, value = '' } = isObject(header) ? header : {};
+    if (typeof name !== 'string' || !/^:?[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || typeof value !== 'string')
+      throw refused(`${path}: httpHeaders must have names and values`);
+    return [name, value] as const;
+  });
+  const rooted = wanted.startsWith('/') ? wanted : `/${wanted}`;
+  return { ...target(path, spec, host), path: encodeURI(decodeQuietly(rooted)), tls: scheme === 'HTTPS', headers };
+}
+
+/** So that a path that is already encoded is not encoded twice. */
+function decodeQuietly(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+/** Headers that belong to the connection of whoever asks. */
+const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'transfer-encoding',
+  'content-length',
+  'upgrade',
+  'host',
+  'te',
+]);
+
+/** Makes a probe; gives the status to answer with. Never rejects: what cannot be reached is status 500. */
+export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
+  try {
+    return probed.kind === 'tcp' ? await connects(probed) : await answers(probed, incoming);
+  } catch {
+    return 500;
+  }
+}
+
+async function connects({ host, port, timeoutMs }: TcpProbe): Promise<number> {
+  const { connect } = await import('node:net');
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (status: number): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(status);
+    };
+    const timer = setTimeout(end, timeoutMs, 500);
+    socket.once('connect', () => end(200));
+    socket.once('error', () => end(500));
+  });
+}
+
+async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promise<number> {
+  const deadline = performance.now() + probed.timeoutMs;
+  let options: CallOptions = {
+    host: probed.host,
+    port: probed.port,
+    path: probed.path,
+    tls: probed.tls,
+    headers: probeHeaders(probed, incoming),
+    timeoutMs: probed.timeoutMs,
+  };
+  for (let redirects = 0; ; redirects++) {
+    const response = await call({ ...options, timeoutMs: Math.max(1, Math.round(deadline - performance.now())) });
+    response.destroy();
+    const status = response.statusCode ?? 500;
+    const next = status >= 300 && status < 400 ? redirectTarget(options, response.headers.location) : undefined;
+    // Elsewhere is not the application's health; to have been sent there is an answer.
+    if (next === undefined || redirects >= MAX_REDIRECTS) return status;
+    options = next;
+  }
+}
+
+/** What the prober sent goes on, under what the probe says; the application's host is its own address unless the probe says otherwise. */
+function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
+  const outgoing: OutgoingHttpHeaders = {
+    host: `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    connection: 'close',
+  };
+  for (const [name, value] of Object.entries(incoming))
+    if (value !== undefined && !CONNECTION_HEADERS.has(name)) outgoing[name] = value;
+  const given = new Map<string, string[]>();
+  for (const [name, value] of headers) {
+    const key = name === ':authority' ? 'host' : name.toLowerCase();
+    given.set(key, [...(given.get(key) ?? []), value]);
+  }
+  for (const [name, values] of given) outgoing[name] = values.length === 1 ? values[0] : values;
+  return outgoing;
+}
+
+function redirectTarget(from: CallOptions, location: string | undefined): CallOptions | undefined {
+  if (location === undefined) return undefined;
+  const scheme = from.tls === true ? 'https:' : 'http:';
+  const host = from.host ?? '127.0.0.1';
+  const base = `${scheme}//${isIP(host) === 6 ? `[${host}]` : host}:${from.port}`;
+  if (!URL.canParse(location, base + from.path)) return undefined;
+  const url = new URL(location, base + from.path);
+  if (url.origin !== new URL(base).origin) return undefined;
+  return { ...from, path: url.pathname + url.search };
+}

@@ -1,0 +1,106 @@
+/**
+ * What the agent serves beside Envoy. On the readiness port: `/healthz/ready` and the application's probes. On the status port the
+ * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does and is taken from loopback only.
+ */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { CtlError } from '../../core/errors.ts';
+import { type AppProbes, probe } from './app-probes.ts';
+import type { Readiness } from './readiness.ts';
+
+export interface StatusDeps {
+  readonly readiness: Readiness;
+  readonly probes: AppProbes;
+  readonly serveMetrics: (response: ServerResponse) => Promise<void>;
+  /** Called by `/quitquitquit`. */
+  readonly quit: () => void;
+}
+
+export interface StatusServers {
+  close(): Promise<void>;
+}
+
+/** Probers and scrapers are few; more connections than these are somebody's mistake. */
+const MAX_CONNECTIONS = 256;
+/** Slow senders do not hold a connection. */
+const REQUEST_TIMEOUT_MS = 5_000;
+
+type Handler = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
+
+/** Listens on both ports. Rejects with the system's error when a port cannot be had; nothing listens then. */
+export async function startStatusServers(
+  ports: { readonly readiness: number; readonly status: number },
+  deps: StatusDeps,
+): Promise<StatusServers> {
+  const servers: Server[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(
+      servers.map((server) => {
+        const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+        server.closeAllConnections();
+        return closed;
+      }),
+    );
+  };
+  try {
+    servers.push(await listen(ports.status, statusHandler(deps)));
+    if (ports.readiness !== ports.status) servers.push(await listen(ports.readiness, healthHandler(deps)));
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { close };
+}
+
+async function listen(port: number, handler: Handler): Promise<Server> {
+  const server = createServer(
+    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
+    (request, response) => {
+      const [path = '/'] = (request.url ?? '/').split('?');
+      request.resume();
+      handler(request, response, path).catch(() => response.destroy());
+    },
+  );
+  server.maxConnections = MAX_CONNECTIONS;
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(
+        new CtlError('failed_precondition', `cannot listen on port ${port}: ${error.code ?? error.message}`, {}, error),
+      ),
+    );
+    server.listen(port, resolve);
+  });
+  return server;
+}
+
+function healthHandler({ readiness, probes }: StatusDeps): Handler {
+  return async (request, response, path) => {
+    const { method = 'GET', headers } = request;
+    const known = probes.get(path);
+    if (path !== '/healthz/ready' && known === undefined) return answer(response, 404, 'not found\n');
+    if (method !== 'GET' && method !== 'HEAD') return answer(response, 405, 'GET only\n', { allow: 'GET, HEAD' });
+    if (known !== undefined) return answer(response, await probe(known, headers), '');
+    const why = await readiness.check();
+    return why === undefined ? answer(response, 200, 'ready\n') : answer(response, 503, `not ready: ${why}\n`);
+  };
+}
+
+function statusHandler(deps: StatusDeps): Handler {
+  const health = healthHandler(deps);
+  return async (request, response, path) => {
+    if (path === '/stats/prometheus') return deps.serveMetrics(response);
+    if (path !== '/quitquitquit') return health(request, response, path);
+    if (!isLoopback(request.socket.remoteAddress)) return answer(response, 403, 'from this machine only\n');
+    if (request.method !== 'POST') return answer(response, 405, 'POST only\n', { allow: 'POST' });
+    answer(response, 200, 'draining\n');
+    deps.quit();
+  };
+}
+
+function answer(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'content-type': 'text/plain', ...headers }).end(text);
+}
+
+/** 127.0.0.0/8, also as an IPv4-mapped address, and ::1. */
+export function isLoopback(address: string | undefined): boolean {
+  return address !== undefined && (address === '::1' || /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address));
+}

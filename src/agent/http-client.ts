@@ -1,0 +1,68 @@
+/**
+ * Requests of the agent to Envoy's admin interface and to the application. Each has a connection of its own that ends with it:
+ * connections kept for probes are how agents leak them.
+ */
+import type { IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http';
+
+export interface CallOptions {
+  readonly host?: string;
+  readonly port: number;
+  readonly path: string;
+  readonly method?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  /** HTTPS without looking at the certificate, as the orchestrator's own probes do. */
+  readonly tls?: boolean;
+  /** For the whole exchange, body included. */
+  readonly timeoutMs: number;
+  /** Ends the call early. */
+  readonly signal?: AbortSignal;
+}
+
+/** Resolves with the response, whose body is not read yet. Rejects with an `Error` of one line. */
+export async function call(options: CallOptions): Promise<IncomingMessage> {
+  const { host = '127.0.0.1', port, path, method = 'GET', headers, timeoutMs, signal } = options;
+  const { request } = options.tls === true ? await import('node:https') : await import('node:http');
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const requestOptions: RequestOptions & { rejectUnauthorized?: boolean } = {
+    host,
+    port,
+    path,
+    method,
+    agent: false,
+    signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
+    // Spread as a whole: `undefined` is no value for these.
+    ...(headers === undefined ? {} : { headers }),
+    ...(options.tls === true ? { rejectUnauthorized: false } : {}),
+  };
+  return new Promise((resolve, reject) => {
+    const outgoing = request(requestOptions, resolve);
+    outgoing.once('error', (error) =>
+      reject(timeout.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error),
+    );
+    outgoing.end();
+  });
+}
+
+/** The answer's status and text, of which no more than `maxBytes` is taken; the connection is gone afterwards. */
+export async function callText(
+  options: CallOptions,
+  maxBytes: number,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const response = await call(options);
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Leaving the loop destroys the response and its connection.
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size >= maxBytes) break;
+  }
+  return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8').slice(0, maxBytes) };
+}
+
+/** The answer's status alone; its body is thrown away unread. */
+export async function callStatus(options: CallOptions): Promise<number> {
+  const response = await call(options);
+  response.destroy();
+  return response.statusCode ?? 0;
+}

@@ -1,0 +1,171 @@
+/** Everything that is decided before Envoy starts: settings, proxy configuration and the machine, brought together and checked. */
+import { isIP } from 'node:net';
+import { join } from 'node:path';
+import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
+import { CtlError } from '../core/errors.ts';
+import { buildInfo } from '../observe/build-info.ts';
+import type { JsonObject } from '../protobuf/index.ts';
+import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
+import { mergeBootstrap } from './bootstrap/merge.ts';
+import { nodeOf } from './bootstrap/node.ts';
+import { fillTemplate } from './bootstrap/template.ts';
+import type { EnvoyOptions } from './envoy/command.ts';
+import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
+import { isObject } from './json.ts';
+import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
+import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
+import { type Place, placeOf, thisMachine } from './settings/place.ts';
+import { type AgentProxyConfig, loadProxyConfig, readDataFile } from './settings/proxy-config.ts';
+
+export interface AgentPlan {
+  readonly role: ProxyRole;
+  readonly place: Place;
+  readonly proxyConfig: AgentProxyConfig;
+  /** Where xDS is served. */
+  readonly controlPlane: ControlPlane;
+  /** Folder of what the agent writes for Envoy. */
+  readonly configFolder: string;
+  readonly bootstrap: JsonObject;
+  readonly envoy: Omit<EnvoyOptions, 'configPath'>;
+  /** Environment variables for Envoy, under the agent's own. */
+  readonly envoyEnv: Readonly<Record<string, string>>;
+  readonly adminPort: number;
+  readonly ports: { readonly readiness: number; readonly status: number };
+  readonly terminationDrainMs: number;
+  readonly probes: AppProbes;
+  readonly app: AppMetrics | undefined;
+  /** Where the application is probed and scraped: redirection leaves loopback alone. */
+  readonly appHost: string;
+}
+
+const DEFAULT_NAMESPACE = 'mesh-system';
+const DEFAULTS = {
+  configPath: './etc/mesh/proxy',
+  binaryPath: '/usr/local/bin/envoy',
+  adminPort: 15_000,
+  statusPort: 15_020,
+  drainMs: 45_000,
+  interceptionMode: 'REDIRECT',
+} as const;
+
+/** Throws a CtlError of one line for whatever cannot be read or used. */
+export async function planAgent(
+  role: ProxyRole,
+  settings: AgentSettings,
+  env: Environment,
+  labelFile: string,
+): Promise<AgentPlan> {
+  const proxyConfig = await loadProxyConfig(settings.meshConfig, settings.proxyConfig);
+  const place = placeOf(settings, thisMachine());
+  const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
+  const ports = {
+    admin: proxyConfig.proxyAdminPort ?? DEFAULTS.adminPort,
+    status: proxyConfig.statusPort ?? DEFAULTS.statusPort,
+    readiness: settings.readinessPort,
+    prometheus: settings.disableInternalTelemetry ? 0 : settings.prometheusPort,
+  };
+  checkPorts(ports);
+  const ipv6 = isIP(place.ip) === 6;
+  const appHost = ipv6 ? '::1' : '127.0.0.1';
+  const upstream = xdsAddress(settings, proxyConfig);
+  const input: BootstrapInput = {
+    node: nodeOf({
+      ...place,
+      role,
+      cluster:
+        settings.serviceCluster === 'mesh-proxy'
+          ? (proxyConfig.serviceCluster ?? 'mesh-proxy')
+          : settings.serviceCluster,
+      serviceAccount: settings.serviceAccount,
+      clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
+      interceptionMode: proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode,
+      version: buildInfo().version,
+      labelFile,
+      env: { ...proxyConfig.proxyMetadata, ...env },
+    }),
+    adminPort: ports.admin,
+    prometheusPort: ports.prometheus,
+    ipv6,
+    controlPlane: upstream,
+    sdsPath: undefined,
+    delta: settings.deltaXds,
+    initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
+    outlierLogPath: settings.outlierLogPath,
+    minimalStats: settings.disableInternalTelemetry,
+    extraStatTags: proxyConfig.extraStatTags ?? [],
+    statsdUdpAddress: proxyConfig.statsdUdpAddress ?? '',
+  };
+  return {
+    role,
+    place,
+    proxyConfig,
+    controlPlane: upstream,
+    configFolder,
+    bootstrap: await wholeBootstrap(settings, proxyConfig, input),
+    envoy: {
+      binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,
+      concurrency: settings.concurrency === 0 ? (proxyConfig.concurrency ?? 0) : settings.concurrency,
+      logLevel: settings.proxyLogLevel,
+      componentLogLevel: settings.proxyComponentLogLevel,
+      drainMs: proxyConfig.drainDuration ?? DEFAULTS.drainMs,
+      ipv6,
+    },
+    envoyEnv: proxyConfig.proxyMetadata ?? {},
+    adminPort: ports.admin,
+    ports: { readiness: ports.readiness, status: ports.status },
+    terminationDrainMs: proxyConfig.terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000,
+    probes: parseAppProbes(settings.appProbers, appHost),
+    app: parseAppMetrics(settings.metricsAnnotations, ports.status),
+    appHost,
+  };
+}
+
+function xdsAddress(settings: AgentSettings, proxyConfig: AgentProxyConfig): ControlPlane {
+  const namespace = settings.meshNamespace === '' ? DEFAULT_NAMESPACE : settings.meshNamespace;
+  const discovery = proxyConfig.discoveryAddress ?? `${defaultControlPlaneHost(namespace)}:15012`;
+  return controlPlane({
+    address: settings.xdsUpstream === '' ? discovery : settings.xdsUpstream,
+    source: settings.xdsUpstream === '' ? 'discoveryAddress' : 'XDS_UPSTREAM',
+    authPolicy: proxyConfig.controlPlaneAuthPolicy,
+    customHost: settings.customHost,
+    namespace,
+  });
+}
+
+/** The built-in bootstrap or the template's, with the override merged into it. */
+async function wholeBootstrap(
+  settings: AgentSettings,
+  proxyConfig: AgentProxyConfig,
+  input: BootstrapInput,
+): Promise<JsonObject> {
+  const template = settings.templateFile || proxyConfig.proxyBootstrapTemplatePath || '';
+  const base = template === '' ? bootstrap(input) : fillTemplate(await neededFile(template), input, template);
+  if (settings.bootstrapOverride === '') return base;
+  const override = await neededFile(settings.bootstrapOverride);
+  if (isObject(override)) return mergeBootstrap(base, override);
+  throw new CtlError('invalid_argument', 'expected a piece of bootstrap', { file: settings.bootstrapOverride });
+}
+
+async function neededFile(path: string): Promise<unknown> {
+  const data = await readDataFile(path);
+  if (data === undefined) throw new CtlError('invalid_argument', 'there is no such file', { file: path });
+  return data;
+}
+
+function checkPorts(ports: Readonly<Record<string, number>>): void {
+  const users = new Map<number, string>();
+  for (const [use, port] of Object.entries(ports)) {
+    if (port === 0) continue;
+    if (port > 65_535) throw new CtlError('invalid_argument', `the ${use} port ${port} is more than 65535`);
+    const other = users.get(port);
+    // The status port answers everything that the readiness port does.
+    if (other !== undefined && `${other} ${use}` !== 'status readiness')
+      throw new CtlError('invalid_argument', `the ${other} port and the ${use} port are both ${port}`);
+    users.set(port, use);
+  }
+}
+
+/** Files that belong to one agent stand in its own folder, so that several may run on one machine. */
+export function sdsPathOf(configFolder: string): string {
+  return join(configFolder, 'SDS');
+}

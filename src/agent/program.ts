@@ -1,0 +1,193 @@
+/**
+ * ctl-agent proxy, put together: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it; drained and ended
+ * by a signal. Envoy is started before anything that it does not need is loaded.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
+import { CtlError } from '../core/errors.ts';
+import { buildInfo } from '../observe/build-info.ts';
+import { getScope } from '../observe/logging.ts';
+import { writeBootstrap } from './bootstrap/write.ts';
+import { drainAndEnd } from './drain.ts';
+import { envoyArguments } from './envoy/command.ts';
+import { startEnvoyProcess } from './envoy/process.ts';
+import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
+import { createReadiness, type Readiness } from './health/readiness.ts';
+import { callText } from './http-client.ts';
+import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
+import { type AgentPlan, planAgent } from './plan.ts';
+
+/** Labels of the pod, written by the orchestrator's downward API. */
+const LABEL_FILE = './etc/mesh/pod/labels';
+/** An admin interface that takes longer is no healthy one; probers wait a second by default. */
+const ADMIN_TIMEOUT_MS = 800;
+/** Draining a listener waits for Envoy's main thread, which may be busy with a large configuration. */
+const DRAIN_CALL_TIMEOUT_MS = 5_000;
+const MAX_ADMIN_ANSWER = 64 * 1024;
+
+const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
+  // Woken early is not failed.
+  delay(ms, undefined, { signal }).catch(() => undefined);
+
+/** Runs the agent until a signal or Envoy's end; gives the exit code. Rejects with a CtlError of one line. */
+export async function runAgent(role: ProxyRole, settings: AgentSettings, env: Environment): Promise<number> {
+  const labelFile = await readFile(LABEL_FILE, 'utf8').catch(() => '');
+  const plan = await planAgent(role, settings, env, labelFile);
+  const metrics = createAgentMetrics();
+  const build = buildInfo();
+  metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
+  const readiness = createReadiness({ admin: (path) => admin(plan, path), now: () => performance.now() });
+  const end = watchSignals();
+
+  const configPath = await writeBootstrap(plan.configFolder, plan.bootstrap);
+  const supervisor = supervise(plan, configPath, env, metrics, readiness);
+  try {
+    return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
+  } finally {
+    end.close();
+  }
+}
+
+async function serveUntilEnd(
+  plan: AgentPlan,
+  supervisor: Supervisor,
+  readiness: Readiness,
+  metrics: AgentMetrics,
+  end: EndRequests,
+): Promise<number> {
+  const closing: (() => Promise<void>)[] = [];
+  try {
+    closing.push(await startServers(plan, readiness, metrics, end.request));
+    const first = await Promise.race([supervisor.ended, end.requested]);
+    if (first === undefined) {
+      readiness.draining();
+      supervisor.retire();
+      await drain(plan, supervisor, end);
+      return 0;
+    }
+    return exitCode(first);
+  } finally {
+    supervisor.retire();
+    supervisor.signal('SIGKILL');
+    await Promise.all(closing.map((close) => close()));
+  }
+}
+
+function supervise(
+  plan: AgentPlan,
+  configPath: string,
+  env: Environment,
+  metrics: AgentMetrics,
+  readiness: Readiness,
+): Supervisor {
+  const log = getScope('default');
+  const args = envoyArguments({ ...plan.envoy, configPath });
+  const supervisor = superviseEnvoy({
+    start: (onLine) =>
+      startEnvoyProcess({ binary: plan.envoy.binary, args, env: { ...plan.envoyEnv, ...env }, onLine }),
+    now: () => performance.now(),
+    sleep,
+    random: Math.random,
+    log,
+    onStart(run) {
+      metrics.add('envoy_starts_total');
+      readiness.restarted();
+      const sinceStartMs = run === 1 ? Math.round(performance.now()) : undefined;
+      log.info('Envoy is started', { run, pid: supervisor.pid(), sinceStartMs });
+    },
+  });
+  // Looked at where the agent waits for it; until then it is no unhandled fault.
+  supervisor.ended.catch(() => undefined);
+  return supervisor;
+}
+
+/** Loads and starts what is served over HTTP; gives how to stop it. */
+async function startServers(
+  plan: AgentPlan,
+  readiness: Readiness,
+  metrics: AgentMetrics,
+  quit: () => void,
+): Promise<() => Promise<void>> {
+  const [{ startStatusServers }, { serveMerged }] = await Promise.all([
+    import('./health/server.ts'),
+    import('./metrics/merge.ts'),
+  ]);
+  const { adminPort, app, appHost } = plan;
+  const deps = { adminPort, app, appHost, metrics, log: getScope('default') };
+  const servers = await startStatusServers(plan.ports, {
+    readiness,
+    probes: plan.probes,
+    serveMetrics: (response) => serveMerged(response, deps),
+    quit,
+  });
+  return () => servers.close();
+}
+
+function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests): Promise<void> {
+  const log = getScope('default');
+  log.info('draining', { forMs: plan.terminationDrainMs });
+  return drainAndEnd(plan.terminationDrainMs, {
+    announce: async (signal) => {
+      if (supervisor.pid() === undefined) return;
+      // Health checks fail first, so that no new connections are made; then listeners say goodbye to those that there are.
+      for (const path of [
+        '/healthcheck/fail',
+        `/drain_listeners?graceful${plan.role === 'sidecar' ? '&inboundonly' : ''}`,
+      ]) {
+        const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
+        const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
+        if (status !== 200) throw new Error(`${path} answered ${status}: ${text.trim()}`);
+      }
+    },
+    envoyEnded: supervisor.ended.catch(() => undefined),
+    forced: end.forced,
+    signal: supervisor.signal,
+    sleep,
+    log,
+  });
+}
+
+function exitCode(end: EnvoyEnd): number {
+  switch (end.kind) {
+    case 'quit':
+    case 'stopped':
+      getScope('default').info('Envoy has quit');
+      return 0;
+    case 'rejected':
+      throw new CtlError('failed_precondition', `Envoy refuses its bootstrap: ${end.reason}`);
+    case 'failed':
+      throw new CtlError(
+        'unavailable',
+        `Envoy has died ${end.failures} times in a row, the last time by ${end.reason}`,
+      );
+  }
+}
+
+function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
+  return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
+}
+
+/** Requests to end, from wherever they come. */
+interface EndRequests {
+  /** Settles at the first one. */
+  readonly requested: Promise<undefined>;
+  /** Settles at the second one. */
+  readonly forced: Promise<void>;
+  readonly request: () => void;
+  readonly close: () => void;
+}
+
+function watchSignals(): EndRequests {
+  const first = Promise.withResolvers<undefined>();
+  const second = Promise.withResolvers<void>();
+  let requests = 0;
+  const request = (): void => {
+    requests++;
+    if (requests === 1) first.resolve(undefined);
+    else second.resolve();
+  };
+  process.on('SIGTERM', request).on('SIGINT', request);
+  const close = (): void => void process.off('SIGTERM', request).off('SIGINT', request);
+  return { requested: first.promise, forced: second.promise, request, close };
+}

@@ -1,0 +1,50 @@
+/** Where the control plane is, and by what name its certificate is known. */
+import { isIP } from 'node:net';
+import { CtlError } from '../../core/errors.ts';
+
+/** An address of the control plane. */
+export interface ControlPlane {
+  readonly host: string;
+  readonly port: number;
+  /** False speaks plain text. */
+  readonly tls: boolean;
+  /** DNS name that its certificate must have. */
+  readonly serverName: string;
+}
+
+interface ControlPlaneOptions {
+  /** `host:port` or `[v6]:port`. */
+  readonly address: string;
+  /** NONE is plain text, MUTUAL_TLS is TLS; otherwise the port says: 15010 is plain text. */
+  readonly authPolicy: 'NONE' | 'MUTUAL_TLS' | 'INHERIT' | undefined;
+  /** The name in the certificate (MESHD_CUSTOM_HOST); empty: the host, or for an IP address the default name. */
+  readonly customHost: string;
+  /** Namespace of the control plane. */
+  readonly namespace: string;
+  /** For messages: where the address was given. */
+  readonly source: string;
+}
+
+/** The port of ctl-discovery that is plain text. */
+const PLAIN_PORT = 15_010;
+
+/** The name under which the control plane is found when nothing else is said. */
+export function defaultControlPlaneHost(namespace: string): string {
+  return `meshd.${namespace}.svc`;
+}
+
+/** Throws a CtlError when the address is none. */
+export function controlPlane(options: ControlPlaneOptions): ControlPlane {
+  const { address, authPolicy, customHost, namespace, source } = options;
+  const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(address);
+  const host = match?.[1] ?? match?.[2] ?? '';
+  const port = Number(match?.[3]);
+  if (host === '' || !(port >= 1 && port <= 65_535))
+    throw new CtlError('invalid_argument', `${JSON.stringify(address)} is not an address like meshd:15012`, {
+      file: source,
+    });
+  const tls = authPolicy === 'MUTUAL_TLS' || (authPolicy !== 'NONE' && port !== PLAIN_PORT);
+  const [custom = ''] = customHost.split(',');
+  const named = isIP(host) === 0 ? host : defaultControlPlaneHost(namespace);
+  return { host, port, tls, serverName: custom.trim() === '' ? named : custom.trim() };
+}

@@ -1,0 +1,154 @@
+/**
+ * How the proxy is run: `defaultConfig` of the mesh configuration file with PROXY_CONFIG over it. The schemas that
+ * ctl-discovery reads these with need more memory than the whole agent may have, so that the few fields the agent uses
+ * are read by a table of their own; its test holds that both read the same.
+ */
+import { readFile } from 'node:fs/promises';
+import { parseDuration } from '../../cli/index.ts';
+import { CtlError } from '../../core/errors.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { isObject } from '../json.ts';
+
+/** What the agent uses of a proxy's configuration. Durations are milliseconds. */
+export interface AgentProxyConfig {
+  readonly configPath?: string;
+  readonly binaryPath?: string;
+  readonly serviceCluster?: string;
+  readonly drainDuration?: number;
+  readonly terminationDrainDuration?: number;
+  readonly discoveryAddress?: string;
+  readonly proxyAdminPort?: number;
+  readonly statusPort?: number;
+  readonly concurrency?: number;
+  readonly controlPlaneAuthPolicy?: 'NONE' | 'MUTUAL_TLS' | 'INHERIT';
+  readonly proxyBootstrapTemplatePath?: string;
+  readonly interceptionMode?: 'REDIRECT' | 'TPROXY' | 'NONE';
+  readonly statsdUdpAddress?: string;
+  readonly proxyMetadata?: Readonly<Record<string, string>>;
+  readonly extraStatTags?: readonly string[];
+}
+
+/** The value of a field; throws an `Error` that says what was expected. */
+type Reader<V> = (value: JsonValue) => V;
+
+const text: Reader<string> = (value) => {
+  if (typeof value === 'string') return value;
+  throw new Error('expected a text');
+};
+
+const milliseconds: Reader<number> = (value) => {
+  try {
+    return parseDuration(text(value));
+  } catch {
+    throw new Error('expected a duration such as "1.5s" or "1m0s"');
+  }
+};
+
+const whole =
+  (min: number, max: number): Reader<number> =>
+  (value) => {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
+    throw new Error(`expected a whole number from ${min} to ${max}`);
+  };
+
+function oneOf<const V extends string>(...values: readonly V[]): Reader<V> {
+  return (value) => {
+    const found = values.find((each) => each === value);
+    if (found === undefined) throw new Error(`expected one of ${values.join(', ')}`);
+    return found;
+  };
+}
+
+const texts: Reader<readonly string[]> = (value) => {
+  if (Array.isArray(value)) return value.map(text);
+  throw new Error('expected a list of texts');
+};
+
+const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
+  if (!isObject(value)) throw new Error('expected texts by name');
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
+};
+
+const port = whole(1, 65_535);
+
+const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<AgentProxyConfig[F]>> } = {
+  configPath: text,
+  binaryPath: text,
+  serviceCluster: text,
+  drainDuration: milliseconds,
+  terminationDrainDuration: milliseconds,
+  discoveryAddress: text,
+  proxyAdminPort: port,
+  statusPort: port,
+  concurrency: whole(0, 0x7fffffff),
+  controlPlaneAuthPolicy: oneOf('NONE', 'MUTUAL_TLS', 'INHERIT'),
+  proxyBootstrapTemplatePath: text,
+  interceptionMode: oneOf('REDIRECT', 'TPROXY', 'NONE'),
+  statsdUdpAddress: text,
+  proxyMetadata: textMap,
+  extraStatTags: texts,
+};
+
+/**
+ * Reads the fields that the agent uses from the plain data of a proxy configuration; the rest is passed over, empty values count as
+ * absent. Throws a CtlError naming the field; `source` says where the data comes from.
+ */
+export function readProxyConfig(data: unknown, source: string): AgentProxyConfig {
+  if (data === undefined || data === null) return {};
+  if (!isObject(data)) throw new CtlError('invalid_argument', 'expected a configuration', { file: source });
+  const entries: [string, unknown][] = [];
+  for (const [field, read] of Object.entries(READERS)) {
+    const value = data[field];
+    if (value === undefined || value === null || value === '') continue;
+    try {
+      entries.push([field, read(value)]);
+    } catch (error) {
+      throw new CtlError('invalid_argument', error instanceof Error ? error.message : String(error), {
+        file: source,
+        field,
+      });
+    }
+  }
+  // Each reader gives the type of its field; collecting entries loses that.
+  return Object.fromEntries(entries) as AgentProxyConfig;
+}
+
+/** Plain data of a text in JSON or YAML. The YAML reader is loaded only for what is no JSON. */
+export async function parseData(source: string, content: string): Promise<unknown> {
+  try {
+    return JSON.parse(content);
+  } catch {
+    // Not JSON; YAML is a superset of it, so that a broken JSON text is reported by the YAML reader.
+  }
+  const { parse } = await import('yaml');
+  try {
+    return parse(content, { logLevel: 'silent' });
+  } catch (error) {
+    const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
+    throw new CtlError('invalid_argument', `cannot be read as YAML: ${first.replace(/:$/, '')}`, { file: source });
+  }
+}
+
+/** Reads a file of JSON or YAML; undefined when it does not exist. */
+export async function readDataFile(path: string): Promise<unknown> {
+  const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw new CtlError('invalid_argument', `cannot be read: ${error.code ?? error.message}`, { file: path });
+  });
+  return content === undefined ? undefined : parseData(path, content);
+}
+
+/** `defaultConfig` of the mesh configuration at `meshConfigPath`, with PROXY_CONFIG (YAML or JSON) over it. */
+export async function loadProxyConfig(meshConfigPath: string, proxyConfig: string): Promise<AgentProxyConfig> {
+  const mesh = await readDataFile(meshConfigPath);
+  const defaults: JsonValue | undefined = isObject(mesh) ? mesh.defaultConfig : undefined;
+  const below = readProxyConfig(defaults, meshConfigPath);
+  if (proxyConfig === '') return below;
+  const above = readProxyConfig(await parseData('PROXY_CONFIG', proxyConfig), 'PROXY_CONFIG');
+  const proxyMetadata: JsonObject = { ...below.proxyMetadata, ...above.proxyMetadata };
+  return {
+    ...below,
+    ...above,
+    ...(Object.keys(proxyMetadata).length === 0 ? {} : { proxyMetadata }),
+  } as AgentProxyConfig;
+}

@@ -1,0 +1,137 @@
+/**
+ * The environment variables of `ctl-agent proxy` (specification: ctl-agent "Environment variables"). Grouped as in the
+ * program: who the proxy is, its bootstrap, its life cycle, what is served beside it. The five below "Beyond the
+ * specification" are named as the field's agents name them.
+ */
+
+import type { EnvTable } from './env-table.ts';
+
+export const agentEnv = {
+  // Who the proxy is. INSTANCE_IP and TRUST_DOMAIN stand in for --ip and --trust-domain.
+  INSTANCE_IP: { setting: 'ip', type: 'string', default: '', meaning: 'Used as fallback for the --ip flag.' },
+  POD_NAME: { setting: 'podName', type: 'string', default: '', meaning: 'Name of the workload; else the host name.' },
+  POD_NAMESPACE: {
+    setting: 'podNamespace',
+    type: 'string',
+    default: '',
+    meaning: 'Namespace of the workload; else `default`.',
+  },
+  CLUSTER_ID: {
+    setting: 'clusterId',
+    type: 'string',
+    default: 'Orchestrator',
+    meaning: 'Cluster and service registry this instance belongs to.',
+  },
+  MESH_META_CLUSTER_ID: {
+    setting: 'metaClusterId',
+    type: 'string',
+    default: '',
+    meaning: 'Cluster in the metadata of the node; wins over CLUSTER_ID.',
+  },
+  TRUST_DOMAIN: {
+    setting: 'trustDomain',
+    type: 'string',
+    default: '',
+    meaning: 'Trust domain of SPIFFE certificates.',
+  },
+
+  // The bootstrap. MESH_BOOTSTRAP stands in for --templateFile.
+  PROXY_CONFIG: {
+    setting: 'proxyConfig',
+    type: 'string',
+    default: '',
+    meaning: 'Proxy configuration; set by injection, gateways use file mounts.',
+  },
+  MESH_BOOTSTRAP: {
+    setting: 'templateFile',
+    type: 'string',
+    default: '',
+    meaning: 'Bootstrap config template file, used as fallback for the --templateFile flag.',
+  },
+  MESH_BOOTSTRAP_OVERRIDE: {
+    setting: 'bootstrapOverride',
+    type: 'string',
+    default: '',
+    meaning: 'File with a piece of bootstrap, YAML or JSON, that is merged into it.',
+  },
+  MESH_NAMESPACE: {
+    setting: 'meshNamespace',
+    type: 'string',
+    default: '',
+    meaning: 'Namespace of the control plane; else `mesh-system`.',
+  },
+  MESHD_CUSTOM_HOST: {
+    setting: 'customHost',
+    type: 'string',
+    default: '',
+    meaning: 'Custom host name of the control plane for which it signs the server certificate.',
+  },
+  XDS_UPSTREAM: {
+    setting: 'xdsUpstream',
+    type: 'string',
+    default: '',
+    meaning: 'Address of the upstream XDS server; when unset the discovery address is used.',
+  },
+  CTL_INITIAL_FETCH_TIMEOUT: {
+    setting: 'initialFetchTimeoutMs',
+    type: 'duration',
+    default: '0s',
+    min: 0,
+    meaning: 'Initial fetch timeout for config; when reached without a response the proxy continues its init phase.',
+  },
+
+  // Life cycle and what is served beside the proxy.
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    setting: 'terminationDrainDurationSeconds',
+    type: 'integer',
+    default: 5,
+    min: 0,
+    meaning: 'Seconds allowed for connections to complete on agent shutdown.',
+  },
+  MESH_ORCH_APP_PROBERS: {
+    setting: 'appProbers',
+    type: 'string',
+    default: '',
+    meaning: 'Health probes of the application that the agent makes for the orchestrator, JSON by path.',
+  },
+  MESH_METRICS_ANNOTATIONS: {
+    setting: 'metricsAnnotations',
+    type: 'string',
+    default: '',
+    meaning: "Where the application's metrics are, JSON with scrape, port and path.",
+  },
+
+  // Beyond the specification.
+  ENVOY_PATH: {
+    setting: 'envoyPath',
+    type: 'string',
+    default: '',
+    meaning: 'The Envoy binary; wins over binaryPath of the proxy configuration.',
+  },
+  ENVOY_STATUS_PORT: {
+    setting: 'readinessPort',
+    type: 'integer',
+    default: 15021,
+    min: 1,
+    meaning: 'Port of the readiness endpoint.',
+  },
+  ENVOY_PROMETHEUS_PORT: {
+    setting: 'prometheusPort',
+    type: 'integer',
+    default: 15090,
+    min: 1,
+    meaning: "Port of Envoy's own metrics.",
+  },
+  MESH_DELTA_XDS: {
+    setting: 'deltaXds',
+    type: 'boolean',
+    default: true,
+    meaning: 'Envoy asks for changes only; false asks for the State of the World.',
+  },
+  SERVICE_ACCOUNT: {
+    setting: 'serviceAccount',
+    type: 'string',
+    default: '',
+    meaning: 'Service account of the workload.',
+  },
+} as const satisfies EnvTable;
