@@ -19,6 +19,11 @@ const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
 /** Names of namespaces and service accounts: what a path segment of a SPIFFE ID may hold (section 2.2), not `.` or `..`. */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,253}$/;
 
+/** Whether a text can be a trust domain. */
+export function isTrustDomain(text: string): boolean {
+  return TRUST_DOMAIN.test(text);
+}
+
 /** The identity's URI. Throws CtlError invalid_argument for names that no SPIFFE ID can hold. */
 export function spiffeUri({ trustDomain, namespace, serviceAccount }: Identity): string {
   if (!TRUST_DOMAIN.test(trustDomain)) throw unfit('trust domain', trustDomain);

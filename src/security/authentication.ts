@@ -1,0 +1,37 @@
+/** Asks one authenticator after the other. A caller may show several credentials, of which one that holds is enough. */
+import { CtlError } from '../core/errors.ts';
+import type { Authentication, Authenticator } from './types.ts';
+
+/** All that is wrong, in one line. Code `unavailable` when one of them could not be asked: trying again may help then. */
+function refusal(reasons: readonly { readonly name: string; readonly error: CtlError }[]): CtlError {
+  if (reasons.length === 0) {
+    return new CtlError('unauthenticated', 'a client certificate of the mesh or a bearer token is needed');
+  }
+  const code = reasons.some(({ error }) => error.code === 'unavailable') ? 'unavailable' : 'unauthenticated';
+  return new CtlError(code, reasons.map(({ name, error }) => `${name}: ${error.message}`).join('; '));
+}
+
+/** `onFailure` is told of each caller that nobody knows. */
+export function createAuthentication(
+  authenticators: readonly Authenticator[],
+  onFailure: (peer: string, error: CtlError) => void,
+): Authentication {
+  return {
+    async authenticate(credentials) {
+      const reasons: { name: string; error: CtlError }[] = [];
+      for (const authenticator of authenticators) {
+        try {
+          const caller = await authenticator.authenticate(credentials);
+          if (caller !== undefined) return caller;
+        } catch (error) {
+          const known = error instanceof CtlError && (error.code === 'unauthenticated' || error.code === 'unavailable');
+          if (!known) throw error;
+          reasons.push({ name: authenticator.name, error });
+        }
+      }
+      const error = refusal(reasons);
+      onFailure(credentials.peer, error);
+      throw error;
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/**
+ * Whether a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads; X509-SVID section 5).
+ * Trust is by trust domain, which TLS libraries know nothing of, so the handshake only proves the leaf's key and the rest is
+ * decided here.
+ */
+import { CtlError } from '../core/errors.ts';
+import { type Identity, parseSpiffeUri } from '../core/identity.ts';
+import { type Certificate, readCertificate } from './certificate.ts';
+
+/** Intermediates between leaf and root. */
+const MAX_INTERMEDIATES = 4;
+
+/** Certificates taken from a handshake; whoever sends more is up to something. */
+const MAX_CERTIFICATES = 10;
+
+export interface VerifiedChain {
+  readonly identity: Identity;
+  /** When the first certificate of the chain ends, epoch ms. */
+  readonly expiresAt: number;
+}
+
+function refused(reason: string): CtlError {
+  return new CtlError('unauthenticated', reason);
+}
+
+function checkNow({ notBefore, notAfter }: Certificate, what: string, now: number): void {
+  if (now >= notAfter) throw refused(`${what} expired at ${new Date(notAfter).toISOString()}`);
+  if (now < notBefore) throw refused(`${what} is valid only from ${new Date(notBefore).toISOString()} on`);
+}
+
+/** The workload that a leaf names. */
+function identityOf(leaf: Certificate): Identity {
+  const [uri, another] = leaf.uris;
+  if (uri === undefined || another !== undefined) throw refused(`it has ${leaf.uris.length} URIs, not exactly one`);
+  const identity = parseSpiffeUri(uri);
+  if (identity === undefined) throw refused(`${JSON.stringify(uri.slice(0, 200))} is no identity of a workload`);
+  return identity;
+}
+
+function checkLeaf(leaf: Certificate, now: number): void {
+  checkNow(leaf, 'it', now);
+  if (leaf.ca || leaf.keyUsage?.keyCertSign === true) throw refused('it is one of an authority, not of a workload');
+  if (!leaf.clientAuth) throw refused('it is not meant for clients (extended key usage)');
+  if (leaf.keyUsage?.digitalSignature === false) throw refused('its key is not meant for signatures (key usage)');
+  if (leaf.restricted) throw refused('it has a critical extension that is not known here');
+}
+
+function maySign(issuer: Certificate, below: number): boolean {
+  return issuer.ca && issuer.keyUsage?.keyCertSign !== false && issuer.pathLength >= below;
+}
+
+function issued(issuer: Certificate, subject: Certificate): boolean {
+  return subject.x509.checkIssued(issuer.x509) && subject.x509.verify(issuer.x509.publicKey);
+}
+
+/** The certificate that signed `subject`: a valid one where an authority has several for its key. */
+function fittest(all: readonly Certificate[], subject: Certificate, below: number, now: number): Certificate | undefined {
+  const signers = all.filter((one) => maySign(one, below) && issued(one, subject));
+  return signers.find(({ notBefore, notAfter }) => notBefore <= now && now < notAfter) ?? signers[0];
+}
+
+/** SHA-1 and older: signatures by them can be forged. */
+const WEAK = /md[245]|sha1(?!\d)/i;
+
+/**
+ * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain that it names.
+ * Throws CtlError unauthenticated saying what "it", the certificate, lacks.
+ */
+export function verifyChain(
+  der: readonly Uint8Array[],
+  rootsOf: (trustDomain: string) => readonly Certificate[],
+  now: number,
+): VerifiedChain {
+  if (der.length > MAX_CERTIFICATES) throw refused(`more than ${MAX_CERTIFICATES} certificates`);
+  const [leaf, ...others] = der.map((bytes) => {
+    try {
+      return readCertificate(bytes);
+    } catch {
+      throw refused('it cannot be read');
+    }
+  });
+  if (leaf === undefined) throw refused('there is none');
+  checkLeaf(leaf, now);
+  const identity = identityOf(leaf);
+  const roots = rootsOf(identity.trustDomain);
+  if (roots.length === 0) throw refused(`trust domain ${identity.trustDomain} is not known here`);
+  return { identity, expiresAt: follow(leaf, others, roots, now) };
+}
+
+/** From the leaf up to a root; gives the end of the first certificate that ends. */
+function follow(leaf: Certificate, others: readonly Certificate[], roots: readonly Certificate[], now: number): number {
+  const unused = new Set(others);
+  let current = leaf;
+  let ends = leaf.notAfter;
+  for (let below = 0; below <= MAX_INTERMEDIATES; below++) {
+    if (WEAK.test(current.x509.signatureAlgorithm ?? '')) throw refused('it is signed with a broken algorithm');
+    const root = fittest(roots, current, below, now);
+    if (root !== undefined) {
+      checkNow(root, 'its root certificate', now);
+      return Math.min(ends, root.notAfter);
+    }
+    const next = fittest([...unused].filter(({ restricted }) => !restricted), current, below, now);
+    if (next === undefined) throw refused('no root certificate that is trusted for its trust domain has signed it');
+    checkNow(next, 'an intermediate certificate', now);
+    unused.delete(next);
+    ends = Math.min(ends, next.notAfter);
+    current = next;
+  }
+  throw refused(`more than ${MAX_INTERMEDIATES} intermediate certificates`);
+}

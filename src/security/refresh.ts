@@ -1,0 +1,103 @@
+/**
+ * A value that is fetched in the background, again and again: never while somebody waits for an answer of ours. What was good stays
+ * until something better comes; failures are repeated with backoff and told once each.
+ */
+import { CtlError } from '../core/errors.ts';
+import type { WallClock } from './clock.ts';
+
+export interface Loaded<T> {
+  readonly value: T;
+  /** When to look again, ms. */
+  readonly refreshMs: number;
+}
+
+export interface RefreshOptions<T> {
+  load(signal: AbortSignal): Promise<Loaded<T>>;
+  onValue?(value: T): void;
+  /** Called once for each new fault, not for its repetitions. */
+  onProblem(error: CtlError): void;
+  readonly clock: WallClock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** Least time between two loads that callers ask for, ms. */
+  readonly cooldownMs: number;
+}
+
+const FIRST_RETRY_MS = 1000;
+const LAST_RETRY_MS = 5 * 60_000;
+/** Spread to both sides, so that replicas do not ask in step. */
+const JITTER = 0.1;
+
+export class Refresh<T> {
+  readonly #options: RefreshOptions<T>;
+  readonly #ending = new AbortController();
+  #value: T | undefined;
+  #problem: CtlError | undefined;
+  #retryMs = FIRST_RETRY_MS;
+  #timer: { cancel(): void } | undefined;
+  #loading: Promise<void> | undefined;
+  #loadedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: RefreshOptions<T>) {
+    this.#options = options;
+  }
+
+  /** The last good value; undefined while there has been none. */
+  get value(): T | undefined {
+    return this.#value;
+  }
+
+  /** Why the latest load failed; undefined when it did not. */
+  get problem(): CtlError | undefined {
+    return this.#problem;
+  }
+
+  /** Loads for the first time, and from then on by itself. Resolves after the first attempt, however it ended. */
+  start(): Promise<void> {
+    return this.#load();
+  }
+
+  /** For a caller who has seen that the value is out of date: resolves after a load, or at once when the latest is fresh. */
+  hurry(): Promise<void> {
+    const fresh = this.#options.clock.now() - this.#loadedAt < this.#options.cooldownMs;
+    return this.#loading ?? (fresh ? Promise.resolve() : this.#load());
+  }
+
+  #load(): Promise<void> {
+    this.#timer?.cancel();
+    this.#loadedAt = this.#options.clock.now();
+    this.#loading = this.#once().then((againMs) => {
+      this.#loading = undefined;
+      if (this.#ending.signal.aborted) return;
+      const spread = 1 + JITTER * (2 * this.#options.random() - 1);
+      this.#timer = this.#options.clock.setTimer(againMs * spread, () => void this.#load());
+    });
+    return this.#loading;
+  }
+
+  /** Gives when to try again, ms. */
+  async #once(): Promise<number> {
+    try {
+      const { value, refreshMs } = await this.#options.load(this.#ending.signal);
+      if (this.#ending.signal.aborted) return 0;
+      this.#value = value;
+      this.#problem = undefined;
+      this.#retryMs = FIRST_RETRY_MS;
+      this.#options.onValue?.(value);
+      return refreshMs;
+    } catch (error) {
+      if (this.#ending.signal.aborted) return 0;
+      const problem = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+      if (problem.message !== this.#problem?.message) this.#options.onProblem(problem);
+      this.#problem = problem;
+      const retryMs = this.#retryMs;
+      this.#retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      return retryMs;
+    }
+  }
+
+  close(): void {
+    this.#ending.abort();
+    this.#timer?.cancel();
+  }
+}
