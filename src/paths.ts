@@ -7,7 +7,7 @@
 declare const MESHD_DIST: string | undefined;
 
 /** Worker entry points in `workers/`; each is an entry of the build too. */
-export type WorkerName = 'generate';
+export type WorkerName = 'generate' | 'sign';
 
 /** The module to start a worker thread with. */
 export function workerUrl(name: WorkerName): URL {

@@ -4,6 +4,7 @@
  * names they have there.
  */
 
+import { discoveryCaEnv } from './discovery-ca-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryEnv = {
@@ -190,4 +191,7 @@ export const discoveryEnv = {
     default: false,
     meaning: 'Sets useRemoteAddress on sidecar outbound listeners.',
   },
+
+  // The certificate authority.
+  ...discoveryCaEnv,
 } as const satisfies EnvTable;

@@ -12,7 +12,7 @@ import type { WorkerName } from '../paths.ts';
 const REPOSITORY = join(import.meta.dirname, '../..');
 const DIST = join(REPOSITORY, 'dist');
 const PROGRAMS = ['ctl-discovery', 'ctl-agent'];
-const WORKERS: readonly WorkerName[] = ['generate'];
+const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
 
 /** What git says, or undefined outside a repository or when git has no answer. */
 function git(...args: readonly string[]): string | undefined {

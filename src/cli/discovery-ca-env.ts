@@ -1,0 +1,70 @@
+/** The environment variables of the certificate authority of ctl-discovery (specification: ctl-discovery "Environment variables"). */
+
+import type { EnvTable } from './env-table.ts';
+
+export const discoveryCaEnv = {
+  CA_SELF_SIGNED_CA_CERT_TTL: {
+    setting: 'selfSignedCaTtlMs',
+    type: 'duration',
+    default: '87600h0m0s',
+    min: 1000,
+    meaning: 'Lifetime of the self-signed CA root certificate.',
+  },
+  CA_SELF_SIGNED_CA_RSA_KEY_SIZE: {
+    setting: 'selfSignedCaRsaBits',
+    type: 'integer',
+    default: 2048,
+    min: 2048,
+    meaning: 'RSA key size of self-signed CA certificates.',
+  },
+  CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: {
+    setting: 'rootCheckIntervalMs',
+    type: 'duration',
+    default: '1h0m0s',
+    meaning:
+      'Interval at which the self-signed CA checks its root certificate expiry and rotates it; zero or negative ' +
+      'disables checking and rotation; values above 10 minutes are suggested.',
+  },
+  CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: {
+    setting: 'rootGracePercentile',
+    type: 'integer',
+    default: 20,
+    min: 0,
+    meaning: 'Grace period percentile of the self-signed root certificate.',
+  },
+  CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {
+    setting: 'rootCheckJitter',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'Start the root certificate rotator after a random back-off shorter than the root certificate check interval.',
+  },
+  SELF_SIGNED_CA_DIR: {
+    setting: 'selfSignedCaDir',
+    type: 'string',
+    default: './var/lib/mesh/ca',
+    meaning:
+      'Directory that keeps the self-signed CA: its keys (ca-state.json) and the trust bundle (root-cert.pem). One ' +
+      'instance of the program per directory.',
+  },
+  ROOT_CA_DIR: {
+    setting: 'rootCaDir',
+    type: 'string',
+    default: './etc/cacerts',
+    meaning: 'Location of a local or mounted CA root.',
+  },
+  DEFAULT_WORKLOAD_CERT_TTL: {
+    setting: 'defaultWorkloadCertTtlMs',
+    type: 'duration',
+    default: '24h0m0s',
+    min: 1000,
+    meaning: 'Lifetime of issued workload certificates, applied when the request sets a non-positive lifetime.',
+  },
+  MAX_WORKLOAD_CERT_TTL: {
+    setting: 'maxWorkloadCertTtlMs',
+    type: 'duration',
+    default: '2160h0m0s',
+    min: 1000,
+    meaning: 'Maximum lifetime of issued workload certificates.',
+  },
+} as const satisfies EnvTable;

@@ -1,0 +1,126 @@
+/** ASN.1 as node-forge reads and writes it, in the words of RFC 5280; bytes are Buffers outside of this file. */
+import asn1, { type Node } from 'node-forge/lib/asn1.js';
+import { checkDer, splitDer } from './der.ts';
+
+export type { Node };
+
+const { Class, Type } = asn1;
+
+/** Parses DER under limits of depth and size; throws an Error of one line. Contents of bit strings are left alone. */
+export function readAsn1(der: Buffer): Node {
+  checkDer(der);
+  return asn1.fromDer(der.toString('latin1'), { strict: true, decodeBitStrings: false });
+}
+
+export function encode(node: Node): Buffer {
+  return Buffer.from(asn1.toDer(node).getBytes(), 'latin1');
+}
+
+/** Children of a SEQUENCE or SET or context tag; an Error of one line when it has none. */
+export function childrenOf(node: Node | undefined): readonly Node[] {
+  if (node === undefined || typeof node.value === 'string') throw new Error('the ASN.1 is not what was expected');
+  return node.value;
+}
+
+/** Content of a primitive element; an Error of one line when it is constructed. */
+export function contentOf(node: Node | undefined): Buffer {
+  if (node === undefined || typeof node.value !== 'string') throw new Error('the ASN.1 is not what was expected');
+  return Buffer.from(node.value, 'latin1');
+}
+
+export function isUniversal(node: Node | undefined, type: keyof typeof Type): node is Node {
+  return node !== undefined && node.tagClass === Class.UNIVERSAL && node.type === Type[type];
+}
+
+export function isContext(node: Node | undefined, tag: number): node is Node {
+  return node !== undefined && node.tagClass === Class.CONTEXT_SPECIFIC && node.type === tag;
+}
+
+/** The dotted name of an OBJECT IDENTIFIER; an Error of one line for anything else. */
+export function readOid(node: Node | undefined): string {
+  if (!isUniversal(node, 'OID') || typeof node.value !== 'string')
+    throw new Error('the ASN.1 lacks an object identifier');
+  return asn1.derToOid(node.value);
+}
+
+/** The bits of a BIT STRING of whole bytes; an Error of one line for anything else. */
+export function readBits(node: Node | undefined): Buffer {
+  if (!isUniversal(node, 'BITSTRING')) throw new Error('the ASN.1 lacks a bit string');
+  const content = contentOf(node);
+  if (content[0] !== 0) throw new Error('the ASN.1 has a bit string that is not of whole bytes');
+  return content.subarray(1);
+}
+
+function primitive(type: keyof typeof Type, content: string): Node {
+  return asn1.create(Class.UNIVERSAL, Type[type], false, content);
+}
+
+export function sequence(...children: readonly Node[]): Node {
+  return asn1.create(Class.UNIVERSAL, Type.SEQUENCE, true, children);
+}
+
+export function setOf(...children: readonly Node[]): Node {
+  return asn1.create(Class.UNIVERSAL, Type.SET, true, children);
+}
+
+export function oid(name: string): Node {
+  return primitive('OID', asn1.oidToDer(name).getBytes());
+}
+
+export function boolean(value: boolean): Node {
+  return primitive('BOOLEAN', value ? '\xff' : '\0');
+}
+
+/** A whole number below 128, as versions and path lengths are. */
+export function smallInteger(value: number): Node {
+  return primitive('INTEGER', String.fromCharCode(value));
+}
+
+/** A positive number of big-endian bytes, the first of them from 1 to 127. */
+export function positiveInteger(bytes: Buffer): Node {
+  return primitive('INTEGER', bytes.toString('latin1'));
+}
+
+export function nothing(): Node {
+  return primitive('NULL', '');
+}
+
+export function utf8(text: string): Node {
+  return primitive('UTF8', Buffer.from(text, 'utf8').toString('latin1'));
+}
+
+export function octets(bytes: Buffer): Node {
+  return primitive('OCTETSTRING', bytes.toString('latin1'));
+}
+
+/** A BIT STRING whose last `unused` bits are not used. */
+export function bits(bytes: Buffer, unused = 0): Node {
+  return primitive('BITSTRING', String.fromCharCode(unused) + bytes.toString('latin1'));
+}
+
+/** `[tag] EXPLICIT`, also for IMPLICIT constructed types. */
+export function context(tag: number, ...children: readonly Node[]): Node {
+  return asn1.create(Class.CONTEXT_SPECIFIC, tag, true, children);
+}
+
+/** `[tag] IMPLICIT` of a primitive type. */
+export function contextBytes(tag: number, bytes: Buffer): Node {
+  return asn1.create(Class.CONTEXT_SPECIFIC, tag, false, bytes.toString('latin1'));
+}
+
+/** DER that is ready, to be written as it is: the whole tag byte stands for the type, the content for a primitive's. */
+export function ready(der: Buffer): Node {
+  const { tag, content } = splitDer(der);
+  return asn1.create(Class.UNIVERSAL, tag, false, content.toString('latin1'));
+}
+
+/** The year from which RFC 5280 section 4.1.2.5 wants GeneralizedTime. */
+const GENERALIZED_FROM = Date.UTC(2050, 0, 1);
+
+/** Epoch milliseconds as a certificate's time, to the second below. */
+export function time(epochMs: number): Node {
+  const date = new Date(Math.floor(epochMs / 1000) * 1000);
+  return epochMs < GENERALIZED_FROM
+    ? primitive('UTCTIME', asn1.dateToUtcTime(date))
+    : primitive('GENERALIZEDTIME', asn1.dateToGeneralizedTime(date));
+}

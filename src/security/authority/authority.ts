@@ -1,0 +1,201 @@
+/**
+ * The mesh's certificate authority: a source of the root (self-signed or plugged in), and the pool that signs with it.
+ *
+ *   root source ──key──▶ signing pool ──▶ certificates
+ *        └──roots──▶ trust bundle, listeners, expiry
+ */
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { CtlError } from '../../core/errors.ts';
+import { spiffeUri } from '../../core/identity.ts';
+import { workerUrl } from '../../paths.ts';
+import { type WallClock, wallClock } from '../clock.ts';
+import type { Authority, AuthorityStore, ServerCertificate, SigningRequest } from '../types.ts';
+import { MAX_CSR_CHARS } from './csr.ts';
+import type { RootEvents, RootSet, SigningMaterial } from './root-source.ts';
+import { type OpenedSource, openSelfSigned } from './self-signed-source.ts';
+import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
+import { createDirectoryStore } from './store-directory.ts';
+
+/** As the environment gives them (`discoveryCaEnv`); durations are milliseconds. */
+export interface AuthoritySettings {
+  readonly selfSignedCaTtlMs: number;
+  readonly selfSignedCaRsaBits: number;
+  readonly rootCheckIntervalMs: number;
+  readonly rootGracePercentile: number;
+  readonly rootCheckJitter: boolean;
+  readonly defaultWorkloadCertTtlMs: number;
+  readonly maxWorkloadCertTtlMs: number;
+  readonly rootCaDir: string;
+  readonly selfSignedCaDir: string;
+}
+
+/** Told of what goes wrong, for metrics. */
+export interface AuthorityObserver {
+  /** A certificate request that cannot be read or is not accepted. */
+  csrRefused(error: CtlError): void;
+  /** A certificate that could not be made though the request is good. */
+  signingFailed(error: CtlError): void;
+}
+
+export interface AuthorityLog {
+  info(message: string): void;
+  error(message: string): void;
+}
+
+export interface AuthorityOptions {
+  readonly settings: AuthoritySettings;
+  readonly trustDomain: string;
+  readonly log: AuthorityLog;
+  readonly observer?: AuthorityObserver;
+  /** Where the self-signed root is kept; by default the directory `selfSignedCaDir`. */
+  readonly store?: AuthorityStore;
+  readonly clock?: WallClock;
+  /** From 0 to 1. */
+  readonly random?: () => number;
+  /** Signing threads; by default what suits the machine. */
+  readonly threads?: number;
+}
+
+/** RSA keys that a root may have: less is weak, more signs for tens of milliseconds. */
+const MIN_RSA_BITS = 2048;
+const MAX_RSA_BITS = 8192;
+
+/** What a DNS name or address of a server certificate may hold. */
+const HOST = /^[A-Za-z0-9*._:-]{1,253}$/;
+
+/**
+ * Opens the authority. Rejects with CtlError naming the file or variable when its root cannot be used: an authority that began anew
+ * would cut off every workload.
+ */
+export async function createAuthority(options: AuthorityOptions): Promise<Authority> {
+  checkSettings(options.settings);
+  const { log } = options;
+  const listeners = new Set<() => void>();
+  let pool: SigningPool | undefined;
+  let lastProblem = '';
+  const events: RootEvents = {
+    changed(_roots: RootSet, material?: SigningMaterial) {
+      lastProblem = '';
+      if (material !== undefined) pool?.use(material);
+      for (const listener of listeners) listener();
+    },
+    problem(error) {
+      const line = error instanceof CtlError ? error.oneLine() : String(error);
+      if (line !== lastProblem) log.error(`certificate authority: ${line}`);
+      lastProblem = line;
+    },
+  };
+  const { source, material } = await openSource(options, events);
+  pool = createSigningPool({
+    workerFile: fileURLToPath(workerUrl('sign')),
+    threads: options.threads,
+    material,
+    reload: () => source.material(),
+    onCrash: (error) => log.error(`certificate authority: a signing worker has ended: ${String(error)}`),
+  });
+  const requests = createRequests(options, pool);
+  return {
+    ...requests,
+    trustBundle: () => source.roots().bundle,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    expiry: () => source.roots().ends,
+    async close() {
+      source.close();
+      listeners.clear();
+      await pool?.close();
+    },
+  };
+}
+
+function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
+  const { settings, trustDomain, clock = wallClock, random = Math.random, log } = options;
+  return openSelfSigned({
+    trustDomain,
+    store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
+    rsaBits: settings.selfSignedCaRsaBits,
+    ttlMs: settings.selfSignedCaTtlMs,
+    rotation: { intervalMs: settings.rootCheckIntervalMs, gracePercentile: settings.rootGracePercentile },
+    jitter: settings.rootCheckJitter,
+    clock,
+    random,
+    randomBytes,
+    events,
+    log: (message) => log.info(`certificate authority: ${message}`),
+  });
+}
+
+function checkSettings(settings: AuthoritySettings): void {
+  const {
+    selfSignedCaRsaBits: bits,
+    rootGracePercentile: percentile,
+    defaultWorkloadCertTtlMs,
+    maxWorkloadCertTtlMs,
+  } = settings;
+  const refuse = (field: string, message: string): never => {
+    throw new CtlError('invalid_argument', message, { field });
+  };
+  if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS)
+    refuse('CA_SELF_SIGNED_CA_RSA_KEY_SIZE', `must be from ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`);
+  // At 100 the next root would be due as soon as one signs, for ever.
+  if (percentile < 0 || percentile > 99)
+    refuse('CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 'must be from 0 to 99');
+  if (settings.selfSignedCaTtlMs <= 0) refuse('CA_SELF_SIGNED_CA_CERT_TTL', 'must be positive');
+  if (maxWorkloadCertTtlMs <= 0) refuse('MAX_WORKLOAD_CERT_TTL', 'must be positive');
+  if (defaultWorkloadCertTtlMs <= 0) refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must be positive');
+  if (defaultWorkloadCertTtlMs > maxWorkloadCertTtlMs)
+    refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must not be more than MAX_WORKLOAD_CERT_TTL');
+}
+
+/** The half of the authority that answers callers. */
+function createRequests(options: AuthorityOptions, pool: SigningPool): Pick<Authority, 'sign' | 'serverCertificate'> {
+  const { settings, observer, clock = wallClock } = options;
+  const { defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs } = settings;
+
+  const observed = async (work: () => Promise<Signed>): Promise<Signed> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof CtlError && error.code === 'invalid_argument') observer?.csrRefused(error);
+      else if (error instanceof CtlError) observer?.signingFailed(error);
+      throw error;
+    }
+  };
+
+  return {
+    async sign({ csr, identity, ttlMs }: SigningRequest) {
+      const uri = spiffeUri(identity);
+      const lifetime = workloadLifetime(ttlMs, defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs);
+      const { certificate, path } = await observed(() => {
+        // Before it is queued: what waits must not be large.
+        if (csr.length <= MAX_CSR_CHARS)
+          return pool.sign({ kind: 'workload', csr, uri, ttlMs: lifetime, now: clock.now() });
+        const message = `the certificate request is longer than ${MAX_CSR_CHARS} characters`;
+        return Promise.reject(new CtlError('invalid_argument', message));
+      });
+      return [certificate, ...path];
+    },
+
+    async serverCertificate(hosts, ttlMs): Promise<ServerCertificate> {
+      const wrong = hosts.find((host) => !HOST.test(host));
+      if (hosts.length === 0 || wrong !== undefined)
+        throw new CtlError('invalid_argument', `${JSON.stringify(wrong ?? '')} is not a DNS name for a certificate`);
+      const lifetime = ttlMs > 0 ? ttlMs : defaultWorkloadCertTtlMs;
+      const job = { kind: 'server', hosts, ttlMs: lifetime, now: clock.now() } as const;
+      const { certificate, key = '', path, notAfter } = await observed(() => pool.sign(job));
+      return { chain: [certificate, ...path.slice(0, -1)].join(''), key, expiresAt: notAfter };
+    },
+  };
+}
+
+/** Throws CtlError invalid_argument for a lifetime over the maximum. */
+function workloadLifetime(asked: number, byDefault: number, maximum: number): number {
+  if (!(asked > 0)) return byDefault;
+  if (asked <= maximum) return asked;
+  const seconds = (ms: number): number => Math.floor(ms / 1000);
+  const message = `a lifetime of ${seconds(asked)} s was asked for; the most that is given is ${seconds(maximum)} s (MAX_WORKLOAD_CERT_TTL)`;
+  throw new CtlError('invalid_argument', message);
+}

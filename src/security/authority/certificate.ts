@@ -1,0 +1,184 @@
+/**
+ * Writes X.509 certificates (RFC 5280): the fields and extensions that the mesh's certificates have, and the signature over them.
+ */
+import { createHash, type KeyObject, sign } from 'node:crypto';
+import { isIP } from 'node:net';
+import {
+  bits,
+  boolean,
+  context,
+  contextBytes,
+  encode,
+  type Node,
+  nothing,
+  octets,
+  oid,
+  positiveInteger,
+  ready,
+  sequence,
+  setOf,
+  smallInteger,
+  time,
+  utf8,
+} from './asn1.ts';
+
+/** A private key and how it signs. */
+export interface SigningKey {
+  readonly key: KeyObject;
+  readonly hash: string;
+  /** AlgorithmIdentifier of its signatures. */
+  readonly algorithm: Node;
+}
+
+/** How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws an Error of one line for other keys. */
+export function signingKey(key: KeyObject): SigningKey {
+  const { namedCurve } = key.asymmetricKeyDetails ?? {};
+  if (key.asymmetricKeyType === 'rsa')
+    return { key, hash: 'sha256', algorithm: sequence(oid('1.2.840.113549.1.1.11'), nothing()) };
+  if (namedCurve === 'prime256v1') return { key, hash: 'sha256', algorithm: sequence(oid('1.2.840.10045.4.3.2')) };
+  if (namedCurve === 'secp384r1') return { key, hash: 'sha384', algorithm: sequence(oid('1.2.840.10045.4.3.3')) };
+  throw new Error('the key is neither RSA nor ECDSA P-256 or P-384');
+}
+
+/** What stands in a certificate. Times are epoch milliseconds. */
+export interface CertificateFields {
+  /** 16 random bytes. */
+  readonly serial: Buffer;
+  readonly issuer: Node;
+  readonly subject: Node;
+  readonly notBefore: number;
+  readonly notAfter: number;
+  /** DER of the SubjectPublicKeyInfo. */
+  readonly publicKey: Buffer;
+  readonly extensions: readonly Node[];
+}
+
+/** The certificate, DER. */
+export function writeCertificate(fields: CertificateFields, signer: SigningKey): Buffer {
+  const body = sequence(
+    context(0, smallInteger(2)),
+    positiveInteger(positiveSerial(fields.serial)),
+    signer.algorithm,
+    fields.issuer,
+    sequence(time(fields.notBefore), time(fields.notAfter)),
+    fields.subject,
+    ready(fields.publicKey),
+    context(3, sequence(...fields.extensions)),
+  );
+  const der = encode(body);
+  return encode(sequence(ready(der), signer.algorithm, bits(sign(signer.hash, der, signer.key))));
+}
+
+/** RFC 5280 section 4.1.2.2: positive, at most 20 bytes; the first byte from 64 to 127 keeps the number positive and its length fixed. */
+function positiveSerial(random: Buffer): Buffer {
+  const serial = Buffer.from(random);
+  serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;
+  return serial;
+}
+
+/** RFC 7093 section 2, method 1: the leftmost 160 bits of the SHA-256 of the key's bits. */
+export function keyIdentifier(keyBits: Buffer): Buffer {
+  return createHash('sha256').update(keyBits).digest().subarray(0, 20);
+}
+
+/** A name without parts, as a certificate has whose SAN says who it is. */
+export const EMPTY_NAME = sequence();
+
+/** Characters that an attribute of a name may have (RFC 5280 appendix A.1, ub-organization-name and ub-common-name). */
+const MAX_NAME_CHARS = 64;
+
+/** `O=…, CN=…`. */
+export function authorityName(organization: string, commonName: string): Node {
+  const part = (type: string, text: string): Node => setOf(sequence(oid(type), utf8(text.slice(0, MAX_NAME_CHARS))));
+  return sequence(part('2.5.4.10', organization), part('2.5.4.3', commonName));
+}
+
+function extension(name: string, critical: boolean, value: Node): Node {
+  const content = octets(encode(value));
+  return critical ? sequence(oid(name), boolean(true), content) : sequence(oid(name), content);
+}
+
+/** Ready, because they are the same in all certificates. */
+function fixed(node: Node): Node {
+  return ready(encode(node));
+}
+
+/** digitalSignature and keyEncipherment (RFC 5280 section 4.2.1.3: bits 0 and 2). */
+const RSA_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0xa0), 5)));
+/** digitalSignature alone: an elliptic curve encrypts nothing (RFC 8813 section 3). */
+const EC_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)));
+/** keyCertSign and cRLSign: bits 5 and 6. */
+const CA_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)));
+const SERVER_AND_CLIENT = fixed(
+  extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'))),
+);
+/** cA is FALSE by default, and DER leaves defaults out. */
+const NO_CA = fixed(extension('2.5.29.19', true, sequence()));
+/** A root signs workloads' certificates itself: nothing may stand between. */
+const ROOT_CA = fixed(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
+
+function subjectKeyIdentifier(id: Buffer): Node {
+  return extension('2.5.29.14', false, octets(id));
+}
+
+/** Ready to stand in every certificate of one issuer. */
+export function authorityKeyIdentifier(id: Buffer): Node {
+  return fixed(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
+}
+
+/** Critical, because the subject is empty (RFC 5280 section 4.2.1.6). */
+function subjectAltName(names: readonly Node[]): Node {
+  return extension('2.5.29.17', true, sequence(...names));
+}
+
+/** A URI of a SAN; ASCII, as spiffeUri gives it. */
+export function uriName(uri: string): Node {
+  return contextBytes(6, Buffer.from(uri, 'latin1'));
+}
+
+/** A DNS name of a SAN; an IP address where it is one. */
+export function hostName(host: string): Node {
+  if (isIP(host) === 0) return contextBytes(2, Buffer.from(host, 'latin1'));
+  return contextBytes(7, ipBytes(host));
+}
+
+function ipBytes(host: string): Buffer {
+  if (isIP(host) === 4) return Buffer.from(host.split('.').map(Number));
+  // The URL parser writes an IPv6 address in its canonical form: hexadecimal groups and at most one `::`.
+  const [head = '', tail] = new URL(`http://[${host}]`).hostname.slice(1, -1).split('::');
+  const groups = (text: string): string[] => (text === '' ? [] : text.split(':'));
+  const [left, right] = [groups(head), groups(tail ?? '')];
+  const all = [...left, ...Array<string>(8 - left.length - right.length).fill('0'), ...right];
+  return Buffer.from(all.flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]));
+}
+
+/** The key that a certificate is for. */
+export interface SubjectKey {
+  readonly algorithm: 'rsa' | 'ec';
+  /** DER of the SubjectPublicKeyInfo. */
+  readonly publicKey: Buffer;
+  /** The key's bits alone, for its identifier. */
+  readonly keyBits: Buffer;
+}
+
+/** Extensions of a workload's or server's certificate; `issuerKey` as authorityKeyIdentifier gives it. */
+export function leafExtensions(
+  names: readonly Node[],
+  { algorithm, keyBits }: SubjectKey,
+  issuerKey: Node | undefined,
+): readonly Node[] {
+  return [
+    algorithm === 'rsa' ? RSA_KEY_USAGE : EC_KEY_USAGE,
+    SERVER_AND_CLIENT,
+    NO_CA,
+    subjectKeyIdentifier(keyIdentifier(keyBits)),
+    ...(issuerKey === undefined ? [] : [issuerKey]),
+    subjectAltName(names),
+  ];
+}
+
+/** Extensions of a self-signed root. */
+export function rootExtensions(keyBits: Buffer): readonly Node[] {
+  const id = keyIdentifier(keyBits);
+  return [CA_KEY_USAGE, ROOT_CA, subjectKeyIdentifier(id), authorityKeyIdentifier(id)];
+}

@@ -1,0 +1,49 @@
+/** Makes a self-signed root: an RSA key and its certificate. */
+import { createPrivateKey, generateKeyPair } from 'node:crypto';
+import { promisify } from 'node:util';
+import { authorityName, keyIdentifier, rootExtensions, signingKey, writeCertificate } from './certificate.ts';
+import { keyBitsOf } from './certificate-facts.ts';
+import { encodePem } from './pem.ts';
+import { BACKDATE_MS } from './signer.ts';
+
+export interface NewRootOptions {
+  readonly trustDomain: string;
+  readonly rsaBits: number;
+  /** Milliseconds; may be Infinity. */
+  readonly ttlMs: number;
+  /** Epoch ms. */
+  readonly now: number;
+  readonly randomBytes: (size: number) => Buffer;
+}
+
+/** PEM. */
+export interface Root {
+  readonly key: string;
+  readonly certificate: string;
+}
+
+/** RFC 5280 section 4.1.2.5: the last moment that a certificate can name, for one that has no end. */
+const END_OF_TIME = Date.UTC(9999, 11, 31, 23, 59, 59);
+
+/** The key is made beside the main thread (libuv's threads): RSA of 4096 bits takes seconds. */
+export async function createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes }: NewRootOptions): Promise<Root> {
+  const { publicKey, privateKey: key } = await promisify(generateKeyPair)('rsa', {
+    modulusLength: rsaBits,
+    publicKeyEncoding: { format: 'der', type: 'spki' },
+    privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
+  });
+  const keyBits = keyBitsOf(publicKey);
+  // Two roots live side by side during a rotation: names of their own keep a verifier from trying the wrong one.
+  const name = authorityName(trustDomain, `mesh root ${keyIdentifier(keyBits).toString('hex', 0, 4)}`);
+  const fields = {
+    serial: randomBytes(16),
+    issuer: name,
+    subject: name,
+    notBefore: now - BACKDATE_MS,
+    notAfter: Math.min(now + ttlMs, END_OF_TIME),
+    publicKey,
+    extensions: rootExtensions(keyBits),
+  };
+  const der = writeCertificate(fields, signingKey(createPrivateKey(key)));
+  return { key, certificate: encodePem('CERTIFICATE', der) };
+}

@@ -1,0 +1,108 @@
+/**
+ * Signs: what runs in the signing worker. It holds the authority's key; nothing but certificates and the keys of servers, made here,
+ * leaves it.
+ */
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { type Node, ready } from './asn1.ts';
+import {
+  authorityKeyIdentifier,
+  EMPTY_NAME,
+  hostName,
+  leafExtensions,
+  type SigningKey,
+  type SubjectKey,
+  signingKey,
+  uriName,
+  writeCertificate,
+} from './certificate.ts';
+import { certificateFacts, keyBitsOf } from './certificate-facts.ts';
+import { readCsr } from './csr.ts';
+import { encodePem } from './pem.ts';
+import type { Issuer, SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
+
+/** How far a clock that checks a certificate may be behind the one that made it. */
+export const BACKDATE_MS = 2 * 60_000;
+
+/** An issuer that ends sooner signs nothing: no certificate would reach its user alive. */
+const MIN_LIFE_MS = 1000;
+
+interface Prepared {
+  readonly signer: SigningKey;
+  readonly name: Node;
+  readonly keyIdentifier: Node | undefined;
+  readonly notBefore: number;
+  readonly chainEnd: number;
+}
+
+function prepare({ key, certificate, chainEnd }: Issuer): Prepared {
+  const { subject, keyIdentifier, notBefore } = certificateFacts(certificate);
+  return {
+    signer: signingKey(createPrivateKey(key)),
+    name: ready(subject),
+    keyIdentifier: keyIdentifier && authorityKeyIdentifier(keyIdentifier),
+    notBefore,
+    chainEnd,
+  };
+}
+
+export interface Signer {
+  run(task: SignTask): SignAnswer;
+}
+
+/** `randomBytes` gives serial numbers. */
+export function createSigner(randomBytes: (size: number) => Buffer): Signer {
+  let issuer: Prepared | undefined;
+
+  const issue = (by: Prepared, subject: SubjectKey, names: readonly Node[], job: SignJob) => {
+    const notAfter = Math.min(job.now + job.ttlMs, by.chainEnd);
+    const fields = {
+      serial: randomBytes(16),
+      issuer: by.name,
+      subject: EMPTY_NAME,
+      notBefore: Math.max(job.now - BACKDATE_MS, by.notBefore),
+      notAfter,
+      publicKey: subject.publicKey,
+      extensions: leafExtensions(names, subject, by.keyIdentifier),
+    };
+    const certificate = encodePem('CERTIFICATE', writeCertificate(fields, by.signer));
+    return { kind: 'signed', certificate, notAfter: Math.floor(notAfter / 1000) * 1000 } as const;
+  };
+
+  const signJob = (by: Prepared, job: SignJob): SignResult => {
+    if (by.chainEnd - job.now < MIN_LIFE_MS) return { kind: 'expired' };
+    if (job.kind === 'server') {
+      const { publicKey, privateKey: key } = generateKeyPairSync('ec', {
+        namedCurve: 'P-256',
+        publicKeyEncoding: { format: 'der', type: 'spki' },
+        privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
+      });
+      return {
+        ...issue(by, { algorithm: 'ec', publicKey, keyBits: keyBitsOf(publicKey) }, job.hosts.map(hostName), job),
+        key,
+      };
+    }
+    let request: SubjectKey;
+    try {
+      request = readCsr(job.csr);
+    } catch (error) {
+      return { kind: 'refused', message: error instanceof Error ? error.message : String(error) };
+    }
+    return issue(by, request, [uriName(job.uri)], job);
+  };
+
+  return {
+    run({ adopt, jobs }) {
+      if (adopt !== undefined) issuer = prepare(adopt);
+      const by = issuer;
+      if (by === undefined) return { kind: 'keyless' };
+      const results = jobs.map((job): SignResult => {
+        try {
+          return signJob(by, job);
+        } catch (error) {
+          return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+        }
+      });
+      return { kind: 'done', results };
+    },
+  };
+}

@@ -1,0 +1,222 @@
+/**
+ * Signing runs beside the main thread, in piscina pools of one thread each, so that it is known which thread has the key. A thread
+ * that dies is started anew by piscina, is given the key again, and its jobs are repeated.
+ *
+ *   sign() ──▶ queue (bounded) ──batch──▶ slot ──▶ worker: certificate, or the reason why not
+ */
+import { availableParallelism } from 'node:os';
+import { Piscina } from 'piscina';
+import { CtlError } from '../../core/errors.ts';
+import type { SigningMaterial } from './root-source.ts';
+import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
+
+/** Requests that wait: a fleet of thousands of proxies that come back at once; about three seconds of work. */
+const MAX_WAITING = 8192;
+
+/** Requests that go to a worker in one message: enough to make the message cheap, few enough to be soon done. */
+const BATCH = 8;
+
+/** A job that kills its worker this many times is given up. */
+const MAX_ATTEMPTS = 3;
+
+/** A batch takes milliseconds; one that takes longer than this hangs, and its worker is ended. */
+const TASK_TIMEOUT_MS = 20_000;
+
+export type Signed = Extract<SignResult, { kind: 'signed' }> & {
+  /** The path of the certificate that signed, as SigningMaterial has it. */
+  readonly path: readonly string[];
+};
+
+export interface SigningPool {
+  /**
+   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many wait, unavailable when
+   * closed or without a usable key, internal when signing failed.
+   */
+  sign(job: SignJob): Promise<Signed>;
+  /** Gives the workers another key. Requests that are being signed may still get a certificate of the former. */
+  use(material: SigningMaterial): void;
+  /** The worker threads, for tests that end one. */
+  readonly threads: readonly { terminate(): Promise<number> }[];
+  close(): Promise<void>;
+}
+
+export interface SigningPoolOptions {
+  /** File of the worker's entry point. */
+  readonly workerFile: string;
+  /** Number of threads, at least 1; by default what suits the machine. */
+  readonly threads?: number | undefined;
+  readonly material: SigningMaterial;
+  /** The key afresh from where it is kept: after handing it over the main thread has it no more. */
+  readonly reload: () => Promise<SigningMaterial>;
+  /** Told of each crash of a worker. */
+  readonly onCrash: (error: unknown) => void;
+  readonly maxWaiting?: number | undefined;
+}
+
+interface Waiting {
+  readonly job: SignJob;
+  readonly resolve: (signed: Signed) => void;
+  readonly reject: (error: unknown) => void;
+  attempts: number;
+}
+
+interface Slot {
+  readonly pool: Piscina<SignTask, SignAnswer>;
+  /** To be handed over with the next task, then forgotten here. */
+  pending: SigningMaterial | undefined;
+  /** Of the key that the worker has; undefined when it has none. */
+  path: readonly string[] | undefined;
+  busy: boolean;
+}
+
+/** One core stays with the main thread; two sign 5,000 certificates a second and more. */
+function threadsOfMachine(): number {
+  return Math.max(1, Math.min(2, availableParallelism() - 1));
+}
+
+export function createSigningPool(options: SigningPoolOptions): SigningPool {
+  const { reload, onCrash, maxWaiting = MAX_WAITING } = options;
+  const queue: Waiting[] = [];
+  let closed = false;
+
+  const slots = Array.from({ length: options.threads ?? threadsOfMachine() }, (): Slot => {
+    const pool = new Piscina<SignTask, SignAnswer>({
+      filename: options.workerFile,
+      name: 'run',
+      minThreads: 1,
+      maxThreads: 1,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      trackUnmanagedFds: false,
+    });
+    const slot: Slot = { pool, pending: options.material, path: undefined, busy: false };
+    // A worker that dies between tasks; nobody listening would end the process.
+    pool.on('error', (error) => {
+      if (!closed) onCrash(error);
+    });
+    return slot;
+  });
+
+  const dispatch = (): void => {
+    for (const slot of slots) {
+      if (closed || slot.busy || (queue.length === 0 && slot.pending === undefined)) continue;
+      slot.busy = true;
+      void runSlot(slot).finally(() => {
+        slot.busy = false;
+        dispatch();
+      });
+    }
+  };
+
+  /** Jobs that were there when a worker died go alone: the one at fault must not take others with it again. */
+  const takeBatch = (): Waiting[] => {
+    const alone = queue.findIndex(({ attempts }) => attempts > 0);
+    if (alone === 0) return queue.splice(0, 1);
+    return queue.splice(0, Math.min(BATCH, alone < 0 ? BATCH : alone));
+  };
+
+  const runSlot = async (slot: Slot): Promise<void> => {
+    const batch = takeBatch();
+    try {
+      if (slot.pending === undefined && slot.path === undefined) {
+        const material = await reload();
+        slot.pending ??= material;
+      }
+    } catch (error) {
+      const message = "the certificate authority's key cannot be read at present";
+      for (const waiting of batch) waiting.reject(new CtlError('unavailable', message, {}, error));
+      return;
+    }
+    for (const waiting of batch) waiting.attempts++;
+    try {
+      finish(slot, batch, await runTask(slot, batch));
+    } catch (error) {
+      slot.path = undefined;
+      if (!closed) onCrash(error);
+      retry(batch, error);
+    }
+  };
+
+  const runTask = async (slot: Slot, batch: readonly Waiting[]): Promise<SignAnswer> => {
+    const { pending } = slot;
+    slot.pending = undefined;
+    const jobs = batch.map(({ job }) => job);
+    const task = pending === undefined ? { jobs } : { adopt: issuerOf(pending), jobs };
+    const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(TASK_TIMEOUT_MS) });
+    if (pending !== undefined) slot.path = pending.path;
+    return answer;
+  };
+
+  const finish = (slot: Slot, batch: readonly Waiting[], answer: SignAnswer): void => {
+    const { path } = slot;
+    if (answer.kind === 'keyless' || path === undefined) {
+      // It was started anew without a task in hand: no job of this batch is to blame.
+      slot.path = undefined;
+      for (const waiting of batch) waiting.attempts--;
+      queue.unshift(...batch);
+      return;
+    }
+    for (const [index, waiting] of batch.entries()) settle(waiting, answer.results[index], path);
+  };
+
+  const retry = (batch: readonly Waiting[], cause: unknown): void => {
+    const again = batch.filter((waiting) => {
+      if (closed) waiting.reject(closedError());
+      else if (waiting.attempts < MAX_ATTEMPTS) return true;
+      else waiting.reject(new CtlError('internal', `signing failed ${MAX_ATTEMPTS} times`, {}, cause));
+      return false;
+    });
+    queue.unshift(...again);
+  };
+
+  dispatch();
+  return {
+    sign(job) {
+      if (closed) return Promise.reject(closedError());
+      if (queue.length >= maxWaiting) {
+        const message = `${queue.length} certificate requests wait already; try again later`;
+        return Promise.reject(new CtlError('resource_exhausted', message));
+      }
+      return new Promise((resolve, reject) => {
+        queue.push({ job, resolve, reject, attempts: 0 });
+        dispatch();
+      });
+    },
+    use(material) {
+      for (const slot of slots) slot.pending = material;
+      dispatch();
+    },
+    get threads() {
+      return slots.flatMap(({ pool }) => pool.threads);
+    },
+    async close() {
+      closed = true;
+      for (const waiting of queue.splice(0)) waiting.reject(closedError());
+      for (const slot of slots) slot.pending = undefined;
+      await Promise.all(slots.map(({ pool }) => pool.destroy()));
+    },
+  };
+}
+
+function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
+  return { key, certificate, chainEnd };
+}
+
+function settle(waiting: Waiting, result: SignResult | undefined, path: readonly string[]): void {
+  if (result?.kind === 'signed') waiting.resolve({ ...result, path });
+  else waiting.reject(faultOf(result));
+}
+
+function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
+  switch (result?.kind) {
+    case 'refused':
+      return new CtlError('invalid_argument', result.message);
+    case 'expired':
+      return new CtlError('unavailable', "the certificate authority's own certificate has ended");
+    default:
+      return new CtlError('internal', `signing failed: ${result?.message ?? 'no answer'}`);
+  }
+}
+
+function closedError(): CtlError {
+  return new CtlError('unavailable', 'the certificate authority is closed');
+}

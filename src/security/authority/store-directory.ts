@@ -1,0 +1,126 @@
+/**
+ * Keeps the state of a self-signed authority in a directory (0700): `ca-state.json` (0600) with the keys, and `root-cert.pem` (0644),
+ * the trust bundle for agents that are told of it by file. One program per directory.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { CtlError } from '../../core/errors.ts';
+import type { AuthorityState, AuthorityStore } from '../types.ts';
+
+const STATE_FILE = 'ca-state.json';
+const BUNDLE_FILE = 'root-cert.pem';
+
+const root = { key: z.string(), certificate: z.string() };
+
+const STATE = z.strictObject({
+  version: z.literal(1),
+  ...root,
+  next: z.strictObject({ ...root, announcedAt: z.number() }).optional(),
+  former: z.array(z.string()),
+});
+
+/** A store in this directory, which is made when the first state is saved. */
+export function createDirectoryStore(directory: string): AuthorityStore {
+  const file = join(directory, STATE_FILE);
+  const bundleFile = join(directory, BUNDLE_FILE);
+  return {
+    async load() {
+      const text = await readState(file, bundleFile);
+      return text === undefined ? undefined : parseState(file, text);
+    },
+    async save(state) {
+      try {
+        await mkdir(directory, { recursive: true, mode: 0o700 });
+        // The state first: a bundle whose keys are lost would be worse than one that lags behind until the next start.
+        await writeAtomically(directory, STATE_FILE, `${JSON.stringify({ version: 1, ...state }, null, 2)}\n`, 0o600);
+        const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
+        await writeAtomically(directory, BUNDLE_FILE, bundle.join(''), 0o644);
+      } catch (error) {
+        throw fault(file, `cannot be written (${codeOf(error)})`, error);
+      }
+    },
+  };
+}
+
+async function readState(file: string, bundleFile: string): Promise<string | undefined> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw fault(file, `cannot be read (${codeOf(error)})`, error);
+  }
+  const published = await stat(bundleFile).catch(() => undefined);
+  if (published === undefined) return undefined;
+  throw fault(
+    file,
+    `is missing, though ${bundleFile} of the same authority is there; put it back, or remove both to begin anew`,
+  );
+}
+
+function parseState(file: string, text: string): AuthorityState {
+  let parsed: z.infer<typeof STATE>;
+  try {
+    parsed = STATE.parse(JSON.parse(text));
+  } catch (error) {
+    throw fault(
+      file,
+      "does not hold a certificate authority's state; put a good copy back, or remove it to begin anew",
+      error,
+    );
+  }
+  const { key, certificate, next, former } = parsed;
+  checkPair(file, key, certificate);
+  if (next !== undefined) checkPair(file, next.key, next.certificate);
+  for (const each of former) checkCertificate(file, each);
+  return { key, certificate, former, ...(next === undefined ? {} : { next }) };
+}
+
+function checkCertificate(file: string, pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (error) {
+    throw fault(file, 'holds a certificate that cannot be read', error);
+  }
+}
+
+function checkPair(file: string, keyPem: string, certificatePem: string): void {
+  const certificate = checkCertificate(file, certificatePem);
+  let fits: boolean;
+  try {
+    fits = certificate.checkPrivateKey(createPrivateKey(keyPem));
+  } catch (error) {
+    throw fault(file, 'holds a key that cannot be read', error);
+  }
+  if (!fits) throw fault(file, 'holds a key that is not the key of its certificate');
+}
+
+/** Written aside, made durable, then given its name: a crash leaves the old file or the new one. */
+async function writeAtomically(directory: string, name: string, text: string, mode: number): Promise<void> {
+  const aside = join(directory, `.${name}.new`);
+  // One that a crash left may have another mode.
+  await rm(aside, { force: true });
+  const handle = await open(aside, 'wx', mode);
+  try {
+    await handle.chmod(mode);
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(aside, join(directory, name));
+  const folder = await open(directory, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function fault(file: string, message: string, cause?: unknown): CtlError {
+  return new CtlError('failed_precondition', message, { file }, cause);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+}
