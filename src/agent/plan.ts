@@ -25,6 +25,8 @@ export interface AgentPlan {
   readonly controlPlane: ControlPlane;
   /** Folder of what the agent writes for Envoy. */
   readonly configFolder: string;
+  /** Unix domain socket of the workload's secrets; undefined when the control plane is plain text, which gives no certificates. */
+  readonly sdsPath: string | undefined;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Environment variables for Envoy, under the agent's own. */
@@ -68,6 +70,7 @@ export async function planAgent(
   const ipv6 = isIP(place.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
   const upstream = xdsAddress(settings, proxyConfig);
+  const sdsPath = upstream.tls ? join(configFolder, 'SDS') : undefined;
   const input: BootstrapInput = {
     node: nodeOf({
       ...place,
@@ -80,6 +83,7 @@ export async function planAgent(
       clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
       interceptionMode: proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode,
       version: buildInfo().version,
+      sds: sdsPath !== undefined,
       labelFile,
       env: { ...proxyConfig.proxyMetadata, ...env },
     }),
@@ -87,7 +91,7 @@ export async function planAgent(
     prometheusPort: ports.prometheus,
     ipv6,
     controlPlane: upstream,
-    sdsPath: undefined,
+    sdsPath,
     delta: settings.deltaXds,
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
     outlierLogPath: settings.outlierLogPath,
@@ -101,6 +105,7 @@ export async function planAgent(
     proxyConfig,
     controlPlane: upstream,
     configFolder,
+    sdsPath,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: {
       binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,
@@ -163,9 +168,4 @@ function checkPorts(ports: Readonly<Record<string, number>>): void {
       throw new CtlError('invalid_argument', `the ${other} port and the ${use} port are both ${port}`);
     users.set(port, use);
   }
-}
-
-/** Files that belong to one agent stand in its own folder, so that several may run on one machine. */
-export function sdsPathOf(configFolder: string): string {
-  return join(configFolder, 'SDS');
 }

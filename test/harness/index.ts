@@ -2,6 +2,14 @@
  * The test harness: real Envoys, echo backends, discovery processes and network namespaces, each of which ends with the
  * test (or program) that started it.
  */
+export {
+  type Agent,
+  type AgentOptions,
+  type AgentPorts,
+  agentPorts,
+  STANDARD_AGENT_PORTS,
+  startAgent,
+} from './agent.ts';
 export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
 export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';
 export {

@@ -4,14 +4,13 @@
  * Fields: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
  */
 import { isIP } from 'node:net';
+import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
 import { statsConfig, statsdSink } from './stats.ts';
 
 /** Name of the static cluster of the control plane. */
 export const XDS_CLUSTER = 'xds-grpc';
-/** Name of the static cluster of the agent's secrets; generated listeners and clusters name it. */
-export const SDS_CLUSTER = 'sds-grpc';
 const PROMETHEUS_CLUSTER = 'prometheus_stats';
 
 /** Secrets that the agent serves. */

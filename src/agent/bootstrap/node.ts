@@ -6,6 +6,7 @@
  * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any shape; LABELS are put over those of the label file.
  */
 import { CtlError } from '../../core/errors.ts';
+import { SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
 
@@ -24,6 +25,8 @@ export interface NodeInput {
   readonly clusterId: string;
   readonly interceptionMode: string;
   readonly version: string;
+  /** Whether its Envoy can ask the agent for certificates. */
+  readonly sds: boolean;
   /** Text of the label file of the orchestrator; empty without one. */
   readonly labelFile: string;
   /** The environment, whose MESH_META variables are read. */
@@ -53,6 +56,7 @@ function metadataOf(input: NodeInput): JsonObject {
     CLUSTER_ID: input.clusterId,
     INSTANCE_IPS: input.addresses.join(','),
     MESH_VERSION: input.version,
+    ...(input.sds ? { [SDS_CLUSTER_METADATA]: SDS_CLUSTER } : {}),
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
   };

@@ -17,8 +17,8 @@ const TAGS: readonly (readonly [string, string])[] = [
   ],
   ['http_conn_manager_prefix', '^http\\.(((?:inbound|outbound)_[0-9.:\\[\\]a-f_]+;?|[^.]+)\\.)'],
   ['listener_address', '^listener\\.(((?:[0-9a-f.]+|\\[[0-9a-f:_]+\\])_\\d+)\\.)'],
-  ['response_code', '(_rq(_(\\d{3})))$'],
-  ['response_code_class', '(_rq(_(\\dxx)))$'],
+  ['response_code', '_rq(_(\\d{3}))$'],
+  ['response_code_class', '_rq(_(\\dxx))$'],
 ];
 
 export interface StatsInput {

@@ -10,9 +10,10 @@
  * Values are put into parsed data, never into the text of the file, so that none of them can change its structure.
  */
 import { CtlError } from '../../core/errors.ts';
+import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
-import { type BootstrapInput, bootstrap, SDS_CLUSTER, XDS_CLUSTER } from './bootstrap.ts';
+import { type BootstrapInput, bootstrap, XDS_CLUSTER } from './bootstrap.ts';
 
 /** Fills a template in. Throws a CtlError for a name that it does not know, and for a template that is no object. */
 export function fillTemplate(template: unknown, input: BootstrapInput, file: string): JsonObject {

@@ -23,7 +23,14 @@ const LEVELS: Readonly<Record<string, EnvoyLogLine['level']>> = {
 export function parseLogLine(line: string): EnvoyLogLine {
   const [, level = '', component = '', text = ''] = /^\[(\w+)\]\[(\w+)\] (.*)$/.exec(line) ?? [];
   const known = LEVELS[level];
-  return known === undefined ? { level: 'warn', component: '', text: line } : { level: known, component, text };
+  if (known === undefined) return { level: 'warn', component: '', text: line };
+  return { level: known, component, text: plainText(text) };
+}
+
+/** Undoes Envoy's C-style escaping, which keeps a message of several lines on one; the agent's log escapes in its own way. */
+function plainText(text: string): string {
+  const named: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+  return text.replace(/\\(.)/g, (_, escaped: string) => named[escaped] ?? escaped);
 }
 
 /** Writes a line of Envoy's to the log. */

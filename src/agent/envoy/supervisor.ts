@@ -97,8 +97,10 @@ function rejectionWatch(): { see(text: string): void; readonly reason: string | 
   let reason: string | undefined;
   return {
     see(text) {
-      const match = /^error initializing config(?:uration)? '[^']*': (.*)$/.exec(text);
-      if (match !== null && !/cannot bind|Address already in use/i.test(text)) reason = match[1];
+      const [, quoted, plain] =
+        /^error (?:`(.*)` )?initializing config(?:uration)? '[^']*'(?:: (.*))?$/s.exec(text) ?? [];
+      const words = (quoted ?? plain)?.replace(/\s+/g, ' ');
+      if (words !== undefined && !/cannot bind|Address already in use/i.test(words)) reason = words;
     },
     get reason() {
       return reason;

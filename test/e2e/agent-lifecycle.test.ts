@@ -1,0 +1,273 @@
+/** `ctl-agent proxy` with a real Envoy and a real control plane: how it starts, what it serves, and how it ends. */
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { stringify } from 'yaml';
+import {
+  type Agent,
+  type AgentOptions,
+  type Discovery,
+  discoveryPorts,
+  type Echo,
+  eventually,
+  type Owner,
+  startAgent,
+  startDiscovery,
+  startEcho,
+  tempDir,
+} from '../harness/index.ts';
+import { endpoints, pod, service } from './support/config.ts';
+import { type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './support/mesh.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call } from './support/traffic.ts';
+
+const HTTP_PORT = 7481;
+const owner = suiteOwner();
+const address = planMesh();
+
+interface Shared {
+  readonly mesh: TestMesh;
+  readonly echo: Echo;
+  readonly client: MeshProxy;
+}
+const shared = lazy<Shared>();
+
+/** Servers at addresses of their own: each test that ends one has its own. */
+const SERVERS: readonly string[] = ['one', 'two', 'three'];
+const serverAddress = (name: string): string => address(20 + SERVERS.indexOf(name));
+
+const webWorkloads = (names: readonly string[]) => [
+  ...names.map((name) => pod(name, { ip: serverAddress(name), labels: { app: name } })),
+  endpoints('web', Object.fromEntries(names.map((name) => [name, serverAddress(name)])), [
+    { name: 'http', port: HTTP_PORT },
+  ]),
+];
+
+before(async () => {
+  const echo = await startEcho(owner, { name: 'app' });
+  const port = { number: HTTP_PORT, protocol: 'HTTP' };
+  const to = `127.0.0.1:${echo.port}`;
+  const mesh = await startMesh(owner, address, {
+    files: {
+      client: [sidecar('client', { address: address(10), egress: [port] })],
+      servers: SERVERS.map((name) => sidecar(name, { address: serverAddress(name), ingress: [{ ...port, to }] })),
+      web: [service('web', { clusterIP: '10.96.0.1', ports: [{ name: 'http', port: HTTP_PORT }] })],
+      workloads: webWorkloads(['one', 'two']),
+    },
+  });
+  const client = await mesh.startProxy({ name: 'client', address: address(10), mode: 'delta' });
+  shared.set({ mesh, echo, client });
+});
+
+/** An agent of the mesh, as the server `name`. */
+function agent(from: Owner, name: string, options: Partial<AgentOptions> = {}): Promise<Agent> {
+  return startAgent(from, { name, address: serverAddress(name), ...plain(shared.get().mesh.discovery()), ...options });
+}
+
+function plain({ ports }: Pick<Discovery, 'ports'>, more: Readonly<Record<string, unknown>> = {}) {
+  return {
+    discoveryAddress: `127.0.0.1:${ports.grpc}`,
+    proxyConfig: { controlPlaneAuthPolicy: 'NONE', ...more },
+  };
+}
+
+/** How a template names a value. */
+const named = (name: string): string => `$\{${name}}`;
+
+test('it is ready only when Envoy has its first configuration, and stays ready without the control plane', async (t) => {
+  const ports = await discoveryPorts();
+  const configDir = await tempDir(t);
+  const started = await startAgent(t, { name: 'early', ...plain({ ports }), waitReady: false });
+  await eventually(async () => {
+    const { status, body } = await started.http('readiness', '/healthz/ready');
+    assert.deepEqual([status, body], [503, 'not ready: Envoy is PRE_INITIALIZING\n']);
+  });
+  const discovery = await startDiscovery(t, { configDir, ports });
+  await started.waitReady();
+  assert.match(await started.admin('/stats?filter=lds.update_success'), /update_success: [1-9]/);
+  await discovery.stop();
+  assert.equal(await started.readiness(), 200);
+});
+
+test('it asks for changes only, or for the State of the World when told so', async (t) => {
+  const { mesh } = shared.get();
+  for (const [delta, name] of [
+    ['true', 'one'],
+    ['false', 'two'],
+  ] as const) {
+    const started = await agent(t, name, { env: { MESH_DELTA_XDS: delta } });
+    const { clients } = (await mesh.discovery().http('/debug/adsz')).json() as {
+      clients: { proxy: string; protocol?: string }[];
+    };
+    assert.ok(clients.some(({ proxy }) => proxy.includes(`~${name}.default~`)));
+    const bootstrap = await readFile(join(started.folder, 'envoy-rev0.json'), 'utf8');
+    assert.equal(JSON.parse(bootstrap).dynamic_resources.ads_config.api_type, delta === 'true' ? 'DELTA_GRPC' : 'GRPC');
+    await started.stop();
+  }
+});
+
+test('an Envoy that was killed is started again, and serves again', async (t) => {
+  const started = await agent(t, 'three');
+  const first = await started.envoyPid();
+  assert.ok(first !== undefined);
+  process.kill(first, 'SIGKILL');
+  await eventually(async () => {
+    const now = await started.envoyPid();
+    assert.ok(now !== undefined && now !== first);
+  });
+  await started.waitReady();
+  const { status } = await call({ address: serverAddress('three'), port: HTTP_PORT, host: 'web' });
+  assert.equal(status, 200);
+  assert.match((await started.http('status', '/stats/prometheus')).body, /^envoy_starts_total 2$/m);
+});
+
+test('an agent that is told to end drains: no request fails, and it ends when its time is over', async (t) => {
+  const { mesh } = shared.get();
+  const one = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '3' } });
+  await agent(t, 'two');
+  const target = { address: address(10), port: HTTP_PORT, host: 'web' };
+  await eventually(async () => assert.equal((await call(target)).status, 200));
+  const traffic = startTraffic([target, target, target, target]);
+  await traffic.more(100);
+  const signalled = performance.now();
+  one.signal('SIGTERM');
+  await eventually(async () => assert.equal(await one.readiness(), 503));
+  // What an orchestrator does with a pod that is going away.
+  await mesh.config.apply('workloads', ...webWorkloads(['two']));
+  assert.deepEqual(await one.exited, { code: 0, signal: null });
+  const seconds = (performance.now() - signalled) / 1000;
+  await traffic.more(50);
+  assert.deepEqual(await traffic.stop(), []);
+  assert.ok(seconds >= 2.9 && seconds < 20, `ended after ${seconds} s`);
+  assert.equal(await one.envoyPid(), undefined);
+  await mesh.config.apply('workloads', ...webWorkloads(['one', 'two']));
+});
+
+test('while it drains, what is open goes on and is told to come to an end', async (t) => {
+  const started = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '60' } });
+  started.signal('SIGTERM');
+  await eventually(async () => assert.equal(await started.readiness(), 503));
+  await eventually(async () => {
+    const reply = await fetch(`http://${serverAddress('one')}:${HTTP_PORT}/`);
+    assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close']);
+  });
+  // It would go on for a minute: a second signal ends it at once.
+  started.signal('SIGINT');
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+  assert.equal(await started.envoyPid(), undefined);
+});
+
+test('an agent whose Envoy dies while it drains ends at once', async (t) => {
+  const started = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '600' } });
+  const pid = await started.envoyPid();
+  started.signal('SIGTERM');
+  await eventually(async () => assert.equal(await started.readiness(), 503));
+  process.kill(pid ?? 0, 'SIGKILL');
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+});
+
+test('/quitquitquit ends it as a signal does, by POST from this machine only', async (t) => {
+  const started = await agent(t, 'one');
+  assert.equal((await started.http('status', '/quitquitquit')).status, 405);
+  assert.equal((await started.http('readiness', '/quitquitquit', 'POST')).status, 404);
+  assert.equal(await started.readiness(), 200);
+  assert.equal((await started.http('status', '/quitquitquit', 'POST')).status, 200);
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+});
+
+test('an Envoy that was told to quit takes the agent along', async (t) => {
+  const started = await agent(t, 'one');
+  await started.http('admin', '/quitquitquit', 'POST');
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+});
+
+test("one scrape has Envoy's metrics, the application's and the agent's; what fails is counted", async (t) => {
+  const server = createServer((request, response) => {
+    response.end(request.url === '/own' ? 'app_requests_total 7\n# EOF' : undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => server.close());
+  const port = String((server.address() as AddressInfo).port);
+  const started = await agent(t, 'one', {
+    env: { MESH_METRICS_ANNOTATIONS: JSON.stringify({ scrape: 'true', port, path: '/own' }) },
+  });
+  const scrape = async () => (await started.http('status', '/stats/prometheus')).body;
+  const merged = await scrape();
+  assert.match(merged, /^envoy_server_live\S* 1$/m);
+  assert.match(merged, /^app_requests_total 7$/m);
+  assert.match(merged, /^mesh_build\{component="ctl-agent",version="[\d.]+",revision="\w+"\} 1$/m);
+  assert.match(merged, /^scrapes_total 1$/m);
+  assert.doesNotMatch(merged, /EOF|^scrape_failures_total\{/m);
+  server.close();
+  server.closeAllConnections();
+  const without = await scrape();
+  assert.match(without, /^envoy_server_live/m);
+  assert.match(without, /^scrape_failures_total\{type="application"\} 1$/m);
+  assert.match((await started.http('prometheus', '/stats/prometheus')).body, /^envoy_server_live/m);
+});
+
+test("the application's probes are made by the agent", async (t) => {
+  const { echo } = shared.get();
+  const started = await agent(t, 'one', {
+    env: {
+      MESH_ORCH_APP_PROBERS: JSON.stringify({
+        '/app-health/web/readyz': { httpGet: { path: '/ok', port: echo.port } },
+        '/app-health/web/livez': { tcpSocket: { port: echo.port } },
+        '/app-health/db/livez': { tcpSocket: { port: 1 } },
+      }),
+    },
+  });
+  const status = async (path: string) => (await started.http('readiness', path)).status;
+  assert.equal(await status('/app-health/web/readyz'), 200);
+  assert.equal(await status('/app-health/web/livez'), 200);
+  assert.equal(await status('/app-health/db/livez'), 500);
+  assert.equal(await status('/app-health/other/livez'), 404);
+});
+
+test('a template stands in for the bootstrap, and an override is merged into it', async (t) => {
+  const folder = await tempDir(t);
+  const [template, override] = [join(folder, 'template.yaml'), join(folder, 'override.json')];
+  await writeFile(
+    template,
+    stringify({
+      node: named('node'),
+      admin: named('admin'),
+      dynamic_resources: named('dynamic_resources'),
+      static_resources: { clusters: [named('xds_cluster')] },
+    }),
+  );
+  const cluster = { name: 'extra', type: 'STATIC', load_assignment: { cluster_name: 'extra' } };
+  await writeFile(override, JSON.stringify({ static_resources: { clusters: [cluster] } }));
+  const started = await agent(t, 'one', { env: { MESH_BOOTSTRAP: template, MESH_BOOTSTRAP_OVERRIDE: override } });
+  const clusters = await started.admin('/clusters');
+  assert.match(clusters, /^xds-grpc::/m);
+  assert.match(clusters, /^extra::/m);
+});
+
+test('what cannot be used ends it with one line and a code', async (t) => {
+  const folder = await tempDir(t);
+  const wrong = join(folder, 'wrong.json');
+  await writeFile(wrong, '{"admin": {"addres": {}}}');
+  const unknown = join(folder, 'unknown.json');
+  await writeFile(unknown, JSON.stringify({ node: named('nodes') }));
+  const rows: readonly (readonly [Readonly<Record<string, string>>, RegExp, (readonly string[])?])[] = [
+    [{ ENVOY_PATH: '/nosuch/envoy' }, /^ctl-agent: cannot start Envoy at \/nosuch\/envoy: there is no such file$/m],
+    [{ MESH_BOOTSTRAP_OVERRIDE: wrong }, /^ctl-agent: Envoy refuses its bootstrap: .*addres.*$/m],
+    [{ MESH_BOOTSTRAP: unknown }, /^ctl-agent: .*unknown\.json: unknown name \$\{nodes\}, there are node, .*$/m],
+    [{ PROXY_CONFIG: '{"concurrency": "two"}' }, /^ctl-agent: PROXY_CONFIG: concurrency: expected a whole number.*$/m],
+    [{ MESH_ORCH_APP_PROBERS: '{"/x": {}}' }, /^ctl-agent: invalid value of variable MESH_ORCH_APP_PROBERS: .*$/m],
+    [{}, /^ctl-agent: invalid value "loud" for flag --proxyLogLevel: .*$/m, ['--proxyLogLevel', 'loud']],
+    [{}, /^ctl-agent: unexpected argument "more" of proxy$/m, ['more']],
+  ];
+  for (const [env, line, flags = []] of rows) {
+    const started = await agent(t, 'one', { env, flags, waitReady: false });
+    const { code } = await started.exited;
+    assert.equal(code, 1, started.output());
+    assert.match(started.output(), line);
+    assert.equal(started.output().match(/^ctl-agent: /gm)?.length, 1);
+  }
+});

@@ -1,0 +1,179 @@
+/** `ctl-agent proxy` in a process of its own, from its sources, with the real Envoy as its child. */
+import { chown, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Child, type Exit, startChild } from './child.ts';
+import { envoyPath } from './envoy.ts';
+import { eventually } from './eventually.ts';
+import { freePorts, tempDir } from './files.ts';
+import { type Response, request } from './http.ts';
+import type { Namespace } from './netns.ts';
+import type { Owner } from './owner.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../src/ctl-agent.ts');
+
+export interface AgentPorts {
+  readonly admin: number;
+  readonly status: number;
+  readonly readiness: number;
+  readonly prometheus: number;
+}
+
+/** The ports of the specification, for agents that have a network namespace to themselves. */
+export const STANDARD_AGENT_PORTS: AgentPorts = { admin: 15000, status: 15020, readiness: 15021, prometheus: 15090 };
+
+export interface AgentOptions {
+  readonly name: string;
+  /** Default `sidecar`. */
+  readonly role?: 'sidecar' | 'router';
+  /** The workload's own address; default that of the namespace, else 127.0.0.1. */
+  readonly address?: string;
+  /** `host:port`; a port other than 15012 that is plain text needs `controlPlaneAuthPolicy: 'NONE'` in `proxyConfig`. */
+  readonly discoveryAddress: string;
+  /** Default `default`. */
+  readonly podNamespace?: string;
+  /** Default `app: <name>`. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Over `interceptionMode: NONE` outside a namespace, `concurrency: 1`, and the ports. */
+  readonly proxyConfig?: Readonly<Record<string, unknown>>;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly flags?: readonly string[];
+  /** Default: free ones, and inside a namespace the standard ones. */
+  readonly ports?: AgentPorts;
+  /** Runs it inside. */
+  readonly netns?: Namespace;
+  /** Runs it, and so Envoy, as this user; needs root. */
+  readonly uid?: number;
+  /** `false` returns as soon as the process runs. Default true. */
+  readonly waitReady?: boolean;
+}
+
+export interface Agent {
+  readonly name: string;
+  readonly ports: AgentPorts;
+  readonly pid: number;
+  /** Where it keeps the bootstrap and its sockets. */
+  readonly folder: string;
+  /** Process id of its Envoy; undefined when none runs. */
+  envoyPid(): Promise<number | undefined>;
+  /** GET of a path on one of its ports; outside a namespace only. */
+  http(port: keyof AgentPorts, path: string, method?: string): Promise<Response>;
+  /** GET at Envoy's admin interface; throws unless the answer is 200. */
+  admin(path: string): Promise<string>;
+  /** Status of `/healthz/ready`. */
+  readiness(): Promise<number>;
+  waitReady(timeoutMs?: number): Promise<void>;
+  output(): string;
+  readonly exited: Promise<Exit>;
+  signal(signal: NodeJS.Signals): void;
+  stop(): Promise<Exit>;
+  kill(): Promise<Exit>;
+}
+
+/** Ports for an agent that are free now. */
+export async function agentPorts(): Promise<AgentPorts> {
+  const [admin = 0, status = 0, readiness = 0, prometheus = 0] = await freePorts(4);
+  return { admin, status, readiness, prometheus };
+}
+
+/** Starts an agent; it and its Envoy end with their owner. */
+export async function startAgent(owner: Owner, options: AgentOptions): Promise<Agent> {
+  const { name, role = 'sidecar', netns, podNamespace = 'default', labels = { app: name } } = options;
+  const ports = options.ports ?? (netns === undefined ? await agentPorts() : STANDARD_AGENT_PORTS);
+  const folder = await tempDir(owner);
+  if (options.uid !== undefined) await chown(folder, options.uid, options.uid);
+  const proxyConfig = {
+    ...(netns === undefined ? { interceptionMode: 'NONE' } : {}),
+    concurrency: 1,
+    discoveryAddress: options.discoveryAddress,
+    configPath: folder,
+    proxyAdminPort: ports.admin,
+    statusPort: ports.status,
+    ...options.proxyConfig,
+  };
+  const env: Record<string, string> = {
+    ENVOY_PATH: envoyPath(),
+    POD_NAME: name,
+    POD_NAMESPACE: podNamespace,
+    INSTANCE_IP: options.address ?? netns?.address ?? '127.0.0.1',
+    MESH_METAJSON_LABELS: JSON.stringify(labels),
+    ENVOY_STATUS_PORT: String(ports.readiness),
+    ENVOY_PROMETHEUS_PORT: String(ports.prometheus),
+    TERMINATION_DRAIN_DURATION_SECONDS: '1',
+    PROXY_CONFIG: JSON.stringify(proxyConfig),
+    ...options.env,
+  };
+  const argv = asUser([process.execPath, PROGRAM, 'proxy', role, ...(options.flags ?? [])], options.uid);
+  const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
+  const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
+  const agent = controlled(child, name, ports, folder, netns);
+  // The harness kills what does not end; an Envoy in a process group of its own would stay.
+  owner.after(() => killEnvoy(agent));
+  if (options.waitReady !== false) await agent.waitReady();
+  return agent;
+}
+
+function asUser(argv: readonly string[], uid: number | undefined): string[] {
+  if (uid === undefined) return [...argv];
+  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...argv];
+}
+
+async function killEnvoy(agent: Agent): Promise<void> {
+  const pid = lastEnvoyPid(agent.output());
+  if (pid === undefined) return;
+  const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+  // Another process may have got the number since.
+  if (command.includes(agent.folder)) process.kill(pid, 'SIGKILL');
+}
+
+function lastEnvoyPid(output: string): number | undefined {
+  const pid = [...output.matchAll(/Envoy is started\t.*?\bpid=(\d+)/g)].at(-1)?.[1];
+  return pid === undefined ? undefined : Number(pid);
+}
+
+function controlled(
+  child: Child,
+  name: string,
+  ports: AgentPorts,
+  folder: string,
+  netns: Namespace | undefined,
+): Agent {
+  const http: Agent['http'] = (port, path, method = 'GET') => request({ port: ports[port], path, method });
+  const curl = (inside: Namespace, port: number, path: string, ...more: readonly string[]) =>
+    inside.run('curl', '-sS', '--max-time', '5', ...more, `http://127.0.0.1:${port}${path}`);
+  const readiness = async (): Promise<number> => {
+    if (netns === undefined) return (await http('readiness', '/healthz/ready')).status;
+    return Number(await curl(netns, ports.readiness, '/healthz/ready', '-o', '/dev/null', '-w', '%{http_code}'));
+  };
+  return {
+    name,
+    ports,
+    folder,
+    pid: child.pid,
+    http,
+    readiness,
+    async envoyPid() {
+      const pid = lastEnvoyPid(child.output());
+      const command = pid === undefined ? '' : await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+      return command.includes(folder) ? pid : undefined;
+    },
+    async admin(path) {
+      if (netns !== undefined) return curl(netns, ports.admin, path, '--fail');
+      const answer = await http('admin', path);
+      if (answer.status !== 200) throw new Error(`${name}: ${path} answered ${answer.status}: ${answer.body}`);
+      return answer.body;
+    },
+    async waitReady(timeoutMs = 20_000) {
+      const ready = async () => {
+        child.assertRunning();
+        const status = await readiness();
+        if (status !== 200) throw new Error(`/healthz/ready answered ${status}`);
+      };
+      await eventually(ready, { timeoutMs, what: `agent ${name} is ready` });
+    },
+    output: child.output,
+    exited: child.exited,
+    signal: child.signal,
+    stop: child.stop,
+    kill: child.kill,
+  };
+}
