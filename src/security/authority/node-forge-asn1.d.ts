@@ -44,5 +44,6 @@ declare module 'node-forge/lib/asn1.js' {
 
   const asn1: Asn1;
 
-  export { asn1 as default };
+  // biome-ignore lint/style/noDefaultExport: what a CommonJS module exports is its default.
+  export default asn1;
 }

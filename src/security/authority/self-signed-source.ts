@@ -5,8 +5,8 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
-import type { WallClock } from '../clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
+import type { WallClock } from './clock.ts';
 import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { nextCheckMs, type RotationSettings, type RotationState, type RotationStep, rotationStep } from './rotation.ts';
 import { createRoot } from './self-signed-root.ts';
@@ -52,7 +52,7 @@ class SelfSignedSource implements RootSource {
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Steps follow each other: two at once would both read the state and one would be lost. */
   #turn: Promise<unknown> = Promise.resolve();
-  #timer: { cancel(): void } | undefined;
+  #cancel: (() => void) | undefined;
   #closed = false;
 
   constructor(options: SelfSignedOptions) {
@@ -83,7 +83,7 @@ class SelfSignedSource implements RootSource {
 
   close(): void {
     this.#closed = true;
-    this.#timer?.cancel();
+    this.#cancel?.();
   }
 
   async #begin(): Promise<AuthorityState> {
@@ -172,7 +172,7 @@ class SelfSignedSource implements RootSource {
 
   #schedule(ms: number): void {
     if (this.#closed) return;
-    this.#timer = this.#options.clock.setTimer(ms, () => {
+    this.#cancel = this.#options.clock.setTimer(ms, () => {
       void this.#inTurn(() => this.#check())
         .catch((error: unknown) => this.#options.events.problem(error))
         .then(() => this.#schedule(this.#waitMs()));
