@@ -12,8 +12,10 @@ import { workerUrl } from '../../paths.ts';
 import type { Authority, AuthorityStore, ServerCertificate, SigningRequest } from '../types.ts';
 import { type WallClock, wallClock } from './clock.ts';
 import { MAX_CSR_CHARS } from './csr.ts';
-import type { RootEvents, RootSet, SigningMaterial } from './root-source.ts';
-import { type OpenedSource, openSelfSigned } from './self-signed-source.ts';
+import { isPlugged } from './plugged-files.ts';
+import { openPlugged } from './plugged-source.ts';
+import type { OpenedSource, RootEvents, RootSet, SigningMaterial } from './root-source.ts';
+import { openSelfSigned } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
 import { createDirectoryStore } from './store-directory.ts';
 
@@ -111,8 +113,15 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
   };
 }
 
-function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
-  const { settings, trustDomain, clock = wallClock, random = Math.random, log } = options;
+/** A plugged-in root where there is one, else the self-signed one. Decided once: a key that vanishes later is a fault, not a change of mind. */
+async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
+  const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
+  const log = (message: string): void => options.log.info(`certificate authority: ${message}`);
+  if (await isPlugged(settings.rootCaDir)) {
+    const opened = await openPlugged({ directory: settings.rootCaDir, clock, events, log });
+    log(`signs with the key of ${settings.rootCaDir}`);
+    return opened;
+  }
   return openSelfSigned({
     trustDomain,
     store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
@@ -124,7 +133,7 @@ function openSource(options: AuthorityOptions, events: RootEvents): Promise<Open
     random,
     randomBytes,
     events,
-    log: (message) => log.info(`certificate authority: ${message}`),
+    log,
   });
 }
 

@@ -27,6 +27,12 @@ export interface RootSource {
   close(): void;
 }
 
+/** A source and the key that it begins with. */
+export interface OpenedSource {
+  readonly source: RootSource;
+  readonly material: SigningMaterial;
+}
+
 /** What a source tells of. */
 export interface RootEvents {
   /** New roots are in force; with `material` another key signs from now on. */

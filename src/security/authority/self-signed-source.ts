@@ -7,7 +7,7 @@ import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import type { WallClock } from './clock.ts';
-import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
+import type { OpenedSource, RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { nextCheckMs, type RotationSettings, type RotationState, type RotationStep, rotationStep } from './rotation.ts';
 import { createRoot } from './self-signed-root.ts';
 
@@ -32,11 +32,6 @@ interface Known {
   readonly certificate: string;
   readonly next: { readonly certificate: string; readonly announcedAt: number } | undefined;
   readonly former: readonly string[];
-}
-
-export interface OpenedSource {
-  readonly source: RootSource;
-  readonly material: SigningMaterial;
 }
 
 /** Rejects with CtlError naming the file when the state cannot be read or the first root cannot be kept. */
@@ -76,8 +71,9 @@ class SelfSignedSource implements RootSource {
   material(): Promise<SigningMaterial> {
     return this.#inTurn(async () => {
       const state = await this.#load();
-      if (this.#adopt(state)) this.#options.events.changed(this.#roots);
-      return materialOf(state);
+      const material = materialOf(state);
+      if (this.#adopt(state)) this.#options.events.changed(this.#roots, material);
+      return material;
     });
   }
 
