@@ -6,7 +6,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
   process.exit(1);
 }
 
-import('./cli/index.ts')
+import('./cli/agent.ts')
   .then((cli) => cli.runCtlAgent(process.argv.slice(2), process))
   // Ends even if something is still open: by now everything that must be written has been.
   .then((code) => process.exit(code));

@@ -5,7 +5,7 @@ import { proxyCommand } from './commands/proxy.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
-import type { Program } from './program.ts';
+import { type Program, type ProgramIo, runProgram } from './program.ts';
 
 /** Where a sidecar's or gateway's Envoy has its admin interface. */
 const ADMIN_URL = 'http://localhost:15000';
@@ -22,4 +22,9 @@ export function agentProgram(): Program {
       waitCommand(),
     ],
   };
+}
+
+/** Runs `ctl-agent` with the arguments after its name; gives the exit code. */
+export function runCtlAgent(args: readonly string[], io: ProgramIo): Promise<number> {
+  return runProgram(agentProgram(), args, io);
 }

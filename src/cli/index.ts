@@ -1,9 +1,9 @@
 /**
  * The command lines of both programs: command trees, and one typed table of flags and of environment variables each,
- * from which reader, help, defaults, types and documents come. This is the room's door.
+ * from which reader, help, defaults, types and documents come. This is the room's door. The agent's own is `agent.ts`: its bundle must not
+ * hold what only ctl-discovery runs.
  */
 
-import { agentProgram } from './agent.ts';
 import { discoveryProgram } from './discovery.ts';
 import { discoveryEnv } from './discovery-env.ts';
 import { type Environment, shownEnvironment } from './env-table.ts';
@@ -24,11 +24,6 @@ export {
 /** Runs `ctl-discovery` with the arguments after its name; gives the exit code. */
 export function runCtlDiscovery(args: readonly string[], io: ProgramIo): Promise<number> {
   return runProgram(discoveryProgram(), args, io);
-}
-
-/** Runs `ctl-agent` with the arguments after its name; gives the exit code. */
-export function runCtlAgent(args: readonly string[], io: ProgramIo): Promise<number> {
-  return runProgram(agentProgram(), args, io);
 }
 
 /** The variables of ctl-discovery that are set, for showing to operators; nothing else of the environment. */

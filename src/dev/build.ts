@@ -1,6 +1,7 @@
 /**
- * `npm run build`: bundles both programs and their workers into `dist/`. npm packages stay outside the bundles, the
- * generated protobuf code goes in. The same commit gives the same bytes: nothing of the clock or the machine goes in.
+ * `npm run build`: bundles both programs and their workers into `dist/`. npm packages stay outside the bundles, except
+ * those of the agent, which starts with every workload and has no time to read hundreds of files; the generated protobuf code
+ * goes in. The same commit gives the same bytes: nothing of the clock or the machine goes in.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, rmSync } from 'node:fs';
@@ -11,7 +12,9 @@ import type { WorkerName } from '../paths.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const DIST = join(REPOSITORY, 'dist');
-const PROGRAMS = ['ctl-discovery', 'ctl-agent'];
+const DISCOVERY = 'ctl-discovery';
+const AGENT = 'ctl-agent';
+const PROGRAMS = [DISCOVERY, AGENT];
 const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
 
 /** What git says, or undefined outside a repository or when git has no answer. */
@@ -57,12 +60,21 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
   };
 }
 
+/** The agent with its npm packages, of which those in CommonJS ask for `require`. */
+function agentOptions(stamp: string): BuildOptions {
+  return {
+    ...options([`src/${AGENT}.ts`], DIST, './', stamp),
+    packages: 'bundle',
+    banner: { js: "import { createRequire } from 'node:module';const require = createRequire(import.meta.url);" },
+  };
+}
+
 async function main(): Promise<void> {
   rmSync(DIST, { recursive: true, force: true });
   const stamp = buildStamp();
-  const programs = PROGRAMS.map((name) => `src/${name}.ts`);
   const workers = WORKERS.map((name) => `workers/${name}.ts`);
-  await build(options(programs, DIST, './', stamp));
+  await build(options([`src/${DISCOVERY}.ts`], DIST, './', stamp));
+  await build(agentOptions(stamp));
   await build(options(workers, join(DIST, 'workers'), '../', stamp));
   for (const name of PROGRAMS) chmodSync(join(DIST, `${name}.js`), 0o755);
   process.stdout.write(`built ${[...PROGRAMS, ...WORKERS.map((name) => `workers/${name}`)].join(', ')} in dist/\n`);

@@ -4,7 +4,7 @@
  * are read by a table of their own; its test holds that both read the same.
  */
 import { readFile } from 'node:fs/promises';
-import { parseDuration } from '../../cli/index.ts';
+import { parseDuration } from '../../cli/duration.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
@@ -120,7 +120,7 @@ export async function parseData(source: string, content: string): Promise<unknow
   } catch {
     // Not JSON; YAML is a superset of it, so that a broken JSON text is reported by the YAML reader.
   }
-  const { parse } = await import('yaml');
+  const { parse } = await import('../../core/yaml.ts');
   try {
     return parse(content, { logLevel: 'silent' });
   } catch (error) {

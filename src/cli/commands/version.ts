@@ -29,7 +29,7 @@ async function versionText(info: BuildInfo, output: string, short: boolean): Pro
   };
   const shown = short ? { version: info.version } : full;
   if (output === 'json') return `${JSON.stringify(shown, null, 2)}\n`;
-  if (output === 'yaml') return (await import('yaml')).stringify(shown);
+  if (output === 'yaml') return (await import('../../core/yaml.ts')).stringify(shown);
   if (short) return `${info.version}\n`;
   return Object.entries(full)
     .map(([key, value]) => `${key}: ${value}\n`)
