@@ -152,6 +152,12 @@ export const discoveryEnv = {
     min: 0,
     meaning: 'Protocol detection timeout for inbound listeners.',
   },
+  CTL_SKIP_VALIDATE_TRUST_DOMAIN: {
+    setting: 'skipTrustDomainCheck',
+    type: 'boolean',
+    default: false,
+    meaning: 'Skips checking that the peer is in the same trust domain when mutual TLS is enabled.',
+  },
   CTL_INITIAL_FETCH_TIMEOUT: {
     setting: 'initialFetchTimeoutMs',
     type: 'duration',

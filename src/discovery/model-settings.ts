@@ -28,6 +28,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     headlessPodListeners: settings.headlessPodListeners,
     scopeGatewayToNamespace: settings.scopeGatewayToNamespace,
     sidecarUseRemoteAddress: settings.sidecarUseRemoteAddress,
+    skipTrustDomainCheck: settings.skipTrustDomainCheck,
     plugins: settings.plugins,
   };
 }

@@ -70,6 +70,7 @@ const INBOUND: InboundView = {
   interception: 'REDIRECT',
   ipv6Only: false,
   ports: [],
+  peerAuthentication: { mode: 'PERMISSIVE', ports: {} },
   addresses: [],
   capabilities: { extensions: undefined, sds: false },
 };

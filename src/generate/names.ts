@@ -29,6 +29,11 @@ export function clusterName(direction: Direction, port: number, subset: string, 
   return `${direction}|${port}|${subset}|${host}`;
 }
 
+/** TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. */
+export function meshServerName(port: number, subset: string, host: string): string {
+  return `outbound_.${port}_.${subset}_.${host}`;
+}
+
 /** `inbound|<port>||`: named by the port alone, so that replicas and renamed services share it. */
 export function inboundClusterName(port: number): string {
   return clusterName('inbound', port, '', '');

@@ -2,7 +2,7 @@
  * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
-import type { Protocol, Snapshot } from '../model/types.ts';
+import type { PeerAuthentication, Protocol, Snapshot } from '../model/types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'lds', 'rds'] as const;
@@ -58,6 +58,8 @@ export interface InboundView {
   readonly ipv6Only: boolean;
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
+  /** Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served, where they differ. */
+  readonly peerAuthentication: PeerAuthentication;
   /** The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas share the view. */
   readonly addresses: readonly string[];
   readonly capabilities: Capabilities;

@@ -38,4 +38,4 @@ export function adsConfigSource(initialFetchTimeoutMs: number): envoy.config.cor
 }
 
 /** envoy.config.core.v3.ApiVersion.V3 */
-const API_VERSION_V3 = 2;
+export const API_VERSION_V3 = 2;

@@ -17,6 +17,7 @@ import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { compareMeta } from './order.ts';
+import { updatePeerPolicies } from './peer-authentication.ts';
 import { EMPTY_BOOK } from './scope-book.ts';
 import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import { updateServices } from './services.ts';
@@ -24,7 +25,7 @@ import { internalsOf, makeSnapshot } from './snapshot.ts';
 import { type Changed, emptyState, ofKind, type State, tableOf } from './state.ts';
 import type { ChangeSet, ModelSettings, Snapshot } from './types.ts';
 import { updateVirtualServices } from './virtual-services.ts';
-import { dirtyServices, indexWorkloads } from './workload-indexes.ts';
+import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
 import { ownAddresses } from './workloads.ts';
 
 export interface ModelUpdate {
@@ -70,9 +71,11 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const { state: before, book } = internalsOf(previous);
   const { everything, state: configured } = configure(before, update);
   const { state: stored, changed } = storeResources(configured, update.changes);
-  const indexed = indexWorkloads(stored, changed);
+  const peerPolicies = updatePeerPolicies(stored, changed);
+  const indexed = indexWorkloads({ ...stored, peerPolicies: peerPolicies.policies }, changed);
   const dirty = everything ? new Set(indexed.definers.keys()) : new Set<string>();
   for (const key of dirtyServices(indexed, changed)) dirty.add(key);
+  for (const key of guardedServices(before, indexed, peerPolicies.change)) dirty.add(key);
   const { state: served, changes: serviceChanges } = updateServices(indexed, dirty);
   const { state, inputs } = updateConfiguration(served, changed, everything);
   const counted = { ...state, unservedPods: updateUnserved(state, changed, serviceChanges.addresses) };
@@ -91,6 +94,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       toVersion: counted.version,
       everything,
       ...serviceChanges,
+      peerAuthentication: peerPolicies.change,
       configs: changedConfigs(changed),
       scopes: scopes.changes,
     },

@@ -7,6 +7,7 @@ import { type DefinitionContext, definitionOf, entryPorts, mergeDefinitions } fr
 import { type Groups, membersOf } from './groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareText } from './order.ts';
+import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';
 import type { Endpoint, Health, Service } from './types.ts';
 import {
   bareWorkload,
@@ -17,6 +18,7 @@ import {
   isSocketPath,
   joinLocality,
   localityOfNode,
+  POLICY_READ,
   podAddresses,
   podAt,
   podHealth,
@@ -54,6 +56,14 @@ class Gathering {
   notReady = 0;
   pendingPod = 0;
   withoutPod = 0;
+  readonly #namespace: string;
+  readonly #policies: PeerPolicies;
+
+  /** `namespace` is that of the service: workloads of which no other is known are taken to be there. */
+  constructor(namespace: string, policies: PeerPolicies) {
+    this.#namespace = namespace;
+    this.#policies = policies;
+  }
 
   /** The first word about an address and port stands. */
   add(workload: Workload, port: number, servicePort: string): void {
@@ -61,7 +71,15 @@ class Gathering {
     const identity = `${servicePort}\n${workload.address}\n${effective}`;
     if (this.byIdentity.has(identity)) return;
     if (workload.health === 'unhealthy') this.notReady++;
-    this.byIdentity.set(identity, { ...workload, port: effective, servicePort });
+    const tlsReady = workload.tlsReady && this.#takesMutualTls(workload, effective);
+    this.byIdentity.set(identity, { ...workload, tlsReady, port: effective, servicePort });
+  }
+
+  /** An endpoint is bound to a service by being one, so that policies for its port count. */
+  #takesMutualTls({ workload, labels }: Workload, port: number): boolean {
+    const namespace = workload?.namespace ?? this.#namespace;
+    this.reads.add(`${POLICY_READ}${namespace}`);
+    return modeOfPort(peerAuthenticationOf(this.#policies, namespace, labels), port) !== 'DISABLE';
   }
 
   result(): ServiceEndpoints {
@@ -86,7 +104,7 @@ export function serviceAndEndpoints(key: string, definers: readonly Definer[], i
   const definitions = definers.map((definer) => definitionOf(definer, key, indexes));
   const merged = mergeDefinitions(definitions);
   if (merged === undefined) return undefined;
-  const gathering = new Gathering();
+  const gathering = new Gathering(merged.service.namespace, indexes.peerPolicies);
   for (const { source, portNames } of merged.parts) {
     const definer = definers[definitions.findIndex((definition) => definition.source === source)];
     if (definer?.kind === 'Service')

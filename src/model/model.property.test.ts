@@ -114,6 +114,7 @@ test('a change set says exactly what differs, and what is equal stays the same o
         const built = new Map(ids(before).map((id) => [id, before.scopeById(id)]));
         const { snapshot: after, changes } = applyChanges(before, { changes: changesOf(batch) });
         assertExactMaps('service', before.services, after.services, changes.services);
+        assertExactMaps('peers', before.peers, after.peers, changes.peers);
         assertExactMaps('endpoints', before.endpoints, after.endpoints, changes.endpoints);
         for (const address of QUESTIONS.addresses) {
           const equal = deepEqual(before.instancesAt(address), after.instancesAt(address));

@@ -9,8 +9,9 @@ import { GroupEdits, membersOf } from './groups.ts';
 import { isWildcardHost } from './hosts.ts';
 import { updateInstances } from './instances.ts';
 import { compareCreated, compareText } from './order.ts';
+import { peersOf } from './peers.ts';
 import { type ServiceFacts, type State, type Totals, tableOf } from './state.ts';
-import type { ChangeSet, Endpoint, Service, ServiceKey } from './types.ts';
+import type { ChangeSet, Endpoint, Service, ServiceKey, ServicePeers } from './types.ts';
 import { isPublic } from './visibility.ts';
 
 export type ServiceChange = ChangeSet['services'] extends ReadonlyMap<ServiceKey, infer Change> ? Change : never;
@@ -18,6 +19,7 @@ export type ServiceChange = ChangeSet['services'] extends ReadonlyMap<ServiceKey
 export interface ServiceChanges {
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly endpoints: ReadonlySet<ServiceKey>;
+  readonly peers: ReadonlySet<ServiceKey>;
   readonly addresses: ReadonlySet<string>;
 }
 
@@ -30,6 +32,7 @@ export function updateServices(
   const indexes: EndpointIndexes = { ...state, resources: (kind) => tableOf(state.resources, kind) };
   const services = new Map<ServiceKey, ServiceChange>();
   const endpoints = new Map<ServiceKey, readonly Endpoint[] | undefined>();
+  const peers = new Map<ServiceKey, ServicePeers | undefined>();
   const facts = new Map<ServiceKey, ServiceFacts | undefined>();
   const readers = new GroupEdits();
   for (const key of dirty) {
@@ -41,6 +44,11 @@ export function updateServices(
     const had = state.endpoints.get(key);
     const has = keepEndpoints(had, made?.endpoints ?? NO_ENDPOINTS);
     if (had !== has) endpoints.set(key, has);
+    if (had !== has || before?.namespace !== after?.namespace) {
+      const known = state.peers.get(key);
+      const found = after === undefined ? undefined : peersOf(after, has ?? NO_ENDPOINTS);
+      if (!deepEqual(known, found)) peers.set(key, found);
+    }
 
     const fact = made === undefined ? undefined : factsOf(made);
     const known = state.facts.get(key);
@@ -53,12 +61,16 @@ export function updateServices(
     ...indexHosts(state, services),
     services: state.services.with([...services].map(([key, { after }]) => [key, after])),
     endpoints: state.endpoints.with(endpoints),
+    peers: state.peers.with(peers),
     facts: state.facts.with(facts),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, facts),
   };
   const { instances, addresses } = updateInstances(state, next, services, new Set(endpoints.keys()));
-  return { state: { ...next, instances }, changes: { services, endpoints: new Set(endpoints.keys()), addresses } };
+  return {
+    state: { ...next, instances },
+    changes: { services, endpoints: new Set(endpoints.keys()), peers: new Set(peers.keys()), addresses },
+  };
 }
 
 function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resource<'ServiceEntry'>)[] {

@@ -2,6 +2,7 @@
 import { CtlError } from '../core/errors.ts';
 import type { Kind, Resource } from '../resources/types.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import { peerAuthenticationOf } from './peer-authentication.ts';
 import { editBook, type ScopeBook } from './scope-book.ts';
 import { buildScope } from './scope-build.ts';
 import { defaultScopeId, planScope, type ScopePlan, sidecarScopeId } from './scope-plan.ts';
@@ -49,6 +50,8 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
     networks: state.networks,
     services: state.services,
     endpoints: state.endpoints,
+    peers: state.peers,
+    peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(state.peerPolicies, namespace, labels),
     servicesByHost: (hostname) => state.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (address) => state.instances.get(address) ?? NO_INSTANCES,
     scopeOf: (namespace, labels) => scopeFor(own, namespace, selectSidecar(state, namespace, labels)),

@@ -16,7 +16,8 @@ import type { RuleTable } from './destination-rules.ts';
 import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
 import { networkFinder } from './networks.ts';
-import type { BoundInstance, Endpoint, ModelSettings, Service } from './types.ts';
+import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
+import type { BoundInstance, Endpoint, ModelSettings, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
 
 export type ResourceTables = Readonly<Record<Kind, PMap<AnyResource>>>;
@@ -68,9 +69,11 @@ export interface State {
   /** Wildcard host names of services, all under the key `''`. */
   readonly wildcardHosts: Groups;
 
+  readonly peerPolicies: PeerPolicies;
   readonly endpoints: PMap<readonly Endpoint[]>;
+  readonly peers: PMap<ServicePeers>;
   readonly facts: PMap<ServiceFacts>;
-  /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`) → service keys. */
+  /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
   readonly readers: Groups;
   readonly instances: PMap<readonly BoundInstance[]>;
   /** Keys of running pods at whose addresses no service is served. */
@@ -107,7 +110,9 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     hostsByNamespace: groups,
     hostsExportedTo: groups,
     wildcardHosts: groups,
+    peerPolicies: NO_PEER_POLICIES,
     endpoints: PMap.empty(),
+    peers: PMap.empty(),
     facts: PMap.empty(),
     readers: groups,
     instances: PMap.empty(),

@@ -45,6 +45,8 @@ export interface ModelSettings {
   readonly scopeGatewayToNamespace: boolean;
   /** CTL_SIDECAR_USE_REMOTE_ADDRESS */
   readonly sidecarUseRemoteAddress: boolean;
+  /** CTL_SKIP_VALIDATE_TRUST_DOMAIN: servers take clients of whatever trust domain the root certificates vouch for. */
+  readonly skipTrustDomainCheck: boolean;
   /** --plugins */
   readonly plugins: readonly string[];
 }
@@ -129,8 +131,29 @@ export interface Endpoint {
   readonly workload: { readonly namespace: string; readonly name: string } | undefined;
   /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
   readonly hostname: string;
-  /** True when the workload says that it takes mesh mutual TLS (label `security.mesh.io/tlsMode: mesh`). */
+  /**
+   * True when it takes mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`), and no peer
+   * authentication policy switches mutual TLS off at this port.
+   */
   readonly tlsReady: boolean;
+}
+
+/** Of PeerAuthentication, as it is in force: what is not said is inherited already. */
+export type MutualTlsMode = 'STRICT' | 'PERMISSIVE' | 'DISABLE';
+
+/** What peer authentication policies ask of a workload. */
+export interface PeerAuthentication {
+  readonly mode: MutualTlsMode;
+  /** Container ports with a mode of their own. */
+  readonly ports: Readonly<Record<number, MutualTlsMode>>;
+}
+
+/** What clients know of the workloads behind a service that take mesh mutual TLS. */
+export interface ServicePeers {
+  /** `namespace/serviceAccount` of each, sorted; the account is empty where it is not known. */
+  readonly accounts: readonly string[];
+  /** Service port name → whether all or some of its endpoints take it; ports of which none does are absent. */
+  readonly ready: Readonly<Record<string, 'all' | 'some'>>;
 }
 
 /** A service port that a proxy itself serves, found by the proxy's addresses: the ground of its inbound configuration. */
@@ -221,6 +244,10 @@ export interface ChangeSet {
   >;
   /** Services whose endpoints changed. */
   readonly endpoints: ReadonlySet<ServiceKey>;
+  /** Services whose peers (identities, readiness for mutual TLS) changed: always some of {@link endpoints}. */
+  readonly peers: ReadonlySet<ServiceKey>;
+  /** Namespaces whose workloads may be under another peer authentication than before; `all` for the whole mesh. */
+  readonly peerAuthentication: 'all' | ReadonlySet<string>;
   /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
   readonly addresses: ReadonlySet<string>;
   /** Changed configuration resources that generation reads directly, by key. */
@@ -267,6 +294,10 @@ export interface Snapshot {
   readonly services: PMap<Service>;
   /** All endpoints of a service, in stable order. */
   readonly endpoints: PMap<readonly Endpoint[]>;
+  /** Of services with endpoints that take mesh mutual TLS. */
+  readonly peers: PMap<ServicePeers>;
+  /** What peer authentication policies ask of a workload with these labels. */
+  peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** Services of one host name, own order: oldest first, then by namespace. */
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address. */

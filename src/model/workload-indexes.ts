@@ -7,9 +7,10 @@ import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
+import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import { type Changed, ofKind, type State } from './state.ts';
 import type { ServiceKey } from './types.ts';
-import { entryLabels, nodeLocality, ownAddresses, podAddresses } from './workloads.ts';
+import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
@@ -112,6 +113,16 @@ export function dirtyServices(state: State, changed: readonly Changed[]): Set<Se
     }
   }
   return dirty;
+}
+
+/** Keys of the services with workloads for which a change of policies may switch mutual TLS off or on again. */
+export function guardedServices(before: State, after: State, change: PolicyChange): Set<ServiceKey> {
+  const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);
+  const reads =
+    namespaces === 'all'
+      ? [...after.readers.keys()].filter((read) => read.startsWith(POLICY_READ))
+      : [...namespaces].map((namespace) => `${POLICY_READ}${namespace}`);
+  return new Set(reads.flatMap((read) => membersOf(after.readers, read)));
 }
 
 /** Services of a namespace that select a workload with these labels; only service entries select pods. */

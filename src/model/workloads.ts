@@ -7,6 +7,7 @@ import type { WorkloadEntrySpec } from '../resources/schemas.ts';
 import { type Kind, type Resource, resourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
+import type { PeerPolicies } from './peer-authentication.ts';
 import type { Endpoint, Health } from './types.ts';
 
 /** An endpoint without its ports. */
@@ -17,9 +18,13 @@ export interface WorkloadIndexes {
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   readonly podsByIp: Groups;
   readonly networkOf: (address: string) => string;
+  readonly peerPolicies: PeerPolicies;
 }
 
-/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`. */
+/** The policies of a namespace, among what was read. */
+export const POLICY_READ = 'auth:';
+
+/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';

@@ -224,7 +224,17 @@ export class Engine implements PushEngine, SessionHost {
       for (const view of this.#views.ofScope(scope)) for (const session of view.sessions) displaced.add(session);
     }
     for (const session of this.#selectedAnew(changes)) displaced.add(session);
+    for (const session of this.#guardedAnew(changes)) displaced.add(session);
     return displaced;
+  }
+
+  /** Sessions whose workloads may be under another peer authentication. */
+  *#guardedAnew({ peerAuthentication }: ChangeSet): Iterable<Session> {
+    if (peerAuthentication !== 'all' && peerAuthentication.size === 0) return;
+    for (const session of this.#sessions) {
+      const { type, namespace } = session.node;
+      if (type === 'sidecar' && (peerAuthentication === 'all' || peerAuthentication.has(namespace))) yield session;
+    }
   }
 
   /** Sessions that a changed Sidecar or Gateway may select, or have selected. */

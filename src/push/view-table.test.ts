@@ -12,6 +12,8 @@ const NOTHING: ChangeSet = {
   everything: false,
   services: new Map(),
   endpoints: new Set(),
+  peers: new Set(),
+  peerAuthentication: new Set(),
   addresses: new Set(),
   configs: new Map(),
   scopes: new Map(),

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../generate/index.ts';
 import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
 /** True when every own address is IPv6, so that wildcard listeners bind `::`. */
 function ipv6Only(addresses: readonly string[]): boolean {
@@ -72,14 +72,34 @@ function inboundPorts(snapshot: Snapshot, node: ProxyNode): InboundPort[] {
   return [...ports.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, port]) => port);
 }
 
+/** Ports count only where something is served: a service's, or a Sidecar's ingress listener. */
+function peerAuthentication(
+  snapshot: Snapshot,
+  node: ProxyNode,
+  scope: string,
+  bound: readonly InboundPort[],
+): PeerAuthentication {
+  const { mode, ports } = snapshot.peerAuthenticationOf(node.namespace, node.labels);
+  const ingress = snapshot.scopeById(scope)?.ingress;
+  const served =
+    ingress === undefined ? bound.map(({ targetPort }) => targetPort) : ingress.map(({ port }) => port.number);
+  const own: Record<number, MutualTlsMode> = {};
+  for (const [key, ofPort] of Object.entries(ports)) {
+    if (ofPort !== mode && served.includes(Number(key))) own[Number(key)] = ofPort;
+  }
+  return { mode, ports: own };
+}
+
 function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): InboundView {
+  const ports = inboundPorts(snapshot, node);
   return {
     part: 'inbound',
     scope,
     namespace: node.namespace,
     interception: node.interception,
     ipv6Only: ipv6Only(node.addresses),
-    ports: inboundPorts(snapshot, node),
+    ports,
+    peerAuthentication: peerAuthentication(snapshot, node, scope, ports),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
   };

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { SDS_CLUSTER } from '../../src/core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../src/protobuf/index.ts';
 import { envoyPath } from '../harness/envoy.ts';
 import { isObject, nameOf } from './json.ts';
@@ -16,6 +17,22 @@ const run = promisify(execFile);
 /** Certificates in golden files stand in `/certs/`: `tls.crt`, `tls.key` (a throw-away pair) and `ca.crt`. */
 const CERTIFICATES = '/certs/';
 const TEST_CERTIFICATES = fileURLToPath(new URL('certs/', import.meta.url));
+
+/** Where a proxy's certificates come from: its agent's socket, as in the agent's bootstrap. Nobody listens there. */
+const AGENT: JsonObject = {
+  name: SDS_CLUSTER,
+  type: 'STATIC',
+  typed_extension_protocol_options: {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+      explicit_http_config: { http2_protocol_options: {} },
+    },
+  },
+  load_assignment: {
+    cluster_name: SDS_CLUSTER,
+    endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path: '/tmp/nobody.sock' } } } }] }],
+  },
+};
 
 /** The binary that golden files are shown to; undefined when there is none. */
 export function envoyBinary(): string | undefined {
@@ -33,7 +50,7 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   return {
     node: { id: 'golden', cluster: 'golden' },
     static_resources: {
-      clusters: output.clusters.map((cluster) => withEndpoints(cluster, assignments)),
+      clusters: [AGENT, ...output.clusters.map((cluster) => withEndpoints(cluster, assignments))],
       listeners: output.listeners.map((listener) => withRoutes(listener, routes)) as JsonObject[],
     },
   };

@@ -4,7 +4,7 @@ import { resourceKey } from '../../resources/types.ts';
 import { routesConnections } from '../listeners/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
-import { readOutsideClusters } from './outbound.ts';
+import { markPeers, readOutsideClusters } from './outbound.ts';
 import { virtualServicesAbout } from './references.ts';
 
 export function affectedGateway(
@@ -49,6 +49,7 @@ export function affectedGateway(
       if (scopes.some((scope) => scope.services.get(service.hostname)?.key === key)) marks.add('cds', service.hostname);
     }
   }
+  if (view.capabilities.sds) markPeers(marks, scopes, change, previous, next);
   return marks.selection();
 }
 

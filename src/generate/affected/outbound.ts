@@ -53,6 +53,7 @@ export function affectedOutbound(
     }
   }
   for (const key of change.endpoints) markEndpoints(context, previous, next, key);
+  if (view.capabilities.sds) markPeers(context.marks, context.scopes, change, previous, next);
   return context.marks.selection();
 }
 
@@ -113,6 +114,21 @@ function servicesMatching(scope: Scope, host: string): readonly Service[] {
   if (isWildcardHost(host)) return [...scope.services.values()].filter(({ hostname }) => hostMatches(host, hostname));
   const service = scope.services.get(host);
   return service === undefined ? [] : [service];
+}
+
+/** Clusters that expect other identities behind their services. */
+export function markPeers(
+  marks: Marks,
+  scopes: readonly Scope[],
+  change: ChangeSet,
+  previous: Snapshot,
+  next: Snapshot,
+): void {
+  for (const key of change.peers) {
+    const hostname = (next.services.get(key) ?? previous.services.get(key))?.hostname;
+    if (hostname === undefined || !scopes.some((scope) => scope.services.get(hostname)?.key === key)) continue;
+    marks.add('cds', hostname);
+  }
 }
 
 /** Endpoints travel by EDS, except where they stand in the configuration itself. */

@@ -1,5 +1,12 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
-import type { MergedDestinationRule, ModelSettings, Scope, Service, Snapshot } from '../../model/types.ts';
+import type {
+  MergedDestinationRule,
+  ModelSettings,
+  Scope,
+  Service,
+  ServicePeers,
+  Snapshot,
+} from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { assignEndpoints } from '../endpoints/assign.ts';
@@ -20,6 +27,7 @@ import { adsConfigSource, durationOf } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { discoveryOf } from './discovery.ts';
 import { loadBalancing } from './load-balancer.ts';
+import { meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { CLUSTER_PROVIDED, EDS, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
 import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
@@ -42,12 +50,15 @@ export function clusterHosts(scope: Scope): readonly Unit[] {
 }
 
 /** All that the clusters of a service are made of. */
-interface ClusterInputs {
+export interface ClusterInputs {
   readonly service: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly mesh: MeshConfig;
   readonly settings: ModelSettings;
   readonly part: ClientView['part'];
+  /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
+  readonly sds: boolean;
+  readonly peers: ServicePeers | undefined;
   /** For clusters that resolve names, and so carry their endpoints: where those come from. */
   readonly ipv6Only: boolean;
   readonly networks: EndpointSources['networks'] | undefined;
@@ -66,13 +77,15 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   if (service === undefined) return { resources: [], findings: [] };
   const { mesh, settings } = snapshot;
   const { part } = view;
+  const { sds } = view.capabilities;
+  const peers = sds ? snapshot.peers.get(service.key) : undefined;
   const rule = scope.destinationRule(host);
   if (service.resolution !== 'dns') {
-    return clusters.get(service, { service, rule, mesh, settings, part, ...NO_CARRIED });
+    return clusters.get(service, { service, rule, mesh, settings, part, sds, peers, ...NO_CARRIED });
   }
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
   const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
-  return clusters.get(service, { service, rule, mesh, settings, part, ...carried });
+  return clusters.get(service, { service, rule, mesh, settings, part, sds, peers, ...carried });
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -104,12 +117,18 @@ function serviceCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   const tls = originatedTls(policy.tls);
   const speaks = upstreamHttp(port.protocol, pool?.http, settings.sniffOutbound, mesh.h2UpgradePolicy === 'UPGRADE');
   const discovery = discoveryOf(service, policy, settings, inputs);
+  const transport =
+    tls !== undefined
+      ? { transportSocket: tlsSocket(tls, service.subjectAltNames, speaks === 'http2') }
+      : policy.tls !== undefined && policy.tls.mode !== 'MESH_MUTUAL'
+        ? {}
+        : meshTransport(inputs, target, discovery, speaks);
   const cluster: Cluster = {
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool),
     ...protocolOptions(speaks, pool, tls !== undefined && !tls.sni),
-    ...(tls !== undefined && { transportSocket: tlsSocket(tls, service.subjectAltNames, speaks === 'http2') }),
+    ...transport,
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }

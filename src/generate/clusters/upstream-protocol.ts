@@ -9,7 +9,7 @@ const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;
 const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 
 /** `none`: not HTTP, or HTTP/1.1 with nothing to say about it. `client`: whatever the client spoke. */
-type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
+export type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
 
 /**
  * @param sniffed whether ports that do not say their protocol are sniffed

@@ -2,24 +2,14 @@
 import { CtlError } from '../../core/errors.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
-import { isIpAddress } from '../values.ts';
+import { exactName, TLS_SOCKET } from '../mesh-tls.ts';
 
 const { UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.Input;
-type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.Input;
 
-const TRANSPORT_SOCKET = 'envoy.transport_sockets.tls';
-
-/** `envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.SanType` */
-const SAN_DNS = 2;
-const SAN_URI = 3;
-const SAN_IP = 4;
-
-/** The settings when they ask for TLS that is originated here; undefined for plain text. */
+/** The settings when they ask for TLS with certificates from files. */
 export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSettings | undefined {
-  // MESH_MUTUAL needs the identity that the proxy gets from the mesh's own authority, which is not part of generation yet:
-  // such clusters are plain text.
   return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
 }
 
@@ -44,7 +34,7 @@ export function tlsSocket(
     ...(http2 && { alpnProtocols: ['h2'] }),
   };
   const context = { commonTlsContext, ...(tls.sni !== undefined && { sni: tls.sni }) };
-  return { name: TRANSPORT_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
+  return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
 function clientCertificate({ clientCertificate: certificate, privateKey }: ClientTlsSettings) {
@@ -63,11 +53,6 @@ function validation(tls: ClientTlsSettings, serviceNames: readonly string[]): Va
   return {
     trustedCa: { filename: caCertificates },
     ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
-    ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(sanMatcher) }),
+    ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(exactName) }),
   };
-}
-
-function sanMatcher(name: string): SanMatcher {
-  const sanType = name.includes('://') ? SAN_URI : isIpAddress(name) ? SAN_IP : SAN_DNS;
-  return { sanType, matcher: { exact: name } };
 }

@@ -15,6 +15,8 @@ export interface AssignedEndpoint {
   /** At least 1. */
   readonly weight: number;
   readonly health: Health;
+  /** Whether it takes mesh mutual TLS. */
+  readonly tlsReady: boolean;
 }
 
 export interface AssignedLocality {
@@ -57,9 +59,9 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
   const groups = new Map<string, Candidate[]>();
   for (const endpoint of input.endpoints) {
     if (!isChosen(input, endpoint)) continue;
-    const { address, port, health, network, locality } = endpoint;
+    const { address, port, health, network, locality, tlsReady } = endpoint;
     // 0 stands for "not said" in workload entries, and Envoy rejects it.
-    const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, network };
+    const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, tlsReady, network };
     const members = groups.get(locality);
     if (members === undefined) groups.set(locality, [candidate]);
     else members.push(candidate);
@@ -89,15 +91,21 @@ function viaGateways(
   const result = new Map<string, readonly AssignedEndpoint[]>();
   for (const [locality, candidates] of groups) {
     const endpoints: AssignedEndpoint[] = [];
-    const remote = new Map<readonly NetworkGateway[], number>();
+    const remote = new Map<readonly NetworkGateway[], { weight: number; tlsReady: boolean }>();
     for (const candidate of candidates) {
       const through = candidate.network === network ? undefined : gateways.get(candidate.network);
       if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
-      else if (candidate.health === 'healthy') remote.set(through, (remote.get(through) ?? 0) + candidate.weight);
+      else if (candidate.health === 'healthy') {
+        // A gateway passes on what it gets: mutual TLS only if all take it who may get it.
+        const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: true };
+        remote.set(through, { weight: weight + candidate.weight, tlsReady: tlsReady && candidate.tlsReady });
+      }
     }
-    for (const [through, weight] of remote) {
+    for (const [through, { weight, tlsReady }] of remote) {
       const share = (weight * factor) / through.length;
-      for (const { address, port } of through) endpoints.push({ address, port, weight: share, health: 'healthy' });
+      for (const { address, port } of through) {
+        endpoints.push({ address, port, weight: share, health: 'healthy', tlsReady });
+      }
     }
     if (endpoints.length > 0) result.set(locality, endpoints);
   }

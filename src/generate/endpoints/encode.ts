@@ -5,7 +5,7 @@
  */
 import { isSocketPath } from '../values.ts';
 import { type AssignedEndpoint, type AssignedLocality, assignEndpoints } from './assign.ts';
-import { HEALTH_STATUS } from './message.ts';
+import { HEALTH_STATUS, TLS_MODE } from './message.ts';
 import { BackwardWriter } from './protobuf-writer.ts';
 import type { EndpointsInput } from './resolve.ts';
 
@@ -44,8 +44,9 @@ function writeLocality(writer: BackwardWriter, { locality, weight, priority, end
   writer.message(1, mark);
 }
 
-function writeEndpoint(writer: BackwardWriter, { address, port, weight, health }: AssignedEndpoint): void {
+function writeEndpoint(writer: BackwardWriter, { address, port, weight, health, tlsReady }: AssignedEndpoint): void {
   if (weight !== 1) writeUint32Value(writer, 4, weight);
+  if (tlsReady) writer.bytes(MUTUAL_TLS);
   const status = HEALTH_STATUS[health];
   if (status !== 0) writer.uint32(2, status);
   const endpoint = writer.mark();
@@ -62,6 +63,22 @@ function writeEndpoint(writer: BackwardWriter, { address, port, weight, health }
   writer.message(1, addressMark);
   writer.message(1, endpoint);
 }
+
+/** `metadata {filter_metadata {key, value {fields {key, value {string_value}}}}}` of {@link TLS_MODE}, field and all: always the same. */
+function mutualTls(): Uint8Array {
+  const writer = new BackwardWriter(BYTES_PER_ENDPOINT);
+  writer.string(3, TLS_MODE.mutual);
+  writer.message(2, 0);
+  writer.string(1, TLS_MODE.key);
+  writer.message(1, 0);
+  writer.message(2, 0);
+  writer.string(1, TLS_MODE.metadata);
+  writer.message(1, 0);
+  writer.message(3, 0);
+  return writer.finish();
+}
+
+const MUTUAL_TLS = mutualTls();
 
 function writeUint32Value(writer: BackwardWriter, field: number, value: number): void {
   const mark = writer.mark();

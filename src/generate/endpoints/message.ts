@@ -8,6 +8,13 @@ import type { AssignedLocality, Assignment } from './assign.ts';
 /** `envoy.config.core.v3.HealthStatus`: UNKNOWN counts as healthy and takes no bytes. */
 export const HEALTH_STATUS = { healthy: 0, unhealthy: 2, draining: 3 } as const satisfies Record<Health, number>;
 
+/** What an endpoint's metadata says to the transport socket matches of its cluster, when it takes mesh mutual TLS. */
+export const TLS_MODE = { metadata: 'envoy.transport_socket_match', key: 'tlsMode', mutual: 'mesh' } as const;
+
+const MUTUAL_TLS: envoy.config.core.v3.Metadata.Input = {
+  filterMetadata: { [TLS_MODE.metadata]: { fields: { [TLS_MODE.key]: { stringValue: TLS_MODE.mutual } } } },
+};
+
 export function assignmentMessage(assignment: Assignment): envoy.config.endpoint.v3.ClusterLoadAssignment.Input {
   return { clusterName: assignment.clusterName, endpoints: assignment.localities.map(localityMessage) };
 }
@@ -22,9 +29,10 @@ function localityMessage({
   return {
     // Present even when empty: without it Envoy ignores the weight.
     locality: { region, zone, subZone },
-    lbEndpoints: endpoints.map(({ address, port, weight: ofEndpoint, health }) => ({
+    lbEndpoints: endpoints.map(({ address, port, weight: ofEndpoint, health, tlsReady }) => ({
       endpoint: { address: addressOf(address, port) },
       ...(health !== 'healthy' && { healthStatus: HEALTH_STATUS[health] }),
+      ...(tlsReady && { metadata: MUTUAL_TLS }),
       ...(ofEndpoint !== 1 && { loadBalancingWeight: { value: ofEndpoint } }),
     })),
     loadBalancingWeight: { value: weight },

@@ -43,6 +43,12 @@ export class BackwardWriter {
     this.#tag(field, VARINT);
   }
 
+  /** Fields that are encoded already. */
+  bytes(fields: Uint8Array): void {
+    const at = this.#reserve(fields.length);
+    this.#buffer.set(fields, at);
+  }
+
   finish(): Uint8Array {
     return this.#buffer.slice(this.#start);
   }

@@ -2,6 +2,7 @@
  * Inbound listeners of sidecars: one takes all redirected connections and tells them apart by their original port; without
  * redirection, each port has a listener on the workload's own addresses.
  */
+import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import {
@@ -17,20 +18,17 @@ import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { cidrRange } from './cidr.ts';
 import { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
+import { accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
-import {
-  besideSniffedHttp,
-  detectionTimeout,
-  httpInspector,
-  originalDestination,
-  SNIFFED_HTTP,
-  tlsInspector,
-} from './listener-filters.ts';
+import { detectionTimeout, httpInspector, originalDestination, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
 import { wildcardAddress } from './port-plan.ts';
 import { type FilterChain, type FilterChainMatch, tcpProxyChain } from './tcp-proxy.ts';
 
 const { INBOUND } = envoy.config.core.v3.TrafficDirection;
+const { APPEND_FORWARD } =
+  envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;
+type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** The virtual listener (not without redirection) and the ports that have listeners of their own. */
@@ -49,22 +47,32 @@ export function inboundListeners(snapshot: Snapshot, view: InboundView, unit: Un
   if (unit === VIRTUAL_LISTENER_UNIT) {
     if (view.interception === 'NONE') return NOTHING;
     const shared = plan.ports.filter(({ binds }) => binds.length === 0);
-    return { resources: [virtualInbound(snapshot, view, shared)], findings: findingsOf(plan, shared, unit) };
+    return { resources: [virtualInbound(snapshot, view, shared)], findings: findingsOf(view, plan, shared, unit) };
   }
   const own = plan.ports.filter(({ port, binds }) => String(port) === unit && binds.length > 0);
   const resources = own.flatMap((port) => port.binds.map((bind) => boundListener(snapshot, view, port, bind)));
-  return { resources, findings: findingsOf(plan, own, unit) };
+  return { resources, findings: findingsOf(view, plan, own, unit) };
 }
 
-function findingsOf({ conflicts }: InboundPlan, ports: readonly InboundPortPlan[], unit: Unit): GenerationFinding[] {
-  return ports
-    .flatMap(({ port }) => conflicts.get(port) ?? [])
-    .map((message) => ({ metric: 'ctl_conflict_inbound_listener', type: 'lds', unit, message }));
+function findingsOf(
+  view: InboundView,
+  { conflicts }: InboundPlan,
+  ports: readonly InboundPortPlan[],
+  unit: Unit,
+): GenerationFinding[] {
+  const refused = ports.filter(({ port }) => accessTo(view, port) === 'REFUSE').map(({ port }) => `port ${port}`);
+  if (unit === VIRTUAL_LISTENER_UNIT && accessTo(view) === 'REFUSE') refused.push('ports of no service');
+  const messages = ports.flatMap(({ port }) => conflicts.get(port) ?? []);
+  if (refused.length > 0) {
+    const missing = `the proxy says of no way to certificates (node metadata ${SDS_CLUSTER_METADATA})`;
+    messages.push(`${refused.join(', ')}: nobody is let in, for mutual TLS is demanded and ${missing}`);
+  }
+  return messages.map((message) => ({ metric: 'ctl_conflict_inbound_listener', type: 'lds', unit, message }));
 }
 
-function virtualInbound(snapshot: Snapshot, view: InboundView, ports: readonly InboundPortPlan[]): GeneratedResource {
+function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {
   const port = snapshot.mesh.proxyInboundListenPort;
-  const sniffed = ports.filter(({ kind }) => kind === 'auto').map((plan) => plan.port);
+  const ports = all.filter((plan) => plan.port !== port);
   const listener: NamedListener = {
     name: VIRTUAL_INBOUND_LISTENER,
     address: addressOf(wildcardAddress(view), port),
@@ -76,75 +84,114 @@ function virtualInbound(snapshot: Snapshot, view: InboundView, ports: readonly I
         name: 'virtualInbound-blackhole',
         filterChainMatch: { destinationPort: { value: port } },
       }),
-      ...ports
-        .filter((plan) => plan.port !== port)
-        .flatMap((plan) => portChains(snapshot, view, plan, { destinationPort: { value: plan.port } })),
-      passthroughChain(snapshot, view),
+      ...ports.flatMap((plan) => portChains(snapshot, view, plan, { destinationPort: { value: plan.port } })),
+      ...passthroughChains(snapshot, view),
     ],
-    listenerFilters: [
-      ...originalDestination(view),
-      ...(sniffed.length > 0 ? [...tlsInspector(view, sniffed), ...httpInspector(view, sniffed)] : []),
-    ],
-    ...(sniffed.length > 0 && detectionTimeout(snapshot.settings.inboundDetectionTimeoutMs)),
+    ...inspected(snapshot, originalDestination(view), [
+      ...tlsInspectorFor(view, ports),
+      ...httpInspectorFor(view, ports),
+    ]),
   };
   return listenerResource(listener, []);
 }
 
+/** Mutual TLS is looked for wherever it is taken, and before sniffing. */
+function tlsInspectorFor(view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+  const needs = ({ port, kind }: InboundPortPlan) => kind === 'auto' || inspectsTls(accessTo(view, port));
+  const portsOf = (plans: readonly InboundPortPlan[]) => plans.map(({ port }) => port);
+  if (inspectsTls(accessTo(view))) return tlsInspector(view, { except: portsOf(ports.filter((plan) => !needs(plan))) });
+  const only = portsOf(ports.filter(needs));
+  return only.length === 0 ? [] : tlsInspector(view, { only });
+}
+
+function httpInspectorFor(view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+  const only = ports.filter((plan) => sniffsHttp(view, plan)).map(({ port }) => port);
+  return only.length === 0 ? [] : httpInspector(view, { only });
+}
+
+/** Inside mutual TLS the client's proxy says whether there is HTTP. */
+function sniffsHttp(view: InboundView, { kind, port }: InboundPortPlan): boolean {
+  const access = accessTo(view, port);
+  return kind === 'auto' && (access === 'DISABLE' || access === 'PERMISSIVE');
+}
+
+function inspected(
+  { settings }: Snapshot,
+  before: readonly ListenerFilter[],
+  inspectors: readonly ListenerFilter[],
+): Pick<NamedListener, 'listenerFilters' | 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
+  return {
+    listenerFilters: [...before, ...inspectors],
+    // A client that waits for the server to speak first has sent nothing by then, and is taken as plain text.
+    ...(inspectors.length > 0 && detectionTimeout(settings.inboundDetectionTimeoutMs)),
+  };
+}
+
 /** Ports that no service declares: connections go to the application as they came. */
-function passthroughChain(snapshot: Snapshot, view: InboundView): FilterChain {
+function passthroughChains(snapshot: Snapshot, view: InboundView): FilterChain[] {
   const [cluster, everything] = view.ipv6Only
     ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
     : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
-  return tcpProxyChain(snapshot, view, cluster, {
+  return guardedChains(snapshot, view, {
     name: 'virtualInbound-catchall-tcp',
-    ...(everything !== undefined && { filterChainMatch: { prefixRanges: [everything] } }),
+    kind: 'tcp',
+    match: everything === undefined ? {} : { prefixRanges: [everything] },
+    access: accessTo(view),
+    http: () => [],
+    tcp: () => tcpProxyChain(snapshot, view, cluster).filters,
+    nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
 
 function boundListener(snapshot: Snapshot, view: InboundView, plan: InboundPortPlan, bind: string): GeneratedResource {
   const port = isSocketPath(bind) ? 0 : plan.port;
+  const inspectors = [
+    ...(plan.kind === 'auto' || inspectsTls(accessTo(view, plan.port)) ? tlsInspector(view) : []),
+    ...(sniffsHttp(view, plan) ? httpInspector(view) : []),
+  ];
   const listener: NamedListener = {
     name: listenerName(bind, port),
     address: addressOf(bind, port),
     trafficDirection: INBOUND,
     filterChains: portChains(snapshot, view, plan, {}),
-    ...(plan.kind === 'auto' && {
-      listenerFilters: [...tlsInspector(view), ...httpInspector(view)],
-      ...detectionTimeout(snapshot.settings.inboundDetectionTimeoutMs),
-    }),
+    ...(inspectors.length > 0 && inspected(snapshot, [], inspectors)),
   };
   return listenerResource(listener, []);
 }
 
-/** One chain, or two where the first bytes decide. */
 function portChains(
   snapshot: Snapshot,
   view: InboundView,
   plan: InboundPortPlan,
   match: FilterChainMatch,
 ): FilterChain[] {
-  const chains: FilterChain[] = [];
-  if (plan.kind !== 'tcp') {
-    const filterChainMatch = plan.kind === 'auto' ? { ...match, ...SNIFFED_HTTP } : match;
-    const filter = httpConnectionManager(snapshot, view, {
-      statPrefix: `inbound_${listenerName(wildcardAddress(view), plan.port)}`,
-      routes: { inline: inboundRoutes(plan) },
-      useRemoteAddress: false,
-      serverName: SERVER_NAME,
-      grpcWeb: plan.grpcWeb,
-    });
-    chains.push({ ...matching(filterChainMatch), filters: [filter] });
-  }
-  if (plan.kind !== 'http') {
-    const bytes = tcpProxyChain(snapshot, view, plan.cluster, matching(match));
-    chains.push(...(plan.kind === 'auto' ? besideSniffedHttp(bytes) : [bytes]));
-  }
-  return chains;
+  return guardedChains(snapshot, view, {
+    kind: plan.kind,
+    match,
+    access: accessTo(view, plan.port),
+    http: (mutual) => [
+      httpConnectionManager(snapshot, view, {
+        statPrefix: `inbound_${listenerName(wildcardAddress(view), plan.port)}`,
+        routes: { inline: inboundRoutes(plan) },
+        useRemoteAddress: false,
+        serverName: SERVER_NAME,
+        grpcWeb: plan.grpcWeb,
+        ...(mutual && { extra: CLIENT_CERTIFICATE }),
+      }),
+    ],
+    tcp: () => tcpProxyChain(snapshot, view, plan.cluster).filters,
+    nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+  });
 }
 
-function matching(filterChainMatch: FilterChainMatch): Pick<FilterChain, 'filterChainMatch'> {
-  return Object.keys(filterChainMatch).length === 0 ? {} : { filterChainMatch };
-}
+/**
+ * `x-forwarded-client-cert`: what the client's proxy says of those before it, and then the client itself. Envoy adds By and Hash of
+ * its own accord. Where there is no client certificate the header is removed, whoever sent it.
+ */
+const CLIENT_CERTIFICATE = {
+  forwardClientCertDetails: APPEND_FORWARD,
+  setCurrentClientCertDetails: { subject: { value: true }, uri: true },
+} as const;
 
 /** Everything to the application. How long it may take, the client's side has said. */
 function inboundRoutes({

@@ -26,18 +26,21 @@ export function originalDestination(view: ProxyCapabilities): ListenerFilter[] {
 }
 
 /**
- * Reads TLS server names. It stands before the HTTP inspector, which then leaves TLS connections alone. With `ports`, only
- * connections to these ports are looked at: clients of other ports may be waiting for the server to speak first.
+ * Connections to which ports are looked at: all when nothing is said. Where nobody has to know, clients may be waiting for the
+ * server to speak first.
  */
-export function tlsInspector(view: ProxyCapabilities, ports?: readonly number[]): ListenerFilter[] {
+export type InspectedPorts = { readonly only: readonly number[] } | { readonly except: readonly number[] };
+
+/** Reads TLS server and protocol names. It stands before the HTTP inspector, which then leaves TLS connections alone. */
+export function tlsInspector(view: ProxyCapabilities, ports?: InspectedPorts): ListenerFilter[] {
   if (!hasExtension(view, TLS_INSPECTOR)) return [];
-  return [{ ...typedConfig(TLS_INSPECTOR, filters.tls_inspector.v3.TlsInspector, {}), ...onlyFor(ports) }];
+  return [{ ...typedConfig(TLS_INSPECTOR, filters.tls_inspector.v3.TlsInspector, {}), ...disabledFor(ports) }];
 }
 
 /** Tells HTTP/1 and HTTP/2 with prior knowledge from everything else. */
-export function httpInspector(view: ProxyCapabilities, ports?: readonly number[]): ListenerFilter[] {
+export function httpInspector(view: ProxyCapabilities, ports?: InspectedPorts): ListenerFilter[] {
   if (!hasExtension(view, HTTP_INSPECTOR)) return [];
-  return [{ ...typedConfig(HTTP_INSPECTOR, filters.http_inspector.v3.HttpInspector, {}), ...onlyFor(ports) }];
+  return [{ ...typedConfig(HTTP_INSPECTOR, filters.http_inspector.v3.HttpInspector, {}), ...disabledFor(ports) }];
 }
 
 /** How long first bytes are waited for (milliseconds; 0 for ever); then the connection is taken as TCP. */
@@ -68,9 +71,10 @@ export function besideSniffedHttp(chain: FilterChain): FilterChain[] {
   return [{ ...chain, filterChainMatch: { ...match, transportProtocol } }, chain];
 }
 
-function onlyFor(ports: readonly number[] | undefined): Pick<ListenerFilter, 'filterDisabled'> {
+function disabledFor(ports: InspectedPorts | undefined): Pick<ListenerFilter, 'filterDisabled'> {
   if (ports === undefined) return {};
-  return { filterDisabled: { notMatch: anyOf(ports.map(portPredicate)) } };
+  if ('only' in ports) return { filterDisabled: { notMatch: anyOf(ports.only.map(portPredicate)) } };
+  return ports.except.length === 0 ? {} : { filterDisabled: anyOf(ports.except.map(portPredicate)) };
 }
 
 function portPredicate(port: number): Predicate {

@@ -92,6 +92,7 @@ export function inboundView(changes: Partial<InboundView> = {}): InboundView {
     interception: 'REDIRECT',
     ipv6Only: false,
     ports: [],
+    peerAuthentication: { mode: 'PERMISSIVE', ports: {} },
     addresses: [],
     capabilities: { extensions: undefined, sds: false },
     ...changes,

@@ -145,6 +145,8 @@ export function snapshotOf(world: TestWorld): Snapshot {
     networks: defaultMeshNetworks(),
     services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),
     endpoints: PMap.empty(),
+    peers: PMap.empty(),
+    peerAuthenticationOf: unread,
     servicesByHost: (host) => (world.services ?? []).filter(({ hostname }) => hostname === host),
     instancesAt: unread,
     scopeOf: () => scope,

@@ -22,7 +22,11 @@ const name = fc.constantFrom(...NAMES);
 const path = fc.tuple(namespace, name).map(([ns, n]) => `${ns}/${n}`);
 const created = fc.constantFrom(undefined, 1000, 2000);
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['a'], ['b', '.'], ['~']);
-const labels = fc.constantFrom({}, { app: 'x' }, { app: 'y', 'topology.mesh.io/network': 'n1' });
+const labels = fc.constantFrom(
+  {},
+  { app: 'x', 'security.mesh.io/tlsMode': 'mesh' },
+  { app: 'y', 'topology.mesh.io/network': 'n1' },
+);
 const selector = fc.constantFrom({ app: 'x' }, { app: 'y' });
 const host = fc.constantFrom(...HOSTS, 'x', 'y');
 const address = fc.constantFrom(...ADDRESSES);
@@ -225,6 +229,20 @@ const gateways = some(
   }),
 );
 
+const mode = fc.constantFrom(undefined, 'UNSET', 'STRICT', 'PERMISSIVE', 'DISABLE');
+const mutualTls = mode.map((of) => (of === undefined ? {} : { mode: of }));
+const peerAuthentications = some(
+  'PeerAuthentication',
+  fc.record(
+    {
+      selector: selector.map((matchLabels) => ({ matchLabels })),
+      mtls: mutualTls,
+      portLevelMtls: mutualTls.map((of) => ({ 8080: of })),
+    },
+    { requiredKeys: [] },
+  ),
+);
+
 export const anyResource: fc.Arbitrary<AnyResource> = fc.oneof(
   { weight: 2, arbitrary: services },
   { weight: 2, arbitrary: endpoints },
@@ -237,6 +255,7 @@ export const anyResource: fc.Arbitrary<AnyResource> = fc.oneof(
   { weight: 2, arbitrary: destinationRules },
   { weight: 2, arbitrary: sidecars },
   gateways,
+  { weight: 2, arbitrary: peerAuthentications },
 );
 
 /** What happens to a mesh, batch by batch. A delete names the key of the resource it carries. */

@@ -19,5 +19,6 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   headlessPodListeners: true,
   scopeGatewayToNamespace: false,
   sidecarUseRemoteAddress: false,
+  skipTrustDomainCheck: false,
   plugins: ['authn', 'authz', 'health', 'policy'],
 };

@@ -1,0 +1,100 @@
+/** How a cluster speaks to workloads of the mesh: mutual TLS where they take it, found out endpoint by endpoint. */
+import { envoy, packAny } from '../../protobuf/index.ts';
+import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import { TLS_MODE } from '../endpoints/message.ts';
+import type { ClusterTarget } from '../endpoints/resolve.ts';
+import {
+  anyWorkload,
+  exactName,
+  MESH_ALPN,
+  meshTlsContext,
+  type SanMatcher,
+  TLS_SOCKET,
+  trustDomainsOf,
+  workloadsOf,
+} from '../mesh-tls.ts';
+import { meshServerName } from '../names.ts';
+import type { Discovery } from './discovery.ts';
+import type { ClusterInputs } from './service-clusters.ts';
+import type { UpstreamHttp } from './upstream-protocol.ts';
+
+const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+const { RawBuffer } = envoy.extensions.transport_sockets.raw_buffer.v3;
+
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
+type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
+
+const PLAIN: Transport = {};
+
+const RAW: TransportSocket = { name: 'envoy.transport_sockets.raw_buffer', typedConfig: packAny(RawBuffer, {}) };
+
+/** The transport of a cluster whose settings say mesh mutual TLS, or nothing at all. */
+export function meshTransport(
+  inputs: ClusterInputs,
+  target: ClusterTarget,
+  discovery: Discovery,
+  speaks: UpstreamHttp,
+): Transport {
+  // Without certificates there is only plain text.
+  if (!inputs.sds) return PLAIN;
+  const { service, port, policy } = target;
+  if (policy.tls !== undefined) return { transportSocket: mutualTls(inputs, target, policy.tls, speaks) };
+  if (!inputs.mesh.enableAutoMtls) return PLAIN;
+  const ready = inputs.peers?.ready[port.name];
+  if (discovery === 'original') {
+    // Where a connection was going is no endpoint that could say what it takes: all that it may lead to must.
+    return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
+  }
+  // Inside the mesh the cluster stays the same while proxies come and go.
+  if (service.meshExternal && ready === undefined) return PLAIN;
+  return {
+    transportSocketMatches: [
+      {
+        name: 'tlsMode-mesh',
+        match: { fields: { [TLS_MODE.key]: { stringValue: TLS_MODE.mutual } } },
+        transportSocket: mutualTls(inputs, target, undefined, speaks),
+      },
+      { name: 'tlsMode-disabled', match: {}, transportSocket: RAW },
+    ],
+  };
+}
+
+function mutualTls(
+  inputs: ClusterInputs,
+  { service, port, subset }: ClusterTarget,
+  tls: ClientTlsSettings | undefined,
+  speaks: UpstreamHttp,
+): TransportSocket {
+  const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
+  const context = {
+    commonTlsContext: {
+      ...meshTlsContext(peersOf(inputs, tls), alpnOf(speaks)),
+      // As a client Envoy would stop at 1.2 by itself.
+      tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
+    },
+    sni: tls?.sni || meshServerName(port.port, subset, service.hostname),
+  };
+  return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
+}
+
+/** Whom to expect: as the rule says, else the accounts of the service's workloads, else any workload of the mesh. */
+function peersOf({ service, peers, settings, mesh }: ClusterInputs, tls: ClientTlsSettings | undefined): SanMatcher[] {
+  if (tls?.subjectAltNames !== undefined && tls.subjectAltNames.length > 0) return tls.subjectAltNames.map(exactName);
+  const trustDomains = trustDomainsOf(settings, mesh);
+  const known = [...workloadsOf(peers?.accounts ?? [], trustDomains), ...service.subjectAltNames.map(exactName)];
+  return known.length > 0 ? known : anyWorkload(trustDomains);
+}
+
+function alpnOf(speaks: UpstreamHttp): readonly string[] {
+  switch (speaks) {
+    case 'none':
+      return MESH_ALPN.tcp;
+    case 'http1':
+      return MESH_ALPN.http1;
+    case 'http2':
+      return MESH_ALPN.http2;
+    case 'client':
+      return MESH_ALPN.http;
+  }
+}

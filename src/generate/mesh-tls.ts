@@ -1,0 +1,130 @@
+/**
+ * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are known by their SPIFFE IDs, and what is
+ * meant for a proxy is told by its protocol names (ALPN) and server name, which are those that the field's other proxies use.
+ */
+import { parseSpiffeUri } from '../core/identity.ts';
+import { SDS_CLUSTER } from '../core/proxy.ts';
+import type { ModelSettings } from '../model/types.ts';
+import { envoy, packAny } from '../protobuf/index.ts';
+import type { MeshConfig } from '../resources/mesh-config.ts';
+import { API_VERSION_V3, durationOf, isIpAddress } from './values.ts';
+
+const { DownstreamTlsContext, TlsParameters } = envoy.extensions.transport_sockets.tls.v3;
+const { SanType } = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher;
+const { ApiType } = envoy.config.core.v3.ApiConfigSource;
+type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
+type SecretConfig = envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.Input;
+type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
+export type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.Input;
+
+export const TLS_SOCKET = 'envoy.transport_sockets.tls';
+
+/** Names of the secrets that an agent serves: the proxy's own certificate, and the roots that it trusts. */
+const OWN_CERTIFICATE = 'default';
+const ROOT_CERTIFICATES = 'ROOTCA';
+
+/**
+ * What clients of the mesh offer: `istio` says that TLS is the proxies' and not the application's, the longer names that there is
+ * HTTP inside. Servers choose none of them (the codec finds out by itself), only `h2` where it is offered too.
+ *
+ * `istio-peer-exchange` stands for bytes too, but whoever offers it promises to begin with a message about itself: it is taken
+ * from others and never offered.
+ */
+export const MESH_ALPN = {
+  /** Offered for HTTP/1.1, for HTTP/2, and for whichever of them the client speaks. */
+  http1: ['istio-http/1.1', 'istio'],
+  http2: ['istio-h2', 'istio', 'h2'],
+  http: ['istio-http/1.1', 'istio-h2', 'istio'],
+  tcp: ['istio'],
+} as const;
+
+/** Names by which a server knows that there is HTTP inside, and those of all TLS that is the mesh's. */
+export const HTTP_INSIDE = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'] as const;
+export const MESH_TLS = ['istio', 'istio-peer-exchange', ...HTTP_INSIDE] as const;
+
+/** What servers choose from for HTTP. Without a common name there is no choice, and the first bytes tell. */
+const SERVER_HTTP_ALPN = ['h2', 'http/1.1'];
+
+/** For TLS 1.2; those of 1.3 are not up for choice. Forward secrecy and authenticated encryption only. */
+const CIPHER_SUITES = [
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+];
+
+/** The trust domains whose workloads are of this mesh, its own first. */
+export function trustDomainsOf(settings: ModelSettings, mesh: MeshConfig): readonly string[] {
+  return [...new Set([settings.trustDomain, ...mesh.trustDomainAliases])];
+}
+
+/** Any workload of the trust domains. */
+export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
+  return trustDomains.map((domain) => ({ sanType: SanType.URI, matcher: { prefix: `spiffe://${domain}/` } }));
+}
+
+/**
+ * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is not known, any of its
+ * namespace. Names that no identity can have match nothing.
+ */
+export function workloadsOf(accounts: readonly string[], trustDomains: readonly string[]): SanMatcher[] {
+  return trustDomains.flatMap((domain) =>
+    accounts.flatMap((account): SanMatcher[] => {
+      const slash = account.indexOf('/');
+      const uri = `spiffe://${domain}/ns/${account.slice(0, slash)}/sa/${account.slice(slash + 1)}`;
+      if (uri.endsWith('/')) return [{ sanType: SanType.URI, matcher: { prefix: uri } }];
+      return parseSpiffeUri(uri) === undefined ? [] : [{ sanType: SanType.URI, matcher: { exact: uri } }];
+    }),
+  );
+}
+
+/** Exactly this name. Envoy compares a name with alternative names of one type only: it follows from what the name looks like. */
+export function exactName(name: string): SanMatcher {
+  const sanType = name.includes('://') ? SanType.URI : isIpAddress(name) ? SanType.IP_ADDRESS : SanType.DNS;
+  return { sanType, matcher: { exact: name } };
+}
+
+/** The agent answers from memory or is not there: nothing begins before it has answered. */
+function secret(name: string): SecretConfig {
+  return {
+    name,
+    sdsConfig: {
+      apiConfigSource: {
+        apiType: ApiType.GRPC,
+        transportApiVersion: API_VERSION_V3,
+        grpcServices: [{ envoyGrpc: { clusterName: SDS_CLUSTER } }],
+        setNodeOnFirstMessageOnly: true,
+      },
+      initialFetchTimeout: durationOf(0),
+      resourceApiVersion: API_VERSION_V3,
+    },
+  };
+}
+
+/** The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none: any). */
+export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly string[]): CommonTlsContext {
+  return {
+    tlsCertificateSdsSecretConfigs: [secret(OWN_CERTIFICATE)],
+    combinedValidationContext: {
+      defaultValidationContext: { ...(peers.length > 0 && { matchTypedSubjectAltNames: peers }) },
+      validationContextSdsSecretConfig: secret(ROOT_CERTIFICATES),
+    },
+    ...(alpn.length > 0 && { alpnProtocols: alpn }),
+  };
+}
+
+/** TLS that ends here and takes only clients with a certificate of the mesh. */
+export function meshServerSocket(settings: ModelSettings, mesh: MeshConfig, inside: 'http' | 'tcp'): TransportSocket {
+  const clients = settings.skipTrustDomainCheck ? [] : anyWorkload(trustDomainsOf(settings, mesh));
+  const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
+  const commonTlsContext: CommonTlsContext = {
+    ...meshTlsContext(clients, inside === 'http' ? SERVER_HTTP_ALPN : []),
+    tlsParams: {
+      tlsMinimumProtocolVersion: TLSv1_2,
+      tlsMaximumProtocolVersion: TLSv1_3,
+      cipherSuites: CIPHER_SUITES,
+    },
+  };
+  const context = { commonTlsContext, requireClientCertificate: { value: true } };
+  return { name: TLS_SOCKET, typedConfig: packAny(DownstreamTlsContext, context) };
+}

@@ -1,0 +1,150 @@
+/**
+ * Peer authentication: what transport the policies in force ask of a workload. Policies without selector hold for a namespace, or
+ * for the whole mesh in the root namespace; those with one for the workloads of their namespace that match. The narrower scope
+ * wins, within a scope the oldest, and what a policy leaves unset the wider scope says. Source: specification
+ * "policy-resources", scope and precedence rules.
+ */
+import { PMap } from '../core/pmap.ts';
+import type { Resource } from '../resources/types.ts';
+import { deepEqual } from './equal.ts';
+import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import { compareMeta } from './order.ts';
+import { type Changed, type State, tableOf } from './state.ts';
+import type { MutualTlsMode, PeerAuthentication } from './types.ts';
+
+type Policy = Resource<'PeerAuthentication'>;
+
+/** A policy for some workloads of its namespace. Undefined modes inherit. */
+interface WorkloadPolicy {
+  readonly selector: Labels;
+  readonly mode: MutualTlsMode | undefined;
+  /** Container port → mode. */
+  readonly ports: Readonly<Record<number, MutualTlsMode>>;
+}
+
+/** The policies of one namespace. */
+interface NamespacePolicies {
+  /** Of the policy without selector; not in the root namespace, whose such policy is the mesh's. */
+  readonly mode: MutualTlsMode | undefined;
+  /** Oldest first. */
+  readonly workloads: readonly WorkloadPolicy[];
+}
+
+export interface PeerPolicies {
+  /** What holds where no narrower policy says more. */
+  readonly mesh: MutualTlsMode;
+  /** Namespaces that have policies of their own. */
+  readonly namespaces: PMap<NamespacePolicies>;
+}
+
+/** Nothing said: both are taken. */
+const DEFAULT_MODE: MutualTlsMode = 'PERMISSIVE';
+const NO_PORTS: PeerAuthentication['ports'] = {};
+const NO_WORKLOADS: readonly WorkloadPolicy[] = [];
+
+export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: PMap.empty() };
+
+/** Namespaces whose workloads may be under other policies than before; `all` when the mesh's own changed. */
+export type PolicyChange = 'all' | ReadonlySet<string>;
+
+/** The policies after a change of resources (`state` has the new ones in its table already), and where they differ. */
+export function updatePeerPolicies(
+  state: State,
+  changed: readonly Changed[],
+): { policies: PeerPolicies; change: PolicyChange } {
+  const touched = new Set<string>();
+  for (const { before, after } of changed) {
+    const side = after ?? before;
+    if (side?.kind === 'PeerAuthentication') touched.add(side.meta.namespace);
+  }
+  const { peerPolicies: before, settings } = state;
+  if (touched.size === 0) return { policies: before, change: new Set() };
+  const byNamespace = new Map<string, Policy[]>([...touched].map((namespace) => [namespace, []]));
+  for (const policy of tableOf(state.resources, 'PeerAuthentication').values()) {
+    byNamespace.get(policy.meta.namespace)?.push(policy);
+  }
+  let { mesh } = before;
+  const edits: [string, NamespacePolicies | undefined][] = [];
+  for (const [namespace, policies] of byNamespace) {
+    policies.sort((a, b) => compareMeta(a.meta, b.meta));
+    const wide = modeOf(policies.find(isForAll)?.content.mtls?.mode);
+    const isRoot = namespace === settings.rootNamespace;
+    if (isRoot) mesh = wide ?? DEFAULT_MODE;
+    const mode = isRoot ? undefined : wide;
+    const workloads = policies.filter((policy) => !isForAll(policy)).map(workloadPolicy);
+    const made = mode === undefined && workloads.length === 0 ? undefined : { mode, workloads };
+    if (!deepEqual(before.namespaces.get(namespace), made)) edits.push([namespace, made]);
+  }
+  const differs = mesh !== before.mesh || edits.length > 0;
+  return {
+    policies: differs ? { mesh, namespaces: before.namespaces.with(edits) } : before,
+    change: mesh === before.mesh ? new Set(edits.map(([namespace]) => namespace)) : 'all',
+  };
+}
+
+function isForAll({ content }: Policy): boolean {
+  return isEmptySelector(content.selector?.matchLabels);
+}
+
+function workloadPolicy({ content }: Policy): WorkloadPolicy {
+  const ports: Record<number, MutualTlsMode> = {};
+  for (const [port, settings] of Object.entries(content.portLevelMtls ?? {})) {
+    const mode = modeOf(settings.mode);
+    if (mode !== undefined) ports[Number(port)] = mode;
+  }
+  return { selector: content.selector?.matchLabels ?? {}, mode: modeOf(content.mtls?.mode), ports };
+}
+
+function modeOf(written: 'UNSET' | MutualTlsMode | undefined): MutualTlsMode | undefined {
+  return written === 'UNSET' ? undefined : written;
+}
+
+/** What holds for a workload. The ports are those that the policies name; whether they count, their binding to a service decides. */
+export function peerAuthenticationOf(policies: PeerPolicies, namespace: string, labels: Labels): PeerAuthentication {
+  const own = policies.namespaces.get(namespace);
+  const workload = (own?.workloads ?? NO_WORKLOADS).find(({ selector }) => labelsMatch(selector, labels));
+  return {
+    mode: workload?.mode ?? own?.mode ?? policies.mesh,
+    ports: workload?.ports ?? NO_PORTS,
+  };
+}
+
+/** The mode of one container port that is bound to a service. */
+export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): MutualTlsMode {
+  return ports[port] ?? mode;
+}
+
+/**
+ * Namespaces of which clients may have to be told something else: they only care where mutual TLS is switched off altogether.
+ * `all` when that changed for the mesh.
+ */
+export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
+  if (change === 'all') {
+    if ((before.mesh === 'DISABLE') !== (after.mesh === 'DISABLE')) return 'all';
+    const names = new Set([...before.namespaces.keys(), ...after.namespaces.keys()]);
+    return differing(before, after, names);
+  }
+  return differing(before, after, change);
+}
+
+function differing(before: PeerPolicies, after: PeerPolicies, names: Iterable<string>): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const name of names) {
+    const [was, is] = [before, after].map((policies) => whatClientsCareFor(policies, name));
+    if (!deepEqual(was, is)) found.add(name);
+  }
+  return found;
+}
+
+function whatClientsCareFor({ mesh, namespaces }: PeerPolicies, namespace: string): unknown {
+  const own = namespaces.get(namespace);
+  const base = own?.mode ?? mesh;
+  return {
+    off: base === 'DISABLE',
+    workloads: (own?.workloads ?? NO_WORKLOADS).map(({ selector, mode, ports }) => ({
+      selector,
+      off: (mode ?? base) === 'DISABLE',
+      ports: Object.entries(ports).map(([port, ofPort]) => [port, ofPort === 'DISABLE']),
+    })),
+  };
+}
