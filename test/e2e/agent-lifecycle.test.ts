@@ -1,6 +1,6 @@
 /** `ctl-agent proxy` with a real Envoy and a real control plane: how it starts, what it serves, and how it ends. */
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -18,6 +18,7 @@ import {
   startDiscovery,
   startEcho,
   tempDir,
+  validateBootstrap,
 } from '../harness/index.ts';
 import { endpoints, pod, service } from './support/config.ts';
 import { type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './support/mesh.ts';
@@ -226,6 +227,13 @@ test("the application's probes are made by the agent", async (t) => {
   assert.equal(await status('/app-health/web/livez'), 200);
   assert.equal(await status('/app-health/db/livez'), 500);
   assert.equal(await status('/app-health/other/livez'), 404);
+});
+
+test('Envoy takes the bootstraps that are written down', async (t) => {
+  const folder = join(import.meta.dirname, '../../src/agent/bootstrap/golden');
+  const files = await readdir(folder);
+  assert.ok(files.length >= 3);
+  for (const file of files) await validateBootstrap(t, JSON.parse(await readFile(join(folder, file), 'utf8')));
 });
 
 test('a template stands in for the bootstrap, and an override is merged into it', async (t) => {

@@ -122,7 +122,7 @@ export async function parseData(source: string, content: string): Promise<unknow
   }
   const { parse } = await import('../../core/yaml.ts');
   try {
-    return parse(content, { logLevel: 'silent' });
+    return parse(content, { logLevel: 'error' });
   } catch (error) {
     const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
     throw new CtlError('invalid_argument', `cannot be read as YAML: ${first.replace(/:$/, '')}`, { file: source });

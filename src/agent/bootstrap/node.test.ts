@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fromProtoJson } from '../../protobuf/index.ts';
+import { parseNode } from '../../xds/node.ts';
+import { nodeOf, parseLabelFile } from './node.ts';
+import { nodeInput } from './testing.ts';
+
+const asRead = (changes: Parameters<typeof nodeInput>[0] = {}) =>
+  parseNode(Buffer.from(fromProtoJson('envoy.config.core.v3.Node', nodeOf(nodeInput(changes)))));
+
+test('the control plane reads out of the node what went into it', () => {
+  const { addresses, labels, locality, ...rest } = asRead();
+  assert.deepEqual(addresses, ['10.0.0.1', 'fd00::1']);
+  assert.equal(labels.app, 'web');
+  assert.equal(locality, 'r1/z1');
+  assert.deepEqual(
+    { ...rest, extensions: undefined },
+    {
+      id: 'sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local',
+      type: 'sidecar',
+      workload: 'web-0.shop',
+      namespace: 'shop',
+      dnsDomain: 'shop.svc.cluster.local',
+      interception: 'REDIRECT',
+      clusterId: 'Orchestrator',
+      network: '',
+      serviceAccount: 'web',
+      extensions: undefined,
+      version: '',
+      meshVersion: '1.2.3',
+      sds: true,
+    },
+  );
+});
+
+test('the environment adds to the metadata, texts and JSON', () => {
+  const env = {
+    MESH_META_NETWORK: 'n1',
+    MESH_META_EMPTY: '',
+    MESH_METAJSON_LABELS: '{"version":"v1","istio-locality":"x/y"}',
+    MESH_METAJSON_OWN: '{"a":[1]}',
+    OTHER: 'x',
+  };
+  const node = nodeOf(nodeInput({ env, labelFile: 'app="web"' }));
+  assert.deepEqual(node.metadata, {
+    NAME: 'web-0',
+    NAMESPACE: 'shop',
+    CLUSTER_ID: 'Orchestrator',
+    INSTANCE_IPS: '10.0.0.1,fd00::1',
+    MESH_VERSION: '1.2.3',
+    MESH_SDS_CLUSTER: 'sds-grpc',
+    INTERCEPTION_MODE: 'REDIRECT',
+    SERVICE_ACCOUNT: 'web',
+    NETWORK: 'n1',
+    OWN: { a: [1] },
+    LABELS: { app: 'web', version: 'v1', 'istio-locality': 'x/y' },
+  });
+  assert.deepEqual(node.locality, { region: 'x', zone: 'y' });
+});
+
+test('a gateway intercepts nothing; a proxy without certificates does not claim any', () => {
+  const { type, sds } = asRead({ role: 'router', sds: false });
+  assert.deepEqual([type, sds], ['router', false]);
+  assert.ok(!('INTERCEPTION_MODE' in (nodeOf(nodeInput({ role: 'router' })).metadata as object)));
+});
+
+test('metadata that is no JSON is refused by the name of its variable', () => {
+  assert.throws(() => nodeOf(nodeInput({ env: { MESH_METAJSON_X: '{' } })), /MESH_METAJSON_X: not JSON/);
+  assert.throws(
+    () => nodeOf(nodeInput({ env: { MESH_METAJSON_LABELS: '{"a":1}' } })),
+    /LABELS: expected texts by name/,
+  );
+});
+
+test('label files: quoted values, odd lines passed over', () => {
+  assert.deepEqual(parseLabelFile('a="1"\nb.c/d="x \\"y\\"=z"\n\nbroken\nc=1\n'), { a: '1', 'b.c/d': 'x "y"=z' });
+});

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { getScope, setLevel } from '../observe/logging.ts';
+import { type DrainDeps, drainAndEnd } from './drain.ts';
+
+setLevel('default', 'none');
+
+/** A world whose time only passes when a test lets it, and an Envoy that ends by the signals that `obeys` names. */
+function world(obeys: readonly string[]) {
+  const events: string[] = [];
+  const ended = Promise.withResolvers<void>();
+  const forced = Promise.withResolvers<void>();
+  const timers: { readonly ms: number; readonly fire: () => void }[] = [];
+  const deps: DrainDeps = {
+    announce: async () => void events.push('announced'),
+    envoyEnded: ended.promise,
+    forced: forced.promise,
+    signal(signal) {
+      events.push(signal);
+      if (obeys.includes(signal)) ended.resolve();
+    },
+    sleep: (ms, signal) =>
+      new Promise<void>((resolve) => {
+        timers.push({ ms, fire: resolve });
+        signal.addEventListener('abort', () => resolve());
+      }),
+    log: getScope('default'),
+  };
+  /** Lets the time pass that is being waited for, which must be `ms`. */
+  const pass = async (ms: number): Promise<void> => {
+    await new Promise(setImmediate);
+    const timer = timers.at(-1);
+    assert.equal(timer?.ms, ms);
+    timer?.fire();
+    await new Promise(setImmediate);
+  };
+  return { deps, events, ended, forced, pass };
+}
+
+test('drains for its time, then asks Envoy to end', async () => {
+  const { deps, events, pass } = world(['SIGTERM']);
+  const done = drainAndEnd(5000, deps);
+  await pass(5000);
+  await done;
+  assert.deepEqual(events, ['announced', 'SIGTERM']);
+});
+
+test('an Envoy that does not end when asked is killed', async () => {
+  const { deps, events, pass } = world(['SIGKILL']);
+  const done = drainAndEnd(5000, deps);
+  await pass(5000);
+  await pass(500);
+  await done;
+  assert.deepEqual(events, ['announced', 'SIGTERM', 'SIGKILL']);
+});
+
+test('ends as soon as Envoy has, and signals nobody', async () => {
+  const { deps, events, ended } = world([]);
+  ended.resolve();
+  await drainAndEnd(3_600_000, deps);
+  assert.deepEqual(events, ['announced']);
+});
+
+test('a second signal ends it at once', async () => {
+  const { deps, events, forced } = world(['SIGKILL']);
+  const done = drainAndEnd(3_600_000, deps);
+  forced.resolve();
+  await done;
+  assert.deepEqual(events, ['announced', 'SIGKILL']);
+});
+
+test('an announcement that hangs or fails changes nothing of the deadline', async () => {
+  for (const announce of [() => new Promise<void>(() => undefined), () => Promise.reject(new Error('refused'))]) {
+    const { deps, events, pass } = world(['SIGTERM']);
+    const done = drainAndEnd(1000, { ...deps, announce });
+    await pass(1000);
+    await done;
+    assert.deepEqual(events, ['SIGTERM']);
+  }
+});

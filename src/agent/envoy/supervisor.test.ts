@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { getScope, setLevel } from '../../observe/logging.ts';
+import { envoyArguments } from './command.ts';
+import { parseLogLine } from './log-line.ts';
+import type { EnvoyExit, EnvoyProcess } from './process.ts';
+import { type SupervisorDeps, superviseEnvoy } from './supervisor.ts';
+
+setLevel('default', 'none');
+
+/** Envoys that end as told, one after the other, each after so much time; the last one runs until it is signalled. */
+function envoys(...ends: readonly { readonly afterMs: number; readonly exit: EnvoyExit; readonly line?: string }[]) {
+  let clock = 0;
+  const started: number[] = [];
+  const signals: string[] = [];
+  const waits: number[] = [];
+  const deps: SupervisorDeps = {
+    async start(onLine): Promise<EnvoyProcess> {
+      const end = ends[started.length];
+      const last = Promise.withResolvers<EnvoyExit>();
+      started.push(clock);
+      const kill = (signal: 'SIGTERM' | 'SIGKILL') => {
+        signals.push(signal);
+        last.resolve({ code: null, signal });
+      };
+      if (end === undefined) return { pid: started.length, exited: last.promise, kill };
+      if (end.line !== undefined) onLine(end.line);
+      // The time passes while whoever waits for the end waits.
+      const exited = Promise.resolve().then(() => {
+        clock += end.afterMs;
+        return end.exit;
+      });
+      return { pid: started.length, exited, kill };
+    },
+    now: () => clock,
+    async sleep(ms) {
+      waits.push(ms);
+      clock += ms;
+    },
+    random: () => 0,
+    log: getScope('default'),
+    onStart: () => undefined,
+  };
+  return { deps, started, signals, waits };
+}
+
+const CRASH = { code: null, signal: 'SIGSEGV' } as const;
+const FAILED = { code: 1, signal: null } as const;
+
+describe('superviseEnvoy', () => {
+  test('waits longer with each failure in a row, and gives up after ten', async () => {
+    const { deps, waits, started } = envoys(...Array.from({ length: 20 }, () => ({ afterMs: 5, exit: CRASH })));
+    assert.deepEqual(await superviseEnvoy(deps).ended, { kind: 'failed', failures: 11, reason: 'signal SIGSEGV' });
+    assert.deepEqual(waits, [200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000]);
+    assert.equal(started.length, 11);
+  });
+
+  test('an Envoy that has run for a minute begins a new count', async () => {
+    const long = { afterMs: 60_000, exit: CRASH };
+    const { deps, waits } = envoys({ afterMs: 5, exit: CRASH }, { afterMs: 5, exit: CRASH }, long, long, {
+      afterMs: 5,
+      exit: { code: 0, signal: null },
+    });
+    assert.deepEqual(await superviseEnvoy(deps).ended, { kind: 'quit' });
+    assert.deepEqual(waits, [200, 400, 200, 200]);
+  });
+
+  test('a bootstrap that is refused is not tried again; a port that is taken is', async () => {
+    const line =
+      "[critical][main] error `Protobuf message (no such\\n  field) has unknown fields` initializing config \\'x.json\\'";
+    const refused = envoys({ afterMs: 5, exit: FAILED, line });
+    assert.deepEqual(await superviseEnvoy(refused.deps).ended, {
+      kind: 'rejected',
+      reason: 'Protobuf message (no such field) has unknown fields',
+    });
+    const busy =
+      "[critical][main] error initializing config 'x': cannot bind '127.0.0.1:15000': Address already in use";
+    const taken = envoys({ afterMs: 5, exit: FAILED, line: busy }, { afterMs: 5, exit: { code: 0, signal: null } });
+    assert.deepEqual(await superviseEnvoy(taken.deps).ended, { kind: 'quit' });
+  });
+
+  test('a retired supervisor starts nothing more, whether an Envoy runs or the next one is waited for', async () => {
+    const running = envoys();
+    const supervisor = superviseEnvoy(running.deps);
+    await new Promise(setImmediate);
+    assert.equal(supervisor.pid(), 1);
+    supervisor.retire();
+    supervisor.signal('SIGTERM');
+    assert.deepEqual(await supervisor.ended, { kind: 'stopped' });
+    assert.deepEqual([running.signals, supervisor.pid(), running.started.length], [['SIGTERM'], undefined, 1]);
+
+    const waiting = envoys({ afterMs: 5, exit: CRASH });
+    const asleep = Promise.withResolvers<void>();
+    const woken: SupervisorDeps['sleep'] = (_, signal) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', resolve);
+        asleep.resolve();
+      });
+    const second = superviseEnvoy({ ...waiting.deps, sleep: woken });
+    await asleep.promise;
+    second.retire();
+    assert.deepEqual(await second.ended, { kind: 'stopped' });
+  });
+
+  test('a program that cannot be started is no reason to try again', async () => {
+    const { deps } = envoys();
+    const supervisor = superviseEnvoy({ ...deps, start: () => Promise.reject(new Error('no such file')) });
+    await assert.rejects(supervisor.ended, /no such file/);
+  });
+});
+
+describe("Envoy's log", () => {
+  test('levels become those of the agent', () => {
+    assert.deepEqual(parseLogLine('[warning][config] a [b] c'), {
+      level: 'warn',
+      component: 'config',
+      text: 'a [b] c',
+    });
+    assert.equal(parseLogLine('[critical][main] x').level, 'error');
+    assert.equal(parseLogLine('[trace][main] x').level, 'debug');
+  });
+
+  test('what Envoy has escaped is text again; what is no log line is a warning', () => {
+    assert.equal(parseLogLine("[info][main] a\\n\\tb \\'c\\' \\\\d").text, "a\n\tb 'c' \\d");
+    assert.deepEqual(parseLogLine('ld.so: no'), { level: 'warn', component: '', text: 'ld.so: no' });
+  });
+});
+
+test("Envoy's command line has what was said, and nothing for what was not", () => {
+  const options = {
+    binary: 'x',
+    configPath: 'c',
+    concurrency: 0,
+    logLevel: 'warning',
+    componentLogLevel: '',
+    ipv6: true,
+    drainMs: 400,
+  };
+  const args = envoyArguments(options).join(' ');
+  assert.match(
+    args,
+    /^--config-path c --disable-hot-restart --drain-time-s 1 --drain-strategy immediate --local-address-ip-version v6 /,
+  );
+  assert.doesNotMatch(args, /--concurrency|--component-log-level/);
+  const more = envoyArguments({ ...options, concurrency: 2, componentLogLevel: 'misc:error' }).join(' ');
+  assert.match(more, /--component-log-level misc:error --concurrency 2$/);
+});

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { parseAppProbes, probe } from './app-probes.ts';
+
+const READY = '/app-health/web/readyz';
+const parse = (spec: unknown) => parseAppProbes(JSON.stringify({ [READY]: spec }), '127.0.0.1').get(READY);
+
+describe('reading the probes', () => {
+  test('an HTTP probe with everything, and one with nothing but its port', () => {
+    const httpHeaders = [
+      { name: 'X-A', value: '1' },
+      { name: 'Host', value: 'own' },
+    ];
+    assert.deepEqual(
+      parse({ httpGet: { path: 'a b?x=%20', port: 80, host: 'h', scheme: 'HTTPS', httpHeaders }, timeoutSeconds: 3 }),
+      {
+        kind: 'http',
+        host: 'h',
+        port: 80,
+        path: '/a%20b?x=%20',
+        tls: true,
+        headers: [
+          ['X-A', '1'],
+          ['Host', 'own'],
+        ],
+        timeoutMs: 3000,
+      },
+    );
+    assert.deepEqual(parse({ httpGet: { port: 8080 } }), {
+      kind: 'http',
+      host: '127.0.0.1',
+      port: 8080,
+      path: '/',
+      tls: false,
+      headers: [],
+      timeoutMs: 1000,
+    });
+  });
+
+  test('a TCP probe; no probes at all', () => {
+    assert.deepEqual(parse({ tcpSocket: { port: 5432 } }), {
+      kind: 'tcp',
+      host: '127.0.0.1',
+      port: 5432,
+      timeoutMs: 1000,
+    });
+    assert.equal(parseAppProbes('', '127.0.0.1').size, 0);
+  });
+
+  test('what is no probe is refused with its path', () => {
+    const wrong: readonly unknown[] = [
+      {},
+      { exec: {} },
+      { httpGet: { port: 'http' } },
+      { httpGet: { port: 0 } },
+      { httpGet: { port: 80, scheme: 'ftp' } },
+      { httpGet: { port: 80, httpHeaders: [{ value: 'x' }] } },
+      { tcpSocket: {} },
+      { tcpSocket: { port: 80 }, timeoutSeconds: 'x' },
+    ];
+    for (const spec of wrong) assert.throws(() => parse(spec), /MESH_ORCH_APP_PROBERS: \/app-health\/web\/readyz: /);
+    assert.throws(() => parseAppProbes('{"/healthz": {}}', 'h'), /"\/healthz" is not \/app-health/);
+    assert.throws(() => parseAppProbes('{', 'h'), /not JSON/);
+  });
+});
+
+describe('probing', () => {
+  const seen: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    seen.push(request);
+    if (request.url === '/slow') return;
+    const location = { '/there': '/ok', '/round': '/round', '/away': 'http://192.0.2.1/' }[request.url ?? ''];
+    if (location !== undefined) return void response.writeHead(302, { location }).end();
+    response.writeHead(request.url === '/ok' ? 204 : 503).end('words');
+  });
+  let port = 0;
+  before(async () => {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    port = (server.address() as AddressInfo).port;
+  });
+  after(() => server.close().closeAllConnections());
+  const get = (path: string, more: object = {}, headers: Record<string, string> = {}) => {
+    const parsed = parse({ httpGet: { path, port, ...more }, timeoutSeconds: 0.3 });
+    assert.ok(parsed !== undefined);
+    return probe(parsed, headers);
+  };
+
+  test('gives the status that the application gave', async () => {
+    assert.equal(await get('/ok'), 204);
+    assert.equal(await get('/other'), 503);
+  });
+
+  test('follows redirects within the application only, and not for ever', async () => {
+    assert.equal(await get('/there'), 204);
+    assert.equal(await get('/away'), 302);
+    assert.equal(await get('/round'), 302);
+  });
+
+  test("hands the prober's headers on under those of the probe; the host is the application's own", async () => {
+    await get(
+      '/ok',
+      { httpHeaders: [{ name: 'X-A', value: 'probe' }] },
+      { 'x-a': 'prober', 'x-b': 'b', host: 'pod:15021', connection: 'keep-alive' },
+    );
+    const { headers } = seen.at(-1) as IncomingMessage;
+    assert.deepEqual(headers, { 'x-a': 'probe', 'x-b': 'b', host: `127.0.0.1:${port}`, connection: 'close' });
+    await get('/ok', { httpHeaders: [{ name: 'Host', value: 'own.example' }] });
+    assert.equal(seen.at(-1)?.headers.host, 'own.example');
+  });
+
+  test('no answer, no connection and no time are 500, and leave no connection', async () => {
+    assert.equal(await get('/slow'), 500);
+    const tcp = createTcpServer().listen(0, '127.0.0.1');
+    await once(tcp, 'listening');
+    const open = { kind: 'tcp', host: '127.0.0.1', port: (tcp.address() as AddressInfo).port, timeoutMs: 300 } as const;
+    assert.equal(await probe(open, {}), 200);
+    tcp.close();
+    await once(tcp, 'close');
+    assert.equal(await probe(open, {}), 500);
+    const connections = await new Promise((resolve) => server.getConnections((_, count) => resolve(count)));
+    assert.equal(connections, 0);
+  });
+});

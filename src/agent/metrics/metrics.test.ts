@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { getScope } from '../../observe/logging.ts';
+import { parseAppMetrics } from './app-metrics.ts';
+import { serveMerged } from './merge.ts';
+import { createAgentMetrics } from './metrics.ts';
+
+describe("the agent's metrics", () => {
+  test('sums grow, last values are replaced, labels are escaped', () => {
+    const metrics = createAgentMetrics();
+    metrics.add('scrapes_total');
+    metrics.add('scrapes_total', 2);
+    metrics.add('scrape_failures_total', 1, { type: 'a"b\\c\nd' });
+    metrics.set('mesh_build', 1, { component: 'x', version: 'y' });
+    const text = metrics.text();
+    assert.match(text, /^# HELP scrapes_total Scrapes\.\n# TYPE scrapes_total counter\nscrapes_total 3$/m);
+    assert.ok(text.includes('scrape_failures_total{type="a\\"b\\\\c\\nd"} 1\n'));
+    assert.match(text, /^# TYPE mesh_build gauge\nmesh_build\{component="x",version="y"\} 1$/m);
+  });
+
+  test('what was not counted yet is 0; with labels there is nothing to show', () => {
+    const text = createAgentMetrics().text();
+    assert.match(text, /^envoy_starts_total 0$/m);
+    assert.doesNotMatch(text, /^scrape_failures_total/m);
+  });
+});
+
+describe('MESH_METRICS_ANNOTATIONS', () => {
+  test('scrape, port and path with their defaults', () => {
+    assert.deepEqual(parseAppMetrics('{"scrape":"true","port":"8080","path":"/m"}', 1), { port: 8080, path: '/m' });
+    assert.deepEqual(parseAppMetrics('{"scrape":"true"}', 1), { port: 80, path: '/metrics' });
+    assert.equal(parseAppMetrics('{"scrape":"false","port":"x"}', 1), undefined);
+    assert.equal(parseAppMetrics('', 1), undefined);
+  });
+
+  test('anything else is refused, and so is scraping oneself', () => {
+    for (const text of [
+      '{',
+      '[]',
+      '{"scrape":"true","port":"http"}',
+      '{"scrape":"true","path":"m"}',
+      '{"scrape":"true","port":"15020"}',
+    ])
+      assert.throws(() => parseAppMetrics(text, 15020), /MESH_METRICS_ANNOTATIONS/, text);
+  });
+});
+
+async function serve(t: TestContext, listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close().closeAllConnections());
+  return (server.address() as AddressInfo).port;
+}
+
+describe('a scrape', () => {
+  async function scraped(t: TestContext, envoy: RequestListener, app?: RequestListener) {
+    const [adminPort, appPort] = [await serve(t, envoy), app === undefined ? undefined : await serve(t, app)];
+    const metrics = createAgentMetrics();
+    const deps = {
+      adminPort,
+      app: appPort === undefined ? undefined : { port: appPort, path: '/metrics' },
+      appHost: '127.0.0.1',
+      metrics,
+      log: getScope('default'),
+    };
+    const port = await serve(t, (_, response) => void serveMerged(response, deps));
+    return (await fetch(`http://127.0.0.1:${port}/`)).text();
+  }
+
+  test('has whole lines of everybody, whatever pieces they come in', async (t) => {
+    const text = await scraped(
+      t,
+      (_, response) => {
+        response.write('envoy_a 1\nenv');
+        response.write('oy_b{x="');
+        response.write(Buffer.from('é').subarray(0, 1));
+        response.end(Buffer.concat([Buffer.from('é').subarray(1), Buffer.from('"} 2')]));
+      },
+      (request, response) => {
+        assert.equal(request.headers.accept, 'text/plain;version=0.0.4');
+        response.end('app_a 3\n# EOF\n');
+      },
+    );
+    assert.ok(text.startsWith('envoy_a 1\nenvoy_b{x="é"} 2\napp_a 3\n# HELP mesh_build'));
+  });
+
+  test('leaves out who answers badly or breaks off, and counts it', async (t) => {
+    const text = await scraped(
+      t,
+      (_, response) => {
+        response.write('envoy_a 1\nenvoy_b');
+        setImmediate(() => response.destroy());
+      },
+      (_, response) => void response.writeHead(500).end('trouble'),
+    );
+    assert.match(text, /^envoy_b\n# HELP mesh_build/m);
+    assert.match(text, /^scrape_failures_total\{type="envoy"\} 1\nscrape_failures_total\{type="application"\} 1$/m);
+    assert.doesNotMatch(text, /trouble/);
+  });
+
+  test('a large body comes through whole', async (t) => {
+    const line = `app_metric{label="${'x'.repeat(90)}"} 1\n`;
+    const text = await scraped(
+      t,
+      (_, response) => void response.end(),
+      (_, response) => void response.end(line.repeat(100_000)),
+    );
+    assert.equal(text.split(line).length - 1, 100_000);
+  });
+});

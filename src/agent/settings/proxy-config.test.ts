@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { parseProxyConfig } from '../../resources/index.ts';
+import { loadProxyConfig, parseData, readProxyConfig } from './proxy-config.ts';
+
+const ALL = {
+  configPath: './etc',
+  binaryPath: '/bin/envoy',
+  serviceCluster: 'web',
+  drainDuration: '45s',
+  terminationDrainDuration: '1m30s',
+  discoveryAddress: 'meshd:15012',
+  proxyAdminPort: 15000,
+  statusPort: 15020,
+  concurrency: 2,
+  controlPlaneAuthPolicy: 'MUTUAL_TLS',
+  proxyBootstrapTemplatePath: '/t.json',
+  interceptionMode: 'TPROXY',
+  statsdUdpAddress: '127.0.0.1:8125',
+  proxyMetadata: { A: 'b' },
+  extraStatTags: ['a', 'b'],
+} as const;
+
+describe('readProxyConfig', () => {
+  test('reads every field as the control plane does', () => {
+    const whole = parseProxyConfig(ALL);
+    assert.ok('value' in whole && whole.warning === undefined);
+    assert.deepEqual(readProxyConfig(ALL, 'x'), whole.value);
+  });
+
+  test('refuses what the control plane refuses, naming the field', () => {
+    const wrong: Readonly<Record<string, unknown>> = {
+      configPath: 1,
+      drainDuration: 'soon',
+      proxyAdminPort: 'x',
+      concurrency: 1.5,
+      interceptionMode: 'redirect',
+      controlPlaneAuthPolicy: 'TLS',
+      proxyMetadata: { A: 1 },
+      extraStatTags: 'a',
+    };
+    for (const [field, value] of Object.entries(wrong)) {
+      assert.ok('problem' in parseProxyConfig({ [field]: value }), field);
+      assert.throws(() => readProxyConfig({ [field]: value }, 'FILE'), { location: { file: 'FILE', field } });
+    }
+  });
+
+  test('passes over what it does not use, and takes empty for absent', () => {
+    assert.deepEqual(readProxyConfig({ tracing: {}, configPath: '', statusPort: null, more: 1 }, 'x'), {});
+    assert.deepEqual(readProxyConfig(undefined, 'x'), {});
+  });
+});
+
+describe('loadProxyConfig', () => {
+  let folder = '';
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'meshd-proxy-config-'));
+  });
+  after(() => rm(folder, { recursive: true }));
+
+  test('PROXY_CONFIG is put over the mesh configuration, field by field', async () => {
+    const mesh = join(folder, 'mesh');
+    await writeFile(
+      mesh,
+      'trustDomain: td\ndefaultConfig:\n  concurrency: 4\n  statusPort: 1\n  proxyMetadata: {A: a, B: b}\n',
+    );
+    assert.deepEqual(await loadProxyConfig(mesh, 'concurrency: 2\nproxyMetadata: {B: c}'), {
+      concurrency: 2,
+      statusPort: 1,
+      proxyMetadata: { A: 'a', B: 'c' },
+    });
+  });
+
+  test('no mesh configuration is the default mesh; one that cannot be read is named', async () => {
+    assert.deepEqual(await loadProxyConfig(join(folder, 'none'), ''), {});
+    await assert.rejects(loadProxyConfig(folder, ''), /EISDIR/);
+    await assert.rejects(parseData('PROXY_CONFIG', 'a: [x'), {
+      code: 'invalid_argument',
+      message: /^cannot be read as YAML/,
+    });
+  });
+});
