@@ -34,10 +34,19 @@ export interface SecretSource {
   close(): Promise<void>;
 }
 
+/** One number for whoever serves metrics. */
+export interface IdentityMetric {
+  readonly name: string;
+  readonly value: number;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
 /** The identity half of the agent as the rest of it sees it. */
 export interface AgentIdentity {
   readonly secrets: SecretSource;
   /** Unix domain socket of the SDS server, for the bootstrap; it listens when this object exists. */
   readonly sdsPath: string;
+  /** The metrics of certificates, of the SDS server and of calls to the authority, as they are now. */
+  metrics(): readonly IdentityMetric[];
   close(): Promise<void>;
 }

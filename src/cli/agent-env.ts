@@ -4,6 +4,7 @@
  * specification" are named as the field's agents name them.
  */
 
+import { agentIdentityEnv } from './agent-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const agentEnv = {
@@ -34,6 +35,8 @@ export const agentEnv = {
     default: '',
     meaning: 'Trust domain of SPIFFE certificates.',
   },
+
+  ...agentIdentityEnv,
 
   // The bootstrap. MESH_BOOTSTRAP stands in for --templateFile.
   PROXY_CONFIG: {

@@ -6,7 +6,7 @@
 
 import { parseDuration } from './duration.ts';
 import { messageOf, usageError } from './errors.ts';
-import { inRange, parseBoolean, parseInteger } from './values.ts';
+import { inRange, parseBoolean, parseFloating, parseInteger } from './values.ts';
 
 interface EnvBase {
   /** The setting's name in the program. */
@@ -20,6 +20,7 @@ type EnvSpec = EnvBase &
     | { readonly type: 'string'; readonly default: string }
     | { readonly type: 'boolean'; readonly default: boolean }
     | { readonly type: 'integer'; readonly default: number; readonly min?: number }
+    | { readonly type: 'float'; readonly default: number; readonly min?: number; readonly max?: number }
     /** Written as a Go duration; its value is milliseconds. */
     | { readonly type: 'duration'; readonly default: string; readonly min?: number }
   );
@@ -93,6 +94,8 @@ function parseValue(spec: EnvSpec, text: string): EnvValue {
       return parseBoolean(text);
     case 'integer':
       return parseInteger(text, spec.min);
+    case 'float':
+      return parseFloating(text, spec.min, spec.max);
     case 'duration':
       return inRange(parseDuration(text), spec.min ?? Number.NEGATIVE_INFINITY);
   }

@@ -16,6 +16,11 @@ export function parseInteger(text: string, min = Number.MIN_SAFE_INTEGER, max = 
   return inRange(Number(text), min, max);
 }
 
+export function parseFloating(text: string, min?: number, max?: number): number {
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Error('not a number');
+  return inRange(Number(text), min ?? Number.NEGATIVE_INFINITY, max);
+}
+
 export function inRange(value: number, min: number, max = Number.POSITIVE_INFINITY): number {
   if (value < min) throw new Error(`less than ${min}`);
   if (value > max) throw new Error(`more than ${max}`);

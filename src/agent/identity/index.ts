@@ -1,0 +1,159 @@
+/**
+ * The identity of a workload: its key and certificate and the roots it trusts, got from the authority (or from files), replaced in time,
+ * and given to Envoy over the secret discovery service. This is the room's door.
+ *
+ *   token, certificate ─▶ CA client ─▶ rotation ─┐
+ *   mounted files ───────────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
+ *                                                          └─▶ OUTPUT_CERTS, metrics
+ */
+import { readFile } from 'node:fs/promises';
+import { CtlError } from '../../core/errors.ts';
+import { type Identity, spiffeUri } from '../../core/identity.ts';
+import { getScope } from '../../observe/logging.ts';
+import type { AgentIdentity, SecretSource, WorkloadSecrets } from '../types.ts';
+import { type CaServer, createCaClient } from './ca-client.ts';
+import { readCertFiles, writeCertFiles } from './cert-files.ts';
+import { type Clock, systemClock } from './clock.ts';
+import { keyKind, newKeyAndRequest } from './csr.ts';
+import { condition, reasonOf } from './log.ts';
+import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
+import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
+import { checkGraceRatio, createRotation } from './rotation.ts';
+import { startSdsServer } from './sds-server.ts';
+import { secretTable } from './secret-table.ts';
+import { checkProvider, DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
+import { tokenFileOf } from './token.ts';
+
+export type { CaServer } from './ca-client.ts';
+export type { IdentitySettings } from './settings.ts';
+
+export interface AgentIdentityOptions {
+  readonly identity: Identity;
+  /** CA_ADDR or the discovery address; `tls: false` is refused, a token is not sent in plain text. Not used with mounted certificates. */
+  readonly caServer: CaServer & { readonly tls: boolean };
+  /** Path of the socket to make; at most 107 bytes. */
+  readonly sdsPath: string;
+  readonly settings: IdentitySettings;
+  /** Folder of FILE_MOUNTED_CERTS; /etc/certs without it. */
+  readonly mountedFolder?: string;
+  readonly clock?: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random?: () => number;
+}
+
+/**
+ * Starts getting secrets and serving them. Resolves as soon as the socket listens, whatever the authority's state. Rejects with a
+ * CtlError of one line for settings that cannot be used, and a socket that cannot be made.
+ */
+export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
+  const { sdsPath, settings, clock = systemClock } = options;
+  const counters = newCounters();
+  const secrets = settings.fileMountedCerts
+    ? createMountedSource(options.mountedFolder ?? MOUNTED_FOLDER, clock, getScope('secretfetcher'))
+    : authoritySource(options, counters, clock);
+  const server = await startSdsServer({
+    path: sdsPath,
+    staleIntervalMs: settings.staleConnectionIntervalMs,
+    clock,
+    counters,
+    log: getScope('sds'),
+  });
+  secrets.onChange((changed) => server.publish(secretTable(changed)));
+  const output = writeOutput(settings.outputCerts, secrets);
+  secrets.start();
+  return {
+    secrets,
+    sdsPath,
+    metrics: () => metricsOf(counters, secrets.current(), clock.now()),
+    async close() {
+      await secrets.close();
+      await Promise.all([server.close(), output()]);
+    },
+  };
+}
+
+function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: Clock): SecretSource {
+  const { settings, caServer, random = Math.random } = options;
+  checkProvider(settings.caProvider);
+  checkGraceRatio(settings.secretGracePeriodRatio);
+  const kind = keyKind(settings.eccSignatureAlgorithm);
+  const uri = spiffeUri(options.identity);
+  if (!caServer.tls) {
+    const message = `the authority at ${caServer.host}:${caServer.port} is to be called in plain text, which a token is not sent in`;
+    throw new CtlError('failed_precondition', message, { field: 'CA_ADDR' });
+  }
+  const ca = createCaClient({
+    server: caServer,
+    rootsFile: settings.caRootsFile === '' ? DEFAULT_ROOTS_FILE : settings.caRootsFile,
+    tokenFile: tokenFileOf(settings.jwtPolicy, settings.caTokenFile),
+    parseToken: !settings.skipParseToken,
+    tokenRequired: settings.useTokenForCsr,
+    provisioned: provisionedSource(settings, clock),
+    readFile: (file) => readFile(file, 'utf8'),
+    clock,
+    counters,
+    log: getScope('caclient'),
+  });
+  return createRotation({
+    ca,
+    newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, uri),
+    ttlMs: settings.secretTtlMs,
+    graceRatio: settings.secretGracePeriodRatio,
+    checkIntervalMs: settings.secretRotationCheckIntervalMs,
+    initialBackoffMs: settings.initialBackoffMs,
+    clock,
+    random,
+    counters,
+    log: getScope('cache'),
+  });
+}
+
+/**
+ * What a virtual machine was provisioned with, or what an earlier run of the agent got with it and wrote to OUTPUT_CERTS: a
+ * restart after the provisioned certificate's end finds the workload's own.
+ */
+function provisionedSource(settings: IdentitySettings, clock: Clock): () => Promise<WorkloadSecrets | undefined> {
+  const { provCert, outputCerts } = settings;
+  if (provCert === '') return () => Promise.resolve(undefined);
+  const state = condition(getScope('secretfetcher'), 'PROV_CERT cannot be used', 'PROV_CERT is good again');
+  const earlier = async (): Promise<WorkloadSecrets | undefined> =>
+    outputCerts === '' || outputCerts === provCert
+      ? undefined
+      : readCertFiles(outputCerts, clock.now()).catch(() => undefined);
+  const given = async (): Promise<WorkloadSecrets | undefined> => {
+    try {
+      const secrets = await readCertFiles(provCert, clock.now());
+      state.good();
+      return secrets;
+    } catch (error) {
+      state.fault(reasonOf(error));
+      return undefined;
+    }
+  };
+  return async () => {
+    const own = await earlier();
+    if (own !== undefined) return own;
+    return given();
+  };
+}
+
+/** Writes new secrets to OUTPUT_CERTS, one set after the other. Returns how to stop; resolves when nothing is being written. */
+function writeOutput(directory: string, secrets: SecretSource): () => Promise<void> {
+  if (directory === '') return () => Promise.resolve();
+  const state = condition(getScope('cache'), 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
+  let writing: Promise<void> = Promise.resolve();
+  const stop = secrets.onChange((changed) => {
+    writing = writing.then(async () => {
+      try {
+        await writeCertFiles(directory, changed);
+        state.good();
+      } catch (error) {
+        state.fault(reasonOf(error));
+      }
+    });
+  });
+  return () => {
+    stop();
+    return writing;
+  };
+}

@@ -1,0 +1,141 @@
+/**
+ * The messages that the agent reads and writes itself: those of the certificate service (proto/mesh/v1/auth/ca.proto), of the discovery
+ * protocol (envoy/service/discovery/v3/discovery.proto) and Envoy's Secret (envoy/extensions/transport_sockets/tls/v3/secret.proto).
+ * Field numbers are theirs; the tests hold them against the generated code.
+ */
+import type { WorkloadSecrets } from '../types.ts';
+import { byteValues, fields, message, text, texts, type WireField } from './wire.ts';
+
+export const SECRET_TYPE = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+
+/** A DiscoveryRequest, as far as a server of secrets looks at it. */
+export interface SotwRequest {
+  readonly typeUrl: string;
+  readonly names: readonly string[];
+  readonly nonce: string;
+  /** Message of the error with which the response of that nonce was rejected. */
+  readonly error: string | undefined;
+}
+
+/** A DeltaDiscoveryRequest, as far as a server of secrets looks at it. */
+export interface DeltaRequest {
+  readonly typeUrl: string;
+  readonly subscribe: readonly string[];
+  readonly unsubscribe: readonly string[];
+  /** Versions that the client has from an earlier stream, by name. */
+  readonly initialVersions: ReadonlyMap<string, string>;
+  readonly nonce: string;
+  readonly error: string | undefined;
+}
+
+/** An encoded Secret; the version says whether its content is the same. */
+export interface SecretResource {
+  readonly name: string;
+  readonly version: string;
+  readonly bytes: Uint8Array;
+}
+
+/** MeshCertificateRequest. */
+export function certificateRequest(csr: string, ttlSeconds: number): Uint8Array {
+  return message([
+    [1, csr],
+    [3, ttlSeconds],
+  ]);
+}
+
+/** PEM texts of MeshCertificateResponse and TrustBundleResponse, which look the same. */
+export function pemList(bytes: Uint8Array): string[] {
+  return texts(fields(bytes), 1);
+}
+
+export function sotwRequest(bytes: Uint8Array): SotwRequest {
+  const found = fields(bytes);
+  return { typeUrl: text(found, 4), names: texts(found, 3), nonce: text(found, 5), error: errorDetail(found, 6) };
+}
+
+export function deltaRequest(bytes: Uint8Array): DeltaRequest {
+  const found = fields(bytes);
+  const initialVersions = byteValues(found, 5).map((entry) => {
+    const pair = fields(entry);
+    return [text(pair, 1), text(pair, 2)] as const;
+  });
+  return {
+    typeUrl: text(found, 2),
+    subscribe: texts(found, 3),
+    unsubscribe: texts(found, 4),
+    initialVersions: new Map(initialVersions),
+    nonce: text(found, 6),
+    error: errorDetail(found, 7),
+  };
+}
+
+/** DiscoveryResponse. */
+export function sotwResponse(resources: readonly SecretResource[], version: string, nonce: string): Uint8Array {
+  return message([
+    [1, version],
+    ...resources.map(({ bytes }) => [2, any(bytes)] as const),
+    [4, SECRET_TYPE],
+    [5, nonce],
+  ]);
+}
+
+/** DeltaDiscoveryResponse. */
+export function deltaResponse(
+  resources: readonly SecretResource[],
+  removed: readonly string[],
+  nonce: string,
+): Uint8Array {
+  const encoded = resources.map(({ name, version, bytes }) =>
+    message([
+      [1, version],
+      [2, any(bytes)],
+      [3, name],
+    ]),
+  );
+  return message([
+    ...encoded.map((resource) => [2, resource] as const),
+    [4, SECRET_TYPE],
+    [5, nonce],
+    ...removed.map((name) => [6, name] as const),
+  ]);
+}
+
+/** A Secret with the workload's key and chain. */
+export function certificateSecret(name: string, { chain, key }: WorkloadSecrets['certificate']): Uint8Array {
+  return message([
+    [1, name],
+    [
+      2,
+      message([
+        [1, inline(chain)],
+        [2, inline(key)],
+      ]),
+    ],
+  ]);
+}
+
+/** A Secret with the trusted roots. */
+export function rootsSecret(name: string, roots: string): Uint8Array {
+  return message([
+    [1, name],
+    [4, message([[1, inline(roots)]])],
+  ]);
+}
+
+/** envoy.config.core.v3.DataSource with `inline_bytes`. */
+function inline(pem: string): Uint8Array {
+  return message([[2, Buffer.from(pem)]]);
+}
+
+function any(bytes: Uint8Array): Uint8Array {
+  return message([
+    [1, SECRET_TYPE],
+    [2, bytes],
+  ]);
+}
+
+/** The message of a google.rpc.Status; its presence alone is a rejection. */
+function errorDetail(found: readonly WireField[], field: number): string | undefined {
+  const status = byteValues(found, field).at(-1);
+  return status === undefined ? undefined : text(fields(status), 2);
+}

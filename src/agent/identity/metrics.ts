@@ -1,0 +1,49 @@
+/** The counters of this room (specification: ctl-agent "Metrics exported by the agent"), as plain numbers that whoever serves metrics prints. */
+import { X509Certificate } from 'node:crypto';
+import type { IdentityMetric, WorkloadSecrets } from '../types.ts';
+import { splitPem } from './certificates.ts';
+
+export interface IdentityCounters {
+  /** Open streams of the SDS server. */
+  total_active_connections: number;
+  total_pushes: number;
+  total_push_errors: number;
+  total_secret_update_failures: number;
+  total_stale_connections: number;
+  num_outgoing_requests: number;
+  num_failed_outgoing_requests: number;
+  num_outgoing_retries: number;
+  /** Sum, ms. */
+  outgoing_latency: number;
+}
+
+export function newCounters(): IdentityCounters {
+  return {
+    total_active_connections: 0,
+    total_pushes: 0,
+    total_push_errors: 0,
+    total_secret_update_failures: 0,
+    total_stale_connections: 0,
+    num_outgoing_requests: 0,
+    num_failed_outgoing_requests: 0,
+    num_outgoing_retries: 0,
+    outgoing_latency: 0,
+  };
+}
+
+/** The counters, and how many seconds each secret is still good for (negative: how long it has been expired). */
+export function metricsOf(
+  counters: IdentityCounters,
+  secrets: WorkloadSecrets | undefined,
+  now: number,
+): IdentityMetric[] {
+  const rows: IdentityMetric[] = Object.entries(counters).map(([name, value]) => ({ name, value }));
+  if (secrets === undefined) return rows;
+  const left = (name: string, expiresAt: number): IdentityMetric => ({
+    name: 'cert_expiry_seconds',
+    value: Math.round((expiresAt - now) / 1000),
+    labels: { resource_name: name },
+  });
+  const rootEnds = splitPem(secrets.roots).map((pem) => Date.parse(new X509Certificate(pem).validTo));
+  return [...rows, left('default', secrets.certificate.expiresAt), left('ROOTCA', Math.max(...rootEnds))];
+}

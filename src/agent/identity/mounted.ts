@@ -1,0 +1,48 @@
+/**
+ * Secrets that somebody else writes into a directory (FILE_MOUNTED_CERTS). The files are read again and again instead of watched:
+ * mounts change by swapped links, and watchers of files miss that after the first time. What does not fit together, as between two
+ * writes, leaves the last good set in force.
+ */
+import { readCertFiles } from './cert-files.ts';
+import { type Clock, sleep } from './clock.ts';
+import { condition, type Log, reasonOf } from './log.ts';
+import { createSecretHolder, type RunningSource } from './secret-holder.ts';
+
+/** Where orchestrators mount them. */
+export const MOUNTED_FOLDER = '/etc/certs';
+
+/** Three small files; certificates are replaced long before they end, so seconds do not matter. */
+const LOOK_MS = 5_000;
+
+export function createMountedSource(directory: string, clock: Clock, log: Log): RunningSource {
+  const holder = createSecretHolder(log);
+  const stop = new AbortController();
+  const { signal } = stop;
+  let running: Promise<void> = Promise.resolve();
+
+  const follow = async (): Promise<void> => {
+    const state = condition(log, 'the mounted certificates cannot be used', 'the mounted certificates are good again');
+    while (!signal.aborted) {
+      try {
+        const secrets = await readCertFiles(directory, clock.now());
+        state.good();
+        holder.set(secrets);
+      } catch (error) {
+        state.fault(reasonOf(error));
+      }
+      await sleep(clock, LOOK_MS, signal);
+    }
+  };
+
+  return {
+    current: holder.current,
+    onChange: holder.onChange,
+    start() {
+      running = follow();
+    },
+    async close() {
+      stop.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * The workload's secrets, got from the authority and replaced in time. Two loops that nothing but their own clock wakes: one for the
+ * certificate (a new key each time; what there is stays until the next is complete), one for the roots, which may change between two
+ * certificates and must reach everybody before a new root signs.
+ */
+import { CtlError } from '../../core/errors.ts';
+import { createBackoff } from './backoff.ts';
+import type { CaClient } from './ca-client.ts';
+import { secretsOf, spiffeIdOf } from './certificates.ts';
+import { type Clock, sleep } from './clock.ts';
+import type { KeyAndRequest } from './csr.ts';
+import { condition, type Log, reasonOf } from './log.ts';
+import type { IdentityCounters } from './metrics.ts';
+import { createSecretHolder, type RunningSource } from './secret-holder.ts';
+
+export interface RotationOptions {
+  readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
+  readonly newKey: () => Promise<KeyAndRequest>;
+  /** Asked of the authority. */
+  readonly ttlMs: number;
+  /** Part of a certificate's life that is left when it is replaced (SECRET_GRACE_PERIOD_RATIO). */
+  readonly graceRatio: number;
+  readonly checkIntervalMs: number;
+  readonly initialBackoffMs: number;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly counters: IdentityCounters;
+  readonly log: Log;
+}
+
+/** Grace is jittered by this part of itself to both sides, so that workloads started together do not renew together. */
+const GRACE_JITTER = 0.1;
+/** However much grace is asked for, a certificate is used for this part of its life: authorities are not asked without end. */
+const LEAST_USE = 0.05;
+/** Certificates of less life than this are not replaced faster; ms. */
+const LEAST_USE_MS = 500;
+
+/**
+ * When a certificate had at `receivedAt` is replaced, epoch ms. Its life counts from when it was had: authorities date certificates
+ * back, and of a short-lived one that would be most of its life.
+ */
+export function rotationTime(receivedAt: number, expiresAt: number, graceRatio: number, random: () => number): number {
+  const life = Math.max(0, expiresAt - receivedAt);
+  const grace = life * graceRatio * (1 - GRACE_JITTER + 2 * GRACE_JITTER * random());
+  return receivedAt + Math.max(life - grace, life * LEAST_USE, LEAST_USE_MS);
+}
+
+export function createRotation(options: RotationOptions): RunningSource {
+  const { ca, clock, counters, log, random } = options;
+  const holder = createSecretHolder(log);
+  const stop = new AbortController();
+  const { signal } = stop;
+  let running: Promise<unknown> = Promise.resolve();
+  let identity: string | undefined;
+
+  const renew = async (): Promise<number> => {
+    const { key, csr } = await options.newKey();
+    const before = holder.current();
+    const { chain, roots } = await ca.sign(csr, options.ttlMs, before);
+    const receivedAt = clock.now();
+    const secrets = secretsOf(key, chain, roots, receivedAt);
+    if (signal.aborted) return receivedAt;
+    const named = spiffeIdOf(secrets);
+    if (named !== identity) log.info('the identity is certified', { identity: named ?? 'none' });
+    identity = named;
+    holder.set(secrets);
+    return rotationTime(receivedAt, secrets.certificate.expiresAt, options.graceRatio, random);
+  };
+
+  const rotate = async (): Promise<void> => {
+    const backoff = createBackoff(options.initialBackoffMs, random);
+    const state = condition(log, 'no new certificate', 'certificates are had again');
+    let saidExpired = false;
+    for (let retry = false; !signal.aborted; ) {
+      if (retry) counters.num_outgoing_retries++;
+      try {
+        const next = await renew();
+        state.good();
+        backoff.reset();
+        retry = false;
+        saidExpired = false;
+        log.debug('certificate replaced', { next: new Date(next).toISOString() });
+        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept.
+        while (!signal.aborted && clock.now() < next) {
+          await sleep(clock, Math.min(next - clock.now(), options.checkIntervalMs), signal);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        const expiresAt = holder.current()?.certificate.expiresAt;
+        const expired = expiresAt !== undefined && expiresAt <= clock.now();
+        if (expired && !saidExpired)
+          log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
+        saidExpired = expired;
+        state.fault(reasonOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
+        retry = true;
+        await sleep(clock, backoff.next(), signal);
+      }
+    }
+  };
+
+  const followRoots = async (): Promise<void> => {
+    const state = condition(log, 'the trusted roots cannot be asked for', 'the trusted roots are known again');
+    while (!signal.aborted) {
+      await sleep(clock, options.checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
+      const before = holder.current();
+      if (signal.aborted || before === undefined) continue;
+      try {
+        const roots = await ca.trustBundle(before);
+        state.good();
+        // A certificate that came meanwhile brought its roots along, and they are newer.
+        if (roots !== undefined && !signal.aborted && holder.current() === before) holder.set({ ...before, roots });
+      } catch (error) {
+        if (!signal.aborted) state.fault(reasonOf(error));
+      }
+    }
+  };
+
+  return {
+    current: holder.current,
+    onChange: holder.onChange,
+    start() {
+      if (!signal.aborted) running = Promise.all([rotate(), followRoots()]);
+    },
+    async close() {
+      stop.abort();
+      ca.close();
+      await running;
+    },
+  };
+}
+
+/** Throws CtlError invalid_argument for a share that is none. */
+export function checkGraceRatio(ratio: number): void {
+  if (ratio >= 0 && ratio <= 1) return;
+  throw new CtlError('invalid_argument', `${ratio} is not between 0 and 1`, { field: 'SECRET_GRACE_PERIOD_RATIO' });
+}

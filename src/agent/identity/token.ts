@@ -1,0 +1,71 @@
+/**
+ * The token that a workload proves itself with until it has a certificate. It is read for each request: whoever issues it writes it anew
+ * before it ends. What it says is not verified here, only when it ends is looked at, so that an ended one gets a line in the log that
+ * says so instead of the authority's refusal.
+ */
+import { CtlError } from '../../core/errors.ts';
+
+/** Where orchestrators put the token, by JWT_POLICY. */
+const TOKEN_FILES: Readonly<Record<string, string>> = {
+  'third-party-jwt': './var/run/secrets/tokens/mesh-token',
+  'first-party-jwt': './var/run/secrets/orchestrator.io/serviceaccount/token',
+};
+
+/** A header of more does not get through servers. */
+const MAX_TOKEN_BYTES = 32 * 1024;
+
+/** The file of CA_TOKEN_FILE or, without it, of the policy. Throws CtlError for a policy that does not exist. */
+export function tokenFileOf(policy: string, override: string): string {
+  if (override !== '') return override;
+  const file = Object.hasOwn(TOKEN_FILES, policy) ? TOKEN_FILES[policy] : undefined;
+  if (file !== undefined) return file;
+  const message = `${JSON.stringify(policy)} is neither third-party-jwt nor first-party-jwt`;
+  throw new CtlError('invalid_argument', message, { field: 'JWT_POLICY' });
+}
+
+export interface TokenOptions {
+  readonly file: string;
+  /** False sends it without looking when it ends (SKIP_PARSE_TOKEN). */
+  readonly parse: boolean;
+  readonly read: (file: string) => Promise<string>;
+}
+
+/**
+ * The token of this moment. Rejects with CtlError not_found when there is no file, and unauthenticated, in words for people, when what
+ * is there cannot be used.
+ */
+export async function currentToken({ file, parse, read }: TokenOptions, now: number): Promise<string> {
+  const token = (await readToken(file, read)).trim();
+  const unfit = (what: string): CtlError => new CtlError('unauthenticated', `the token in ${file} ${what}`);
+  if (token === '') throw unfit('is empty');
+  if (token.length > MAX_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) throw unfit('is no token');
+  if (!parse) return token;
+  const expiry = expiryOf(token);
+  if (expiry === 'unreadable') throw unfit('is no JWT (SKIP_PARSE_TOKEN=true sends others)');
+  if (expiry <= now) throw unfit(`has expired at ${new Date(expiry).toISOString()}`);
+  return token;
+}
+
+async function readToken(file: string, read: TokenOptions['read']): Promise<string> {
+  try {
+    return await read(file);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new CtlError('not_found', `there is no token in ${file}`, {}, error);
+    throw new CtlError('unauthenticated', `the token in ${file} cannot be read (${code ?? String(error)})`, {}, error);
+  }
+}
+
+/** Epoch ms of the claim `exp` (RFC 7519 section 4.1.4); without it a token never ends. */
+function expiryOf(token: string): number | 'unreadable' {
+  const [, payload, , more] = token.split('.');
+  if (payload === undefined || more !== undefined) return 'unreadable';
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    if (typeof claims !== 'object' || claims === null) return 'unreadable';
+    if (!('exp' in claims)) return Number.POSITIVE_INFINITY;
+    return typeof claims.exp === 'number' && Math.abs(claims.exp) < 1e12 ? claims.exp * 1000 : 'unreadable';
+  } catch {
+    return 'unreadable';
+  }
+}

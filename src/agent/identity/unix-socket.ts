@@ -1,0 +1,73 @@
+/** Listening on a Unix domain socket that belongs to the owner only, in the place of one that a dead process left. */
+import { lstat, mkdir, unlink } from 'node:fs/promises';
+import type { Http2Server } from 'node:http2';
+import { connect, type Server } from 'node:net';
+import { dirname } from 'node:path';
+import { CtlError } from '../../core/errors.ts';
+
+/** `sun_path` of unix(7), without the zero at its end. */
+const MAX_PATH_BYTES = 107;
+
+/** Resolves with how to stop when the server listens. Rejects with CtlError naming the path. */
+export async function listenOnSocket(server: Http2Server, path: string): Promise<() => Promise<void>> {
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
+    throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, {
+      file: path,
+    });
+  }
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await listen(server, path).catch(async (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EADDRINUSE') throw error;
+      await removeStale(path);
+      await listen(server, path);
+    });
+  } catch (error) {
+    if (error instanceof CtlError) throw error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new CtlError('unavailable', `no socket can be made here (${code ?? message})`, { file: path }, error);
+  }
+  return () =>
+    new Promise((resolve) => {
+      // Node removes the socket's file.
+      server.close(() => resolve());
+    });
+}
+
+function listen(server: Http2Server | Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    // The socket is made inside this call. It has its mode from the mask, so that there is no moment in which others could connect.
+    const mask = process.umask(0o177);
+    try {
+      server.listen(path, () => {
+        server.off('error', reject);
+        resolve();
+      });
+    } finally {
+      process.umask(mask);
+    }
+  });
+}
+
+/** Removes the socket if nobody listens on it. */
+async function removeStale(path: string): Promise<void> {
+  if (!(await lstat(path)).isSocket()) {
+    throw new CtlError('already_exists', 'something that is no socket stands here', { file: path });
+  }
+  if (await answers(path)) throw new CtlError('already_exists', 'another process serves secrets here', { file: path });
+  await unlink(path);
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    const done = (answer: boolean): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.on('connect', () => done(true));
+    // A full backlog says that somebody listens, too.
+    socket.on('error', (error: NodeJS.ErrnoException) => done(error.code === 'EAGAIN'));
+  });
+}
