@@ -1,6 +1,8 @@
 /** The command tree of ctl-agent. */
 
 import { agentCommonFlags, agentVersionFlags } from './agent-flags.ts';
+import { meshCleanIptablesCommand } from './commands/mesh-clean-iptables.ts';
+import { meshIptablesCommand } from './commands/mesh-iptables.ts';
 import { proxyCommand } from './commands/proxy.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
@@ -16,6 +18,8 @@ export function agentProgram(): Program {
     summary: 'The node agent of the mesh, beside the data-plane proxy.',
     flags: agentCommonFlags,
     commands: [
+      meshCleanIptablesCommand(),
+      meshIptablesCommand(),
       proxyCommand(),
       requestCommand(agentCommonFlags, 'Make an HTTP request to the proxy admin interface.', () => ADMIN_URL),
       versionCommand(agentVersionFlags),

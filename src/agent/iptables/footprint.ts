@@ -1,0 +1,63 @@
+/**
+ * Everything that redirection can leave behind, by table: rules are built from it and cleaning removes it, so that what one adds the
+ * other finds. Built-in chains get nothing but the jumps here, written as iptables-save writes them; all else stands in our chains.
+ */
+import type { Family, TableName } from './types.ts';
+
+export const INBOUND = 'MESH_INBOUND';
+export const IN_REDIRECT = 'MESH_IN_REDIRECT';
+export const REDIRECT = 'MESH_REDIRECT';
+export const OUTPUT = 'MESH_OUTPUT';
+export const DIVERT = 'MESH_DIVERT';
+export const TPROXY = 'MESH_TPROXY';
+
+export const JUMP_INBOUND = `PREROUTING -p tcp -j ${INBOUND}`;
+export const JUMP_OUTPUT = `OUTPUT -p tcp -j ${OUTPUT}`;
+
+interface Footprint {
+  readonly chains: readonly string[];
+  readonly jumps: readonly string[];
+}
+
+export const FOOTPRINT: Readonly<Record<TableName, Footprint>> = {
+  nat: { chains: [REDIRECT, IN_REDIRECT, INBOUND, OUTPUT], jumps: [JUMP_INBOUND, JUMP_OUTPUT] },
+  mangle: { chains: [DIVERT, TPROXY, INBOUND, OUTPUT], jumps: [JUMP_INBOUND, JUMP_OUTPUT] },
+};
+
+export const TABLES: readonly TableName[] = ['nat', 'mangle'];
+
+interface FamilyFacts {
+  /** The option of `ip`. */
+  readonly ip: '-4' | '-6';
+  readonly save: string;
+  readonly restore: string;
+  readonly iptables: string;
+  readonly loopback: string;
+  /** From where the proxy connects to the application: such connections go through untouched. */
+  readonly inboundSource: string;
+}
+
+export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
+  ipv4: {
+    ip: '-4',
+    save: 'iptables-save',
+    restore: 'iptables-restore',
+    iptables: 'iptables',
+    loopback: '127.0.0.1/32',
+    inboundSource: '127.0.0.6/32',
+  },
+  ipv6: {
+    ip: '-6',
+    save: 'ip6tables-save',
+    restore: 'ip6tables-restore',
+    iptables: 'ip6tables',
+    loopback: '::1/128',
+    inboundSource: '::6/128',
+  },
+};
+
+/**
+ * Preference of our routing rule and metric of our route: by these they are told from others with the same mark or table, without a
+ * file that remembers them.
+ */
+export const ROUTING_MARKER = 15006;

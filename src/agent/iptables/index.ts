@@ -1,0 +1,58 @@
+/**
+ * Traffic redirection beside a workload: rules that hand its connections to the proxy, and their removal (specification: ctl-agent
+ * "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), what they leave behind is one table (`footprint.ts`), and only `run.ts`
+ * touches the host. This is the room's door.
+ */
+import { getScope } from '../../observe/logging.ts';
+import { applyRedirection, cleanRedirection } from './apply.ts';
+import { findUser, presentFamilies, readText, usableFamilies } from './host.ts';
+import { portOf, type RedirectionSettings, redirectionOf } from './options.ts';
+import { printCleanCommands, printCommands, printRestoreFormat } from './print.ts';
+import { runProgram } from './run.ts';
+import { validateRedirection } from './validate.ts';
+
+/** The settings of `ctl-agent mesh-iptables`. */
+export interface MeshIptablesSettings extends RedirectionSettings {
+  readonly dryRun: boolean;
+  readonly restoreFormat: boolean;
+  readonly runValidation: boolean;
+  readonly skipRuleApply: boolean;
+  readonly iptablesProbePort: string;
+  readonly probeTimeoutMs: number;
+  /** User whose uid and gid are those of the proxy when neither is given. */
+  readonly proxyUser: string;
+}
+
+/** Sets up redirection; `print` takes what a user asked to see. Rejects with a CtlError of one line. */
+export async function meshIptables(settings: MeshIptablesSettings, print: (text: string) => void): Promise<void> {
+  const log = getScope('default');
+  const redirection = redirectionOf(settings, await findUser(readText, settings.proxyUser));
+  const probePort = portOf('iptables-probe-port', settings.iptablesProbePort);
+  if (settings.restoreFormat) print(printRestoreFormat(await presentFamilies(readText), redirection));
+  else if (settings.dryRun) print(printCommands(await presentFamilies(readText), redirection));
+  if (settings.dryRun) return;
+
+  if (!settings.skipRuleApply) {
+    const families = await usableFamilies(runProgram, readText, (why) => log.warn('IPv6 is not redirected', { why }));
+    await applyRedirection(runProgram, families, redirection);
+    log.info('traffic is redirected', { mode: redirection.interception.mode, families: families.join(', ') });
+  }
+  if (!settings.runValidation) return;
+  const families = await presentFamilies(readText);
+  const { probeTimeoutMs: timeoutMs } = settings;
+  for (const line of await validateRedirection({ families, redirection, probePort, timeoutMs })) log.info(line);
+}
+
+/** Removes what `meshIptables` added, and nothing else. Rejects with a CtlError of one line. */
+export async function meshCleanIptables(
+  settings: { readonly dryRun: boolean },
+  print: (text: string) => void,
+): Promise<void> {
+  const log = getScope('default');
+  if (settings.dryRun) return print(printCleanCommands(await presentFamilies(readText)));
+  const families = await usableFamilies(runProgram, readText, (why) =>
+    log.warn('IPv6 rules are not looked at', { why }),
+  );
+  await cleanRedirection(runProgram, families);
+  log.info('traffic is not redirected any more');
+}

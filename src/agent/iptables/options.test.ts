@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { redirectionOf } from './options.ts';
+import { DEFAULT_SETTINGS, redirection } from './testing.ts';
+
+test('nothing said: nothing is redirected, the ports and the user are the usual ones', () => {
+  assert.deepEqual(redirection({}), {
+    interception: { mode: 'REDIRECT' },
+    proxyPort: 15001,
+    inboundPort: 15006,
+    tunnelPort: 15008,
+    inboundPorts: [],
+    inboundPortsExcluded: [],
+    outboundPorts: [],
+    outboundPortsExcluded: [],
+    cidrs: [],
+    cidrsExcluded: [],
+    virtualInterfaces: [],
+    proxyUids: [1337],
+    proxyGids: [1337],
+  });
+});
+
+test('lists lose blanks and repetitions, addresses are ranges of one', () => {
+  const wanted = redirection({ meshInboundPorts: ' 80, 443,,80', meshServiceCidr: '10.0.0.1,fd00::/8' });
+  assert.deepEqual(wanted.inboundPorts, [80, 443]);
+  assert.deepEqual(wanted.cidrs, ['10.0.0.1/32', 'fd00::/8']);
+});
+
+test('TPROXY has a mark and a routing table, numbers in either base', () => {
+  const mode = { meshInboundInterceptionMode: 'TPROXY' };
+  assert.deepEqual(redirection(mode).interception, { mode: 'TPROXY', mark: 1337, routeTable: 133 });
+  const given = { ...mode, meshInboundTproxyMark: '0x10', meshInboundTproxyRouteTable: '7' };
+  assert.deepEqual(redirection(given).interception, { mode: 'TPROXY', mark: 16, routeTable: 7 });
+});
+
+describe("the proxy's user", () => {
+  const user = { uid: '201', gid: '202' };
+  const of = (changes: { proxyUid?: string; proxyGid?: string }) => {
+    const { proxyUids, proxyGids } = redirectionOf({ ...DEFAULT_SETTINGS, ...changes }, user);
+    return [proxyUids, proxyGids];
+  };
+  test('is the one of the host by default', () => assert.deepEqual(of({}), [[201], [202]]));
+  test('gives its number to the group when only it is said', () => assert.deepEqual(of({ proxyUid: '5' }), [[5], [5]]));
+  test('may be several', () => assert.deepEqual(of({ proxyUid: '5,6', proxyGid: '7' }), [[5, 6], [7]]));
+});
+
+describe('what cannot be is refused, naming the flag', () => {
+  const rows = [
+    ['proxyPort', '0', /^--proxy-port: "0" is not a port \(1 to 65535\)$/],
+    ['proxyPort', '', /--proxy-port/],
+    ['meshInboundPorts', '80,*', /--mesh-inbound-ports: "\*"/],
+    ['meshInboundPorts', '80 -j DROP', /--mesh-inbound-ports/],
+    ['meshLocalExcludePorts', '70000', /--mesh-local-exclude-ports/],
+    ['meshServiceCidr', '10.0.0.0/33', /--mesh-service-cidr/],
+    ['meshServiceCidr', '10.0.0.0/8/8', /--mesh-service-cidr/],
+    ['meshServiceCidr', 'example.org', /--mesh-service-cidr/],
+    ['meshServiceCidr', 'fe80::1%eth0/64', /--mesh-service-cidr/],
+    ['meshServiceExcludeCidr', '*', /--mesh-service-exclude-cidr/],
+    ['orchVirtInterfaces', 'a\nCOMMIT', /--orch-virt-interfaces/],
+    ['orchVirtInterfaces', '-j', /--orch-virt-interfaces/],
+    ['proxyUid', 'envoy', /--proxy-uid: "envoy" is not a numeric id/],
+    ['proxyGid', '-1', /--proxy-gid/],
+  ] as const;
+  for (const [setting, text, message] of rows) {
+    test(`${setting} ${JSON.stringify(text)}`, () => {
+      assert.throws(() => redirection({ [setting]: text }), { code: 'invalid_argument', message });
+    });
+  }
+  test('a mark of 0, or a table of the kernel', () => {
+    const mode = { meshInboundInterceptionMode: 'TPROXY' };
+    assert.throws(() => redirection({ ...mode, meshInboundTproxyMark: '0' }), /--mesh-inbound-tproxy-mark/);
+    assert.throws(() => redirection({ ...mode, meshInboundTproxyRouteTable: '254' }), /--mesh-inbound-tproxy-route/);
+  });
+});

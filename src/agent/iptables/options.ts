@@ -1,0 +1,123 @@
+/**
+ * From flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. Everything is checked here: what
+ * is let through goes into rules as it is.
+ */
+import { isIP, isIPv6 } from 'node:net';
+import { CtlError } from '../../core/errors.ts';
+import type { Included, Interception, Redirection } from './types.ts';
+
+/** What the user said, as text; empty means nothing said. Named as the settings of the command. */
+export interface RedirectionSettings {
+  readonly proxyPort: string;
+  readonly inboundCapturePort: string;
+  readonly inboundTunnelPort: string;
+  readonly meshInboundInterceptionMode: string;
+  readonly meshInboundPorts: string;
+  readonly meshInboundTproxyMark: string;
+  readonly meshInboundTproxyRouteTable: string;
+  readonly meshLocalExcludePorts: string;
+  readonly meshLocalOutboundPortsExclude: string;
+  readonly meshOutboundPorts: string;
+  readonly meshServiceCidr: string;
+  readonly meshServiceExcludeCidr: string;
+  readonly orchVirtInterfaces: string;
+  readonly proxyUid: string;
+  readonly proxyGid: string;
+}
+
+/** The user that proxies of such meshes run as where the host has no user of that name. */
+const DEFAULT_PROXY_ID = '1337';
+/** What other meshes use too, so that rules that people know by heart look the same. */
+const DEFAULT_MARK = '1337';
+const DEFAULT_ROUTE_TABLE = '133';
+const MAX_ID = 0xffff_fffe;
+
+/** A user of this host, as in /etc/passwd. */
+export interface ProxyUser {
+  readonly uid: string;
+  readonly gid: string;
+}
+
+/**
+ * `proxyUser` is the user named by PROXY_USER, if the host has it: the default of uid and gid. Throws CtlError invalid_argument
+ * naming the flag.
+ */
+export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUser | undefined): Redirection {
+  const uid = settings.proxyUid || (proxyUser?.uid ?? DEFAULT_PROXY_ID);
+  // Whoever names another user means its group as well.
+  const gid = settings.proxyGid || (settings.proxyUid === '' ? (proxyUser?.gid ?? uid) : uid);
+  return {
+    interception: interceptionOf(settings),
+    proxyPort: portOf('proxy-port', settings.proxyPort),
+    inboundPort: portOf('inbound-capture-port', settings.inboundCapturePort),
+    tunnelPort: portOf('inbound-tunnel-port', settings.inboundTunnelPort),
+    inboundPorts: includedOf('mesh-inbound-ports', settings.meshInboundPorts, portOf),
+    inboundPortsExcluded: listOf('mesh-local-exclude-ports', settings.meshLocalExcludePorts, portOf),
+    outboundPorts: listOf('mesh-outbound-ports', settings.meshOutboundPorts, portOf),
+    outboundPortsExcluded: listOf('mesh-local-outbound-ports-exclude', settings.meshLocalOutboundPortsExclude, portOf),
+    cidrs: includedOf('mesh-service-cidr', settings.meshServiceCidr, cidrOf),
+    cidrsExcluded: listOf('mesh-service-exclude-cidr', settings.meshServiceExcludeCidr, cidrOf),
+    virtualInterfaces: listOf('orch-virt-interfaces', settings.orchVirtInterfaces, interfaceOf),
+    proxyUids: listOf('proxy-uid', uid, idOf),
+    proxyGids: listOf('proxy-gid', gid, idOf),
+  };
+}
+
+function interceptionOf(settings: RedirectionSettings): Interception {
+  if (settings.meshInboundInterceptionMode !== 'TPROXY') return { mode: 'REDIRECT' };
+  const mark = settings.meshInboundTproxyMark || DEFAULT_MARK;
+  const routeTable = settings.meshInboundTproxyRouteTable || DEFAULT_ROUTE_TABLE;
+  return {
+    mode: 'TPROXY',
+    mark: numberOf('mesh-inbound-tproxy-mark', mark, 1, 0xffff_ffff, 'a mark'),
+    // 253 to 255 are the kernel's own tables.
+    routeTable: numberOf('mesh-inbound-tproxy-route-table', routeTable, 1, 252, 'the number of a routing table'),
+  };
+}
+
+type ReadItem<T> = (flag: string, text: string) => T;
+
+function listOf<T>(flag: string, text: string, read: ReadItem<T>): readonly T[] {
+  const items = text.split(',').map((item) => item.trim());
+  return [...new Set(items.filter((item) => item !== '').map((item) => read(flag, item)))];
+}
+
+function includedOf<T>(flag: string, text: string, read: ReadItem<T>): Included<T> {
+  return text.trim() === '*' ? '*' : listOf(flag, text, read);
+}
+
+/** The number of a port. Throws CtlError invalid_argument naming the flag. */
+export function portOf(flag: string, text: string): number {
+  return numberOf(flag, text, 1, 65_535, 'a port');
+}
+
+function idOf(flag: string, text: string): number {
+  return numberOf(flag, text, 0, MAX_ID, 'a numeric id');
+}
+
+function cidrOf(flag: string, text: string): string {
+  const [address = '', bits, ...rest] = text.split('/');
+  const version = isIP(address);
+  // A zone is no part of what rules match.
+  const fits = version !== 0 && !address.includes('%') && rest.length === 0;
+  if (!fits) throw wrong(flag, text, 'an address range, such as 10.0.0.0/8');
+  const most = isIPv6(address) ? 128 : 32;
+  if (bits === undefined) return `${address}/${most}`;
+  return `${address}/${numberOf(flag, bits, 0, most, `the number of bits of ${address}`)}`;
+}
+
+/** Names of interfaces as the kernel takes them; `+` at the end is a wildcard of iptables. */
+function interfaceOf(flag: string, text: string): string {
+  if (!/^[A-Za-z0-9_.@-]{1,15}\+?$/.test(text) || text.startsWith('-')) throw wrong(flag, text, 'an interface');
+  return text;
+}
+
+function numberOf(flag: string, text: string, least: number, most: number, what: string): number {
+  const value = /^(\d{1,10}|0x[0-9a-fA-F]{1,8})$/.test(text.trim()) ? Number(text) : Number.NaN;
+  if (value >= least && value <= most) return value;
+  throw wrong(flag, text, `${what} (${least} to ${most})`);
+}
+
+function wrong(flag: string, text: string, what: string): CtlError {
+  return new CtlError('invalid_argument', `--${flag}: ${JSON.stringify(text.slice(0, 80))} is not ${what}`);
+}

@@ -1,0 +1,147 @@
+/**
+ * The packet filter rules of a redirection, as plain data. Order matters: the first rule that decides, decides.
+ *
+ *   in    PREROUTING ─▶ MESH_INBOUND ─▶ MESH_IN_REDIRECT (nat) or MESH_TPROXY / MESH_DIVERT (mangle)
+ *   out   OUTPUT ─▶ MESH_OUTPUT ─▶ MESH_REDIRECT, or MESH_IN_REDIRECT where the proxy calls its own workload
+ */
+import { isIPv6 } from 'node:net';
+import {
+  DIVERT,
+  FAMILIES,
+  IN_REDIRECT,
+  INBOUND,
+  JUMP_INBOUND,
+  JUMP_OUTPUT,
+  OUTPUT,
+  REDIRECT,
+  TPROXY,
+} from './footprint.ts';
+import type { Family, Included, Interception, Redirection, TableRules } from './types.ts';
+
+/** The agent and the proxy answer here themselves: merged metrics, readiness, the proxy's metrics. */
+const OWN_PORTS: readonly number[] = [15020, 15021, 15090];
+
+/** The rules of one address family, a table each. */
+export function redirectionRules(family: Family, wanted: Redirection): readonly TableRules[] {
+  const { interception } = wanted;
+  const nat = natRules(family, wanted);
+  return interception.mode === 'TPROXY' && takesInbound(wanted)
+    ? [nat, mangleRules(family, wanted, interception)]
+    : [nat];
+}
+
+function takesInbound({ inboundPorts }: Redirection): boolean {
+  return inboundPorts === '*' || inboundPorts.length > 0;
+}
+
+function natRules(family: Family, wanted: Redirection): TableRules {
+  const { interception, proxyPort, inboundPort, virtualInterfaces } = wanted;
+  const inbound = [
+    ...virtualInterfaces.flatMap((name) => virtualInterfaceRules(family, name, wanted)),
+    ...(interception.mode === 'REDIRECT' ? inboundRules(wanted, [`-j ${IN_REDIRECT}`]) : []),
+  ];
+  return {
+    table: 'nat',
+    chains: [
+      { name: REDIRECT, rules: [`-p tcp -j REDIRECT --to-ports ${proxyPort}`] },
+      { name: IN_REDIRECT, rules: [`-p tcp -j REDIRECT --to-ports ${inboundPort}`] },
+      ...(inbound.length > 0 ? [{ name: INBOUND, rules: inbound }] : []),
+      { name: OUTPUT, rules: outputRules(family, wanted) },
+    ],
+    jumps: [...(inbound.length > 0 ? [JUMP_INBOUND] : []), JUMP_OUTPUT],
+  };
+}
+
+/** What enters: `capture` are the rule ends that take a connection, after a port match if there is one. */
+function inboundRules(wanted: Redirection, capture: readonly string[]): readonly string[] {
+  const { inboundPorts, tunnelPort, inboundPortsExcluded } = wanted;
+  if (!takesInbound(wanted)) return [];
+  const tunnel = `-p tcp --dport ${tunnelPort} -j RETURN`;
+  if (inboundPorts !== '*') {
+    return [tunnel, ...inboundPorts.flatMap((port) => capture.map((end) => `-p tcp --dport ${port} ${end}`))];
+  }
+  const excluded = [...new Set([...OWN_PORTS, ...inboundPortsExcluded])];
+  return [
+    tunnel,
+    ...excluded.map((port) => `-p tcp --dport ${port} -j RETURN`),
+    ...capture.map((end) => `-p tcp ${end}`),
+  ];
+}
+
+/** What applications here send. */
+function outputRules(family: Family, wanted: Redirection): readonly string[] {
+  const { loopback, inboundSource } = FAMILIES[family];
+  const owners = [
+    ...wanted.proxyUids.map((uid) => `-m owner --uid-owner ${uid}`),
+    ...wanted.proxyGids.map((gid) => `-m owner --gid-owner ${gid}`),
+  ];
+  return [
+    // The proxy hands an inbound connection to the application: from a source of its own, so that it is not taken once more.
+    `-s ${inboundSource} -o lo -j RETURN`,
+    // An application that calls its own service was sent back here by the proxy: policy is the inbound side's, so it goes in there.
+    ...owners.map((owner) => `! -d ${loopback} -o lo -p tcp ${owner} -j ${IN_REDIRECT}`),
+    // All else of the proxy is on its way out, or on its way to the application on localhost.
+    ...owners.map((owner) => `${owner} -j RETURN`),
+    // Applications of one workload that talk to each other by a local address.
+    '-o lo -j RETURN',
+    ...outboundRules(family, wanted, ''),
+  ];
+}
+
+/** Which destinations are redirected, for what matches `from` (a match that ends in a space, or nothing). */
+function outboundRules(family: Family, wanted: Redirection, from: string): readonly string[] {
+  const cidrs = ofFamily(family, wanted.cidrs);
+  const excluded = cidrs === '*' ? wanted.cidrsExcluded.filter((cidr) => isIPv6Cidr(cidr) === (family === 'ipv6')) : [];
+  const included = cidrs === '*' ? [''] : cidrs.map((cidr) => `-d ${cidr} `);
+  return [
+    ...wanted.outboundPortsExcluded.map((port) => `${from}-p tcp --dport ${port} -j RETURN`),
+    ...excluded.map((cidr) => `${from}-d ${cidr} -j RETURN`),
+    ...wanted.outboundPorts.map((port) => `${from}-p tcp --dport ${port} -j ${REDIRECT}`),
+    ...included.map((destination) => `${from}${destination}-j ${REDIRECT}`),
+  ];
+}
+
+/** A virtual machine's traffic comes in from its interface, but is what an application here sends. */
+function virtualInterfaceRules(family: Family, name: string, wanted: Redirection): readonly string[] {
+  return [...outboundRules(family, wanted, `-i ${name} `), `-i ${name} -j RETURN`];
+}
+
+function mangleRules(
+  family: Family,
+  wanted: Redirection,
+  { mark }: Interception & { readonly mode: 'TPROXY' },
+): TableRules {
+  const { loopback, inboundSource } = FAMILIES[family];
+  return {
+    table: 'mangle',
+    chains: [
+      { name: DIVERT, rules: [`-j MARK --set-mark ${mark}`, '-j ACCEPT'] },
+      {
+        name: TPROXY,
+        rules: [`! -d ${loopback} -p tcp -j TPROXY --tproxy-mark ${mark}/0xffffffff --on-port ${wanted.inboundPort}`],
+      },
+      {
+        name: INBOUND,
+        rules: [
+          ...wanted.virtualInterfaces.map((name) => `-i ${name} -j RETURN`),
+          // The proxy keeps the client's address towards the application: what answers must find back to the proxy.
+          `-m mark --mark ${mark} -j CONNMARK --save-mark`,
+          `-m mark --mark ${mark} -j RETURN`,
+          `-s ${inboundSource} -i lo -j RETURN`,
+          '-i lo -j RETURN',
+          ...inboundRules(wanted, [`-m conntrack --ctstate RELATED,ESTABLISHED -j ${DIVERT}`, `-j ${TPROXY}`]),
+        ],
+      },
+      { name: OUTPUT, rules: [`-m connmark --mark ${mark} -j CONNMARK --restore-mark`] },
+    ],
+    jumps: [JUMP_INBOUND, JUMP_OUTPUT],
+  };
+}
+
+function ofFamily(family: Family, cidrs: Included<string>): Included<string> {
+  return cidrs === '*' ? cidrs : cidrs.filter((cidr) => isIPv6Cidr(cidr) === (family === 'ipv6'));
+}
+
+function isIPv6Cidr(cidr: string): boolean {
+  return isIPv6(cidr.split('/')[0] ?? '');
+}

@@ -1,0 +1,26 @@
+/** Redirections for tests of this room. */
+import { type RedirectionSettings, redirectionOf } from './options.ts';
+import type { Redirection } from './types.ts';
+
+/** What the command has when no flag and no variable is given. */
+export const DEFAULT_SETTINGS: RedirectionSettings = {
+  proxyPort: '15001',
+  inboundCapturePort: '15006',
+  inboundTunnelPort: '15008',
+  meshInboundInterceptionMode: '',
+  meshInboundPorts: '',
+  meshInboundTproxyMark: '',
+  meshInboundTproxyRouteTable: '',
+  meshLocalExcludePorts: '',
+  meshLocalOutboundPortsExclude: '',
+  meshOutboundPorts: '',
+  meshServiceCidr: '',
+  meshServiceExcludeCidr: '',
+  orchVirtInterfaces: '',
+  proxyUid: '',
+  proxyGid: '',
+};
+
+export function redirection(changes: Partial<RedirectionSettings>): Redirection {
+  return redirectionOf({ ...DEFAULT_SETTINGS, ...changes }, undefined);
+}

@@ -1,0 +1,161 @@
+/**
+ * Proof that redirection works: servers stand where the proxy will stand, connections are made to a port where nobody listens, and
+ * must arrive at those servers.
+ *
+ *   inbound   proxy's user ─▶ own address:probe port ─▶ capture port
+ *   outbound  other user ─▶ an address elsewhere:probe port ─▶ proxy port
+ */
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { BlockList, createServer, isIPv6, type Server } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { CtlError } from '../../core/errors.ts';
+import type { Family, Redirection } from './types.ts';
+
+export interface ValidationOptions {
+  readonly families: readonly Family[];
+  readonly redirection: Redirection;
+  /** Nobody may listen here. */
+  readonly probePort: number;
+  readonly timeoutMs: number;
+}
+
+/** One connection and where it must arrive. */
+interface Probe {
+  readonly what: string;
+  readonly address: string;
+  readonly arrivesAt: number;
+  /** Undefined: as this process. */
+  readonly as: { readonly uid: number; readonly gid: number } | undefined;
+}
+
+/** Reserved for documentation (RFC 5737, RFC 3849): nobody has these, so that nobody else can answer. */
+const ELSEWHERE: Readonly<Record<Family, string>> = { ipv4: '192.0.2.1', ipv6: '2001:db8::1' };
+
+/**
+ * Connects again and again until something arrives, prints it and ends: `node -e CLIENT host port timeoutMs`. A process of its own,
+ * because the rules look at the user that a connection belongs to.
+ */
+const CLIENT = `
+const [host, port, timeout] = process.argv.slice(1);
+const end = Date.now() + Number(timeout);
+let last = 'nothing answered';
+const attempt = () => {
+  const socket = require('node:net').connect({ host, port: Number(port) });
+  socket.setTimeout(Math.max(1, end - Date.now()), () => socket.destroy(new Error('nothing answered')));
+  socket.once('data', (data) => process.stdout.write(data, () => process.exit(0)));
+  socket.once('error', (error) => { last = error.code === 'ECONNREFUSED' ? 'refused' : error.message; });
+  socket.once('close', () => {
+    if (Date.now() + 100 < end && !/UNREACH/.test(last)) return setTimeout(attempt, 100);
+    process.stdout.write(last, () => process.exit(1));
+  });
+};
+attempt();
+`;
+
+/** Resolves with what was proved, a line each, and what could not be looked at. Rejects with CtlError when redirection does not work. */
+export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
+  const { redirection } = options;
+  const report: string[] = [];
+  for (const family of options.families) {
+    for (const probe of [inboundProbe(family, redirection), outboundProbe(family, options)]) {
+      if (typeof probe === 'string') report.push(probe);
+      else report.push(await prove(family, probe, options));
+    }
+  }
+  return report;
+}
+
+function inboundProbe(family: Family, { inboundPort, proxyUids, proxyGids }: Redirection): Probe | string {
+  const what = `inbound ${family}`;
+  const address = ownAddress(family);
+  if (address === undefined) return `${what}: there is no address besides the loopback one, not looked at`;
+  const [uid = 0] = proxyUids;
+  if (proxyUids.includes(process.getuid?.() ?? -1)) return { what, address, arrivesAt: inboundPort, as: undefined };
+  if (process.getuid?.() !== 0) return `${what}: only root and the proxy's user can look at this, not looked at`;
+  return { what, address, arrivesAt: inboundPort, as: { uid, gid: proxyGids[0] ?? uid } };
+}
+
+function outboundProbe(family: Family, { redirection, probePort }: ValidationOptions): Probe | string {
+  const what = `outbound ${family}`;
+  const { cidrs, cidrsExcluded, outboundPortsExcluded, outboundPorts, proxyUids, proxyGids, proxyPort } = redirection;
+  const isProxy = proxyUids.includes(process.getuid?.() ?? -1) || proxyGids.includes(process.getgid?.() ?? -1);
+  if (isProxy) return `${what}: the proxy's user is not redirected, not looked at`;
+  const here = (cidr: string) => isIPv6(cidr.split('/')[0] ?? '') === (family === 'ipv6');
+  const first =
+    cidrs === '*' || outboundPorts.includes(probePort) ? ELSEWHERE[family] : cidrs.find(here)?.split('/')[0];
+  const left = cidrs === '*' && first !== undefined && covers(cidrsExcluded.filter(here), first, family);
+  if (first === undefined || left || outboundPortsExcluded.includes(probePort)) return `${what}: not redirected`;
+  return { what, address: first, arrivesAt: proxyPort, as: undefined };
+}
+
+function covers(cidrs: readonly string[], address: string, family: Family): boolean {
+  const list = new BlockList();
+  for (const cidr of cidrs) {
+    const [base = '', bits] = cidr.split('/');
+    list.addSubnet(base, Number(bits), family);
+  }
+  return list.check(address, family);
+}
+
+async function prove(family: Family, probe: Probe, { probePort, timeoutMs }: ValidationOptions): Promise<string> {
+  const sign = randomBytes(16).toString('hex');
+  const server = await listen(family, probe, sign);
+  try {
+    const { arrived, said } = await connectFrom(probe, probePort, timeoutMs);
+    const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
+    if (arrived && said === sign) return `${probe.what}: connections go from ${path}`;
+    // Without a route a connection is refused before the rules see it.
+    if (/ENETUNREACH|EHOSTUNREACH/.test(said))
+      return `${probe.what}: there is no route to ${probe.address}, not looked at`;
+    const instead = arrived ? 'arrived elsewhere' : said;
+    throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
+  } finally {
+    server.close();
+  }
+}
+
+async function listen(family: Family, { what, arrivesAt }: Probe, sign: string): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.end(sign);
+  });
+  const host = family === 'ipv6' ? '::' : '0.0.0.0';
+  server.listen({ host, port: arrivesAt, ipv6Only: family === 'ipv6' });
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new CtlError('failed_precondition', `cannot validate ${what} while the proxy runs: ${why}`, {}, error);
+  }
+  return server;
+}
+
+async function connectFrom(
+  { address, as }: Probe,
+  port: number,
+  timeoutMs: number,
+): Promise<{ readonly arrived: boolean; readonly said: string }> {
+  const child = spawn(process.execPath, ['-e', CLIENT, address, String(port), String(timeoutMs)], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    // The other user may not be let into the directory that this process was started in.
+    cwd: '/',
+    env: {},
+    ...as,
+  });
+  let said = '';
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    said += chunk;
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { arrived: code === 0, said };
+}
+
+function ownAddress(family: Family): string | undefined {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const wanted = family === 'ipv6' ? 'IPv6' : 'IPv4';
+  // A link-local address is none without its interface.
+  return all.find(({ family: name, internal, address }) => name === wanted && !internal && !/^fe80:/i.test(address))
+    ?.address;
+}
