@@ -35,10 +35,12 @@ function statSeconds(pid: number): number {
 export interface Memory {
   readonly rssMiB: number;
   readonly peakMiB: number;
+  /** Private memory: what no file stands behind. */
+  readonly anonMiB: number;
 }
 
 export function memoryOf(pid: number): Memory {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   const kib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
-  return { rssMiB: kib('VmRSS') / MIB, peakMiB: kib('VmHWM') / MIB };
+  return { rssMiB: kib('VmRSS') / MIB, peakMiB: kib('VmHWM') / MIB, anonMiB: kib('RssAnon') / MIB };
 }

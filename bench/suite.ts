@@ -2,6 +2,7 @@
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createScope } from '../test/harness/owner.ts';
+import { agent } from './benches/agent.ts';
 import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
@@ -31,6 +32,7 @@ export const BENCHES: readonly Bench[] = [
   scope,
   memoryPerProxy,
   growth,
+  agent,
 ];
 
 /** Throws for a name that is none. */
@@ -70,8 +72,8 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     const program = await programFor(scopeOfRun, first.server);
     for (const options of runs)
       for (const { name, run } of benches) {
-        // Encoding does not know of protocols.
-        if (name === encode.name && options !== first) continue;
+        // Encoding and the agent do not know of protocols.
+        if ((name === encode.name || name === agent.name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));

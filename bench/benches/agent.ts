@@ -1,0 +1,88 @@
+/** What an agent costs the workload that it stands beside: how soon Envoy runs, and the memory of the agent's own process. */
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { startAgent } from '../../test/harness/agent.ts';
+import { envoyPath } from '../../test/harness/envoy.ts';
+import { eventually } from '../../test/harness/eventually.ts';
+import { tempDir } from '../../test/harness/files.ts';
+import { createScope, type Owner } from '../../test/harness/owner.ts';
+import type { Bench, BenchContext } from '../mesh.ts';
+import { memoryOf } from '../process-stats.ts';
+import { median, type Table } from '../results.ts';
+import { startServer } from '../server.ts';
+
+/** Starts measured: each is half a second. */
+const STARTS = 7;
+/** An hour of an eager prober (every 2 s) and of a scraper (every 15 s). */
+const PROBES = 1800;
+const SCRAPES = 240;
+
+interface Sample {
+  readonly startToExecMs: number;
+  readonly anonMiB: number;
+  readonly rssMiB: number;
+}
+
+/** An "Envoy" that notes when it is started and then becomes the real one. */
+async function notingEnvoy(owner: Owner): Promise<{ readonly path: string; startedAt(): Promise<number> }> {
+  const folder = await tempDir(owner);
+  const [path, note] = [join(folder, 'envoy'), join(folder, 'started')];
+  await writeFile(path, `#!/bin/sh\ndate +%s%N > '${note}'\nexec '${envoyPath()}' "$@"\n`);
+  await chmod(path, 0o755);
+  return { path, startedAt: async () => Number(await readFile(note, 'utf8')) / 1e6 };
+}
+
+async function started(owner: Owner, context: BenchContext, discoveryPort: number) {
+  const envoy = await notingEnvoy(owner);
+  const before = Date.now();
+  const agent = await startAgent(owner, {
+    name: 'bench',
+    program: join(dirname(context.program), context.options.server === 'dist' ? 'ctl-agent.js' : 'ctl-agent.ts'),
+    discoveryAddress: `127.0.0.1:${discoveryPort}`,
+    proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
+    env: { ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
+  });
+  return { agent, startToExecMs: (await envoy.startedAt()) - before };
+}
+
+function memory(pid: number): Pick<Sample, 'anonMiB' | 'rssMiB'> {
+  const { anonMiB, rssMiB } = memoryOf(pid);
+  return { anonMiB, rssMiB };
+}
+
+async function measure(context: BenchContext): Promise<Table> {
+  const scope = createScope();
+  try {
+    const server = await startServer(scope, { program: context.program, configDir: await tempDir(scope) });
+    const samples: Sample[] = [];
+    for (let start = 0; start < STARTS; start++) {
+      const { agent, startToExecMs } = await started(scope, context, server.ports.grpc);
+      samples.push({ startToExecMs, ...memory(agent.pid) });
+      await agent.stop();
+    }
+    context.progress('probes and scrapes');
+    const { agent } = await started(scope, context, server.ports.grpc);
+    for (let probe = 0; probe < PROBES; probe++) await agent.readiness();
+    for (let scrape = 0; scrape < SCRAPES; scrape++) await agent.http('status', '/stats/prometheus');
+    await eventually(async () => void (await agent.readiness()));
+    const later = memory(agent.pid);
+    const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
+    const round = (value: number): number => Math.round(value * 10) / 10;
+    return {
+      title: `ctl-agent proxy, its own process without Envoy (median of ${STARTS} starts)`,
+      columns: ['state', 'start to exec of Envoy ms', 'RssAnon MiB', 'RSS MiB'],
+      rows: [
+        ['ready', Math.round(of((s) => s.startToExecMs)), round(of((s) => s.anonMiB)), round(of((s) => s.rssMiB))],
+        [`after ${PROBES} probes, ${SCRAPES} scrapes`, undefined, round(later.anonMiB), round(later.rssMiB)],
+      ],
+    };
+  } finally {
+    await scope.close();
+  }
+}
+
+export const agent: Bench = {
+  name: 'agent',
+  about: "start to exec of Envoy, and the agent's own memory",
+  run: async (context) => ({ rows: [], tables: [await measure(context)] }),
+};
