@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
 import { buildInfo } from '../observe/build-info.ts';
 import type { JsonObject } from '../protobuf/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
@@ -15,18 +16,15 @@ import { isObject } from './json.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
 import { type Place, placeOf, thisMachine } from './settings/place.ts';
-import { type AgentProxyConfig, loadProxyConfig, readDataFile } from './settings/proxy-config.ts';
+import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;
   readonly place: Place;
-  readonly proxyConfig: AgentProxyConfig;
-  /** Where xDS is served. */
-  readonly controlPlane: ControlPlane;
   /** Folder of what the agent writes for Envoy. */
   readonly configFolder: string;
-  /** Unix domain socket of the workload's secrets; undefined when the control plane is plain text, which gives no certificates. */
-  readonly sdsPath: string | undefined;
+  /** Undefined when there is nobody to get certificates from: a control plane in plain text gives none. */
+  readonly identity: IdentityPlan | undefined;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Environment variables for Envoy, under the agent's own. */
@@ -40,6 +38,14 @@ export interface AgentPlan {
   readonly appHost: string;
 }
 
+/** What the workload's certificates need to be had and served. */
+export interface IdentityPlan {
+  readonly identity: Identity;
+  readonly caServer: ControlPlane;
+  /** Unix domain socket of the workload's secrets. */
+  readonly sdsPath: string;
+}
+
 const DEFAULT_NAMESPACE = 'mesh-system';
 const DEFAULTS = {
   configPath: './etc/mesh/proxy',
@@ -48,6 +54,8 @@ const DEFAULTS = {
   statusPort: 15_020,
   drainMs: 45_000,
   interceptionMode: 'REDIRECT',
+  trustDomain: 'cluster.local',
+  serviceAccount: 'default',
 } as const;
 
 /** Throws a CtlError of one line for whatever cannot be read or used. */
@@ -57,7 +65,7 @@ export async function planAgent(
   env: Environment,
   labelFile: string,
 ): Promise<AgentPlan> {
-  const proxyConfig = await loadProxyConfig(settings.meshConfig, settings.proxyConfig);
+  const { proxyConfig, trustDomain } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
   const place = placeOf(settings, thisMachine());
   const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
   const ports = {
@@ -69,8 +77,21 @@ export async function planAgent(
   checkPorts(ports);
   const ipv6 = isIP(place.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
-  const upstream = xdsAddress(settings, proxyConfig);
-  const sdsPath = upstream.tls ? join(configFolder, 'SDS') : undefined;
+  const { upstream, caServer } = controlPlaneAddresses(settings, proxyConfig);
+  const identity: IdentityPlan | undefined =
+    caServer.tls || settings.caAddress !== '' || settings.fileMountedCerts
+      ? {
+          identity: {
+            trustDomain: settings.trustDomain || trustDomain || DEFAULTS.trustDomain,
+            namespace: place.namespace,
+            serviceAccount: settings.serviceAccount || DEFAULTS.serviceAccount,
+          },
+          caServer,
+          sdsPath: join(configFolder, 'SDS'),
+        }
+      : undefined;
+  if (upstream.tls && identity === undefined)
+    throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
   const input: BootstrapInput = {
     node: nodeOf({
       ...place,
@@ -83,7 +104,7 @@ export async function planAgent(
       clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
       interceptionMode: proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode,
       version: buildInfo().version,
-      sds: sdsPath !== undefined,
+      sds: identity !== undefined,
       labelFile,
       env: { ...proxyConfig.proxyMetadata, ...env },
     }),
@@ -91,7 +112,7 @@ export async function planAgent(
     prometheusPort: ports.prometheus,
     ipv6,
     controlPlane: upstream,
-    sdsPath,
+    sdsPath: identity?.sdsPath,
     delta: settings.deltaXds,
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
     outlierLogPath: settings.outlierLogPath,
@@ -102,10 +123,8 @@ export async function planAgent(
   return {
     role,
     place,
-    proxyConfig,
-    controlPlane: upstream,
     configFolder,
-    sdsPath,
+    identity,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: {
       binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,
@@ -125,16 +144,28 @@ export async function planAgent(
   };
 }
 
-function xdsAddress(settings: AgentSettings, proxyConfig: AgentProxyConfig): ControlPlane {
+/** Where xDS and where the certificate authority are: each may be told apart from the discovery address. */
+function controlPlaneAddresses(
+  settings: AgentSettings,
+  proxyConfig: AgentProxyConfig,
+): { readonly upstream: ControlPlane; readonly caServer: ControlPlane } {
   const namespace = settings.meshNamespace === '' ? DEFAULT_NAMESPACE : settings.meshNamespace;
-  const discovery = proxyConfig.discoveryAddress ?? `${defaultControlPlaneHost(namespace)}:15012`;
-  return controlPlane({
-    address: settings.xdsUpstream === '' ? discovery : settings.xdsUpstream,
-    source: settings.xdsUpstream === '' ? 'discoveryAddress' : 'XDS_UPSTREAM',
-    authPolicy: proxyConfig.controlPlaneAuthPolicy,
-    customHost: settings.customHost,
-    namespace,
-  });
+  const { customHost } = settings;
+  const at = (address: string, source: string, authPolicy: AgentProxyConfig['controlPlaneAuthPolicy']): ControlPlane =>
+    controlPlane({ address, source, authPolicy, customHost, namespace });
+  const discovery = at(
+    proxyConfig.discoveryAddress ?? `${defaultControlPlaneHost(namespace)}:15012`,
+    'discoveryAddress',
+    proxyConfig.controlPlaneAuthPolicy,
+  );
+  return {
+    upstream:
+      settings.xdsUpstream === ''
+        ? discovery
+        : at(settings.xdsUpstream, 'XDS_UPSTREAM', proxyConfig.controlPlaneAuthPolicy),
+    // An authority of its own has its own policy: the port says whether it is plain text.
+    caServer: settings.caAddress === '' ? discovery : at(settings.caAddress, 'CA_ADDR', undefined),
+  };
 }
 
 /** The built-in bootstrap or the template's, with the override merged into it. */

@@ -17,6 +17,7 @@ import { createReadiness, type Readiness } from './health/readiness.ts';
 import { callText } from './http-client.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
+import type { AgentIdentity } from './types.ts';
 
 /** Labels of the pod, written by the orchestrator's downward API. */
 const LABEL_FILE = './etc/mesh/pod/labels';
@@ -40,13 +41,25 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const readiness = createReadiness({ admin: (path) => admin(plan, path), now: () => performance.now() });
   const end = watchSignals();
 
-  const configPath = await writeBootstrap(plan.configFolder, plan.bootstrap);
-  const supervisor = supervise(plan, configPath, env, metrics, readiness);
+  const [configPath, identity] = await Promise.all([
+    writeBootstrap(plan.configFolder, plan.bootstrap),
+    startIdentity(plan, settings),
+  ]);
+  if (identity !== undefined) metrics.include(identity.metrics);
   try {
+    const supervisor = supervise(plan, configPath, env, metrics, readiness);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
   } finally {
     end.close();
+    await identity?.close();
   }
+}
+
+/** The workload's certificates, got and served from here on; undefined for a plan without. */
+async function startIdentity({ identity }: AgentPlan, settings: AgentSettings): Promise<AgentIdentity | undefined> {
+  if (identity === undefined) return undefined;
+  const { startAgentIdentity } = await import('./identity/index.ts');
+  return startAgentIdentity({ ...identity, settings });
 }
 
 async function serveUntilEnd(

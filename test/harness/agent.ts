@@ -43,6 +43,8 @@ export interface AgentOptions {
   readonly netns?: Namespace;
   /** Runs it, and so Envoy, as this user; needs root. */
   readonly uid?: number;
+  /** Default: the sources. */
+  readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
   readonly waitReady?: boolean;
 }
@@ -102,7 +104,10 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
     PROXY_CONFIG: JSON.stringify(proxyConfig),
     ...options.env,
   };
-  const argv = asUser([process.execPath, PROGRAM, 'proxy', role, ...(options.flags ?? [])], options.uid);
+  const argv = asUser(
+    [process.execPath, options.program ?? PROGRAM, 'proxy', role, ...(options.flags ?? [])],
+    options.uid,
+  );
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
   const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
   const agent = controlled(child, name, ports, folder, netns);

@@ -21,6 +21,21 @@ describe("the agent's metrics", () => {
     assert.match(text, /^# TYPE mesh_build gauge\nmesh_build\{component="x",version="y"\} 1$/m);
   });
 
+  test('numbers counted elsewhere are asked for each time', () => {
+    const metrics = createAgentMetrics();
+    let pushes = 1;
+    metrics.include(() => [
+      { name: 'total_pushes', value: pushes },
+      { name: 'cert_expiry_seconds', value: -3, labels: { resource_name: 'default' } },
+      { name: 'constructor', value: 1 },
+    ]);
+    metrics.text();
+    pushes = 2;
+    assert.match(metrics.text(), /^total_pushes 2$/m);
+    assert.match(metrics.text(), /^cert_expiry_seconds\{resource_name="default"\} -3$/m);
+    assert.doesNotMatch(metrics.text(), /constructor/);
+  });
+
   test('what was not counted yet is 0; with labels there is nothing to show', () => {
     const text = createAgentMetrics().text();
     assert.match(text, /^envoy_starts_total 0$/m);

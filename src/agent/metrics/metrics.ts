@@ -2,13 +2,16 @@
  * The agent's counters and gauges and their text for Prometheus. A client library would cost a fifth of the memory that the agent may
  * have, for a dozen numbers. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text-based, 0.0.4).
  */
-import { AGENT_METRICS, type AgentMetricName } from './table.ts';
+import type { IdentityMetric } from '../types.ts';
+import { AGENT_METRICS, type AgentMetricName, isAgentMetric } from './table.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
 export interface AgentMetrics {
   add(name: AgentMetricName, by?: number, labels?: Labels): void;
   set(name: AgentMetricName, value: number, labels?: Labels): void;
+  /** Numbers that are counted elsewhere and asked for when the text is made; those that the table does not have are left out. */
+  include(source: () => readonly IdentityMetric[]): void;
   /** All of them; what was never counted and has no labels shows as 0. */
   text(): string;
 }
@@ -24,16 +27,24 @@ export function createAgentMetrics(): AgentMetrics {
     samples.set(name, made);
     return made;
   };
+  const sources: (() => readonly IdentityMetric[])[] = [];
+  const ask = (): void => {
+    for (const { name, value, labels = {} } of sources.flatMap((source) => source()))
+      if (isAgentMetric(name)) of(name).set(labelText(labels), value);
+  };
   return {
+    include: (source) => void sources.push(source),
     add(name, by = 1, labels = {}) {
       const key = labelText(labels);
       of(name).set(key, (of(name).get(key) ?? 0) + by);
     },
     set: (name, value, labels = {}) => void of(name).set(labelText(labels), value),
-    text: () =>
-      names()
+    text() {
+      ask();
+      return names()
         .map((name) => family(name, of(name)))
-        .join(''),
+        .join('');
+    },
   };
 }
 

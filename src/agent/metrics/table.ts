@@ -15,7 +15,36 @@ export const AGENT_METRICS = {
   mesh_build: { type: 'LastValue', meaning: 'Component build info.', labels: ['component', 'version', 'revision'] },
   scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
   scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.', labels: ['type'] },
+  // Of certificates, the SDS server and calls to the authority: counted by `identity/`.
+  num_outgoing_requests: {
+    type: 'Sum',
+    meaning: 'Total outgoing requests.',
+  },
+  num_failed_outgoing_requests: {
+    type: 'Sum',
+    meaning: 'Failed outgoing requests (to a token exchange server, CA and the like).',
+  },
+  num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
+  outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
+  // The specification calls it a Sum, but connections also go: to Prometheus it is a gauge.
+  total_active_connections: { type: 'LastValue', meaning: 'Active SDS connections.' },
+  total_pushes: { type: 'Sum', meaning: 'SDS pushes.' },
+  total_push_errors: { type: 'Sum', meaning: 'Failed SDS pushes.' },
+  total_secret_update_failures: {
+    type: 'Sum',
+    meaning: 'Dynamic secret update failures reported by the proxy.',
+  },
+  total_stale_connections: { type: 'Sum', meaning: 'Stale SDS connections.' },
+  cert_expiry_seconds: {
+    type: 'LastValue',
+    meaning: 'Seconds until a secret expires; negative when it has.',
+    labels: ['resource_name'],
+  },
   envoy_starts_total: { type: 'Sum', meaning: 'Starts of Envoy, the first one included.' },
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 
 export type AgentMetricName = keyof typeof AGENT_METRICS;
+
+export function isAgentMetric(name: string): name is AgentMetricName {
+  return Object.hasOwn(AGENT_METRICS, name);
+}

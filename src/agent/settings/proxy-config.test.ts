@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parseProxyConfig } from '../../resources/index.ts';
-import { loadProxyConfig, parseData, readProxyConfig } from './proxy-config.ts';
+import { loadMeshConfig, parseData, readProxyConfig } from './proxy-config.ts';
 
 const ALL = {
   configPath: './etc',
@@ -54,7 +54,7 @@ describe('readProxyConfig', () => {
   });
 });
 
-describe('loadProxyConfig', () => {
+describe('loadMeshConfig', () => {
   let folder = '';
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'meshd-proxy-config-'));
@@ -67,16 +67,15 @@ describe('loadProxyConfig', () => {
       mesh,
       'trustDomain: td\ndefaultConfig:\n  concurrency: 4\n  statusPort: 1\n  proxyMetadata: {A: a, B: b}\n',
     );
-    assert.deepEqual(await loadProxyConfig(mesh, 'concurrency: 2\nproxyMetadata: {B: c}'), {
-      concurrency: 2,
-      statusPort: 1,
-      proxyMetadata: { A: 'a', B: 'c' },
+    assert.deepEqual(await loadMeshConfig(mesh, 'concurrency: 2\nproxyMetadata: {B: c}'), {
+      trustDomain: 'td',
+      proxyConfig: { concurrency: 2, statusPort: 1, proxyMetadata: { A: 'a', B: 'c' } },
     });
   });
 
   test('no mesh configuration is the default mesh; one that cannot be read is named', async () => {
-    assert.deepEqual(await loadProxyConfig(join(folder, 'none'), ''), {});
-    await assert.rejects(loadProxyConfig(folder, ''), /EISDIR/);
+    assert.deepEqual(await loadMeshConfig(join(folder, 'none'), ''), { proxyConfig: {}, trustDomain: undefined });
+    await assert.rejects(loadMeshConfig(folder, ''), /EISDIR/);
     await assert.rejects(parseData('PROXY_CONFIG', 'a: [x'), {
       code: 'invalid_argument',
       message: /^cannot be read as YAML/,

@@ -6,7 +6,7 @@
 import { readFile } from 'node:fs/promises';
 import { parseDuration } from '../../cli/duration.ts';
 import { CtlError } from '../../core/errors.ts';
-import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import type { JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
 
 /** What the agent uses of a proxy's configuration. Durations are milliseconds. */
@@ -138,17 +138,25 @@ export async function readDataFile(path: string): Promise<unknown> {
   return content === undefined ? undefined : parseData(path, content);
 }
 
-/** `defaultConfig` of the mesh configuration at `meshConfigPath`, with PROXY_CONFIG (YAML or JSON) over it. */
-export async function loadProxyConfig(meshConfigPath: string, proxyConfig: string): Promise<AgentProxyConfig> {
-  const mesh = await readDataFile(meshConfigPath);
-  const defaults: JsonValue | undefined = isObject(mesh) ? mesh.defaultConfig : undefined;
-  const below = readProxyConfig(defaults, meshConfigPath);
-  if (proxyConfig === '') return below;
-  const above = readProxyConfig(await parseData('PROXY_CONFIG', proxyConfig), 'PROXY_CONFIG');
-  const proxyMetadata: JsonObject = { ...below.proxyMetadata, ...above.proxyMetadata };
+/** What the agent reads of the mesh: how its proxy is run, and the trust domain. */
+export interface AgentMeshConfig {
+  readonly proxyConfig: AgentProxyConfig;
+  /** Undefined: the default one. */
+  readonly trustDomain: string | undefined;
+}
+
+/** The mesh configuration at `path`, whose `defaultConfig` has PROXY_CONFIG (YAML or JSON) put over it. */
+export async function loadMeshConfig(path: string, proxyConfig: string): Promise<AgentMeshConfig> {
+  const data = await readDataFile(path);
+  const mesh = isObject(data) ? data : {};
+  const trustDomain = mesh.trustDomain ?? '';
+  if (typeof trustDomain !== 'string')
+    throw new CtlError('invalid_argument', 'expected a text', { file: path, field: 'trustDomain' });
+  const below = readProxyConfig(mesh.defaultConfig, path);
+  const above = proxyConfig === '' ? {} : readProxyConfig(await parseData('PROXY_CONFIG', proxyConfig), 'PROXY_CONFIG');
+  const proxyMetadata = { ...below.proxyMetadata, ...above.proxyMetadata };
   return {
-    ...below,
-    ...above,
-    ...(Object.keys(proxyMetadata).length === 0 ? {} : { proxyMetadata }),
-  } as AgentProxyConfig;
+    proxyConfig: { ...below, ...above, ...(Object.keys(proxyMetadata).length === 0 ? {} : { proxyMetadata }) },
+    trustDomain: trustDomain === '' ? undefined : trustDomain,
+  };
 }
