@@ -92,7 +92,8 @@ export function readCertificate(source: Uint8Array | X509Certificate): Certifica
     const tbs = derInside(x509.raw, TAG.sequence)[0];
     const extensions = derValues(tbs?.content ?? new Uint8Array()).find(({ tag }) => tag === EXTENSIONS);
     if (extensions === undefined) return certificate;
-    for (const { content } of derInside(extensions.content, TAG.sequence)) readExtension(certificate, derValues(content));
+    for (const { content } of derInside(extensions.content, TAG.sequence))
+      readExtension(certificate, derValues(content));
     return certificate;
   } catch (error) {
     throw new CtlError('invalid_argument', 'not a certificate', {}, error);

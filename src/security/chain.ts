@@ -54,7 +54,12 @@ function issued(issuer: Certificate, subject: Certificate): boolean {
 }
 
 /** The certificate that signed `subject`: a valid one where an authority has several for its key. */
-function fittest(all: readonly Certificate[], subject: Certificate, below: number, now: number): Certificate | undefined {
+function fittest(
+  all: readonly Certificate[],
+  subject: Certificate,
+  below: number,
+  now: number,
+): Certificate | undefined {
   const signers = all.filter((one) => maySign(one, below) && issued(one, subject));
   return signers.find(({ notBefore, notAfter }) => notBefore <= now && now < notAfter) ?? signers[0];
 }
@@ -99,7 +104,12 @@ function follow(leaf: Certificate, others: readonly Certificate[], roots: readon
       checkNow(root, 'its root certificate', now);
       return Math.min(ends, root.notAfter);
     }
-    const next = fittest([...unused].filter(({ restricted }) => !restricted), current, below, now);
+    const next = fittest(
+      [...unused].filter(({ restricted }) => !restricted),
+      current,
+      below,
+      now,
+    );
     if (next === undefined) throw refused('no root certificate that is trusted for its trust domain has signed it');
     checkNow(next, 'an intermediate certificate', now);
     unused.delete(next);

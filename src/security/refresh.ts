@@ -3,7 +3,7 @@
  * until something better comes; failures are repeated with backoff and told once each.
  */
 import { CtlError } from '../core/errors.ts';
-import type { WallClock } from './clock.ts';
+import type { WallClock } from './authority/clock.ts';
 
 export interface Loaded<T> {
   readonly value: T;
@@ -34,7 +34,7 @@ export class Refresh<T> {
   #value: T | undefined;
   #problem: CtlError | undefined;
   #retryMs = FIRST_RETRY_MS;
-  #timer: { cancel(): void } | undefined;
+  #cancel: () => void = () => {};
   #loading: Promise<void> | undefined;
   #loadedAt = Number.NEGATIVE_INFINITY;
 
@@ -64,13 +64,13 @@ export class Refresh<T> {
   }
 
   #load(): Promise<void> {
-    this.#timer?.cancel();
+    this.#cancel();
     this.#loadedAt = this.#options.clock.now();
     this.#loading = this.#once().then((againMs) => {
       this.#loading = undefined;
       if (this.#ending.signal.aborted) return;
       const spread = 1 + JITTER * (2 * this.#options.random() - 1);
-      this.#timer = this.#options.clock.setTimer(againMs * spread, () => void this.#load());
+      this.#cancel = this.#options.clock.setTimer(againMs * spread, () => void this.#load());
     });
     return this.#loading;
   }
@@ -98,6 +98,6 @@ export class Refresh<T> {
 
   close(): void {
     this.#ending.abort();
-    this.#timer?.cancel();
+    this.#cancel();
   }
 }

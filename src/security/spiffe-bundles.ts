@@ -6,8 +6,8 @@
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
 import { isTrustDomain } from '../core/identity.ts';
+import type { WallClock } from './authority/clock.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
-import type { WallClock } from './clock.ts';
 import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';
 import { type Loaded, Refresh } from './refresh.ts';
 import type { TrustBundles } from './trust.ts';
@@ -57,7 +57,8 @@ export function parseBundle(document: unknown): Loaded<Certificate[]> {
     .filter(({ use }) => use === 'x509-svid')
     .map(({ x5c = [] }) => {
       const [der, another] = x5c;
-      if (der === undefined || another !== undefined) throw new CtlError('unavailable', 'has a key without its certificate');
+      if (der === undefined || another !== undefined)
+        throw new CtlError('unavailable', 'has a key without its certificate');
       return rootOf(der);
     });
   if (roots.length === 0) throw new CtlError('unavailable', 'has no key for x509-svid');

@@ -14,7 +14,9 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import { statusOf } from '../core/grpc-status.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
+import type { Caller, GrpcService } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
 import { DELTA } from './delta.ts';
@@ -23,7 +25,7 @@ import type { XdsObserver } from './observer.ts';
 import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type StreamDeps } from './stream.ts';
-import { type AdsCall, createTransport, statusOf } from './transport.ts';
+import { type AdsCall, createTransport } from './transport.ts';
 
 export interface XdsListener {
   /** Address to bind; undefined: all. */
@@ -53,6 +55,13 @@ export interface XdsServerOptions {
   readonly maxEntering?: number;
   /** False: write through grpc-js, with a copy per stream, also where direct writing is possible. */
   readonly directWrites?: boolean;
+  /**
+   * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known on. Rejects with
+   * CtlError unauthenticated or unavailable. Left out: nobody is asked.
+   */
+  readonly authenticate?: (call: AdsCall) => Promise<Caller | undefined>;
+  /** More services on the same listeners; they see to it themselves who may call them. */
+  readonly services?: readonly GrpcService[];
   readonly clock?: { wall(): number; monotonic(): number };
   /** 0 ≤ x < 1; spreads connection ages. */
   readonly random?: () => number;
@@ -70,6 +79,34 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Part of the maximum age by which connections are spread to both sides. */
 const AGE_JITTER = 0.1;
 
+const EXPIRED = 'the credential of this stream has expired, connect anew';
+
+function stopping(): CtlError {
+  return new CtlError('unavailable', 'the server is shutting down');
+}
+
+/** Runs at a moment of the wall clock, which may be further away than a timer can wait; undefined: never. */
+function at(moment: number | undefined, now: () => number, run: () => void): { cancel(): void } {
+  let timer: NodeJS.Timeout | undefined;
+  const wait = (): void => {
+    if (moment === undefined) return;
+    const left = moment - now();
+    timer = setTimeout(left <= 0 ? run : wait, Math.min(Math.max(left, 0), MAX_TIMER_MS)).unref();
+  };
+  wait();
+  return { cancel: () => clearTimeout(timer) };
+}
+
+/**
+ * Has grpc-js refuse longer messages of a call before it gathers them; it has one limit for the whole server only. Over a private member
+ * (the version is pinned); without it the server's own limit holds.
+ */
+function limitMessages(call: object, bytes: number): void {
+  const decoder: unknown = Reflect.get(call, 'decoder');
+  if (typeof decoder === 'object' && decoder !== null && 'maxReadMessageLength' in decoder)
+    decoder.maxReadMessageLength = bytes;
+}
+
 type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
 
 /** A running server. */
@@ -84,6 +121,9 @@ export class XdsServer {
   readonly #injectors: ConnectionInjector[] = [];
   /** By listener: where its next connection goes. */
   readonly #current: ConnectionInjector[] = [];
+  /** By method path: limits below the server's own. */
+  readonly #receiveLimits = new Map<string, number>();
+  #authenticating = 0;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
@@ -115,11 +155,17 @@ export class XdsServer {
       StreamAggregatedResources: refuseV2,
       DeltaAggregatedResources: refuseV2,
     });
+    for (const { methods, handlers, maxReceiveBytes } of options.services ?? []) {
+      this.#server.addService(methods, handlers);
+      for (const { path } of Object.values(methods)) this.#receiveLimits.set(path, maxReceiveBytes);
+    }
     this.#server.addService(HEALTH_METHODS, { Check: this.#health.check, Watch: this.#health.watch });
   }
 
   /** grpc-js ends a stream whose message is over the limit by itself; seen here, so that it does not happen in silence. */
-  readonly #watchLimits: ServerInterceptor = (_method, call) => {
+  readonly #watchLimits: ServerInterceptor = (method, call) => {
+    const limit = this.#receiveLimits.get(method.path);
+    if (limit !== undefined) limitMessages(call, limit);
     const sendStatus = call.sendStatus.bind(call);
     call.sendStatus = (sent) => {
       if (sent.code === status.RESOURCE_EXHAUSTED && /larger than/.test(sent.details ?? ''))
@@ -189,19 +235,57 @@ export class XdsServer {
 
   #accept<Request extends { typeUrl: string; nack: string | undefined; node: Buffer | undefined }>(
     call: AdsCall,
-    { protocol, decode }: Pick<StreamDeps<Request>, 'protocol' | 'decode'>,
+    kind: Pick<StreamDeps<Request>, 'protocol' | 'decode'>,
   ): void {
-    const { engine, maxStreams, clock } = this.#options;
-    const refusal = this.#draining
-      ? new CtlError('unavailable', 'the server is shutting down')
-      : this.#streams.size >= maxStreams
-        ? new CtlError('resource_exhausted', `more than ${maxStreams} proxies`)
-        : undefined;
+    const { authenticate } = this.#options;
+    const refuse = (error: CtlError): void => {
+      this.#options.observer.refused(call.getPeer(), error);
+      call.emit('error', statusOf(error));
+    };
+    const refusal = this.#refusal();
     if (refusal !== undefined) {
-      this.#options.observer.refused(call.getPeer(), refusal);
-      call.emit('error', statusOf(refusal));
+      refuse(refusal);
       return;
     }
+    if (authenticate === undefined) {
+      this.#open(call, undefined, kind);
+      return;
+    }
+    // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
+    this.#authenticating++;
+    authenticate(call)
+      .finally(() => this.#authenticating--)
+      .then((caller) => {
+        // It may have gone, or the server may be shutting down by now.
+        if (call.cancelled) return;
+        const late = this.#refusal();
+        if (late === undefined) this.#open(call, caller, kind);
+        else refuse(late);
+      })
+      .catch((error: unknown) => {
+        if (error instanceof CtlError && error.code !== 'internal') refuse(error);
+        else {
+          this.#options.observer.internalError(error, call.getPeer());
+          call.emit('error', statusOf(new CtlError('internal', 'internal error')));
+        }
+      });
+  }
+
+  /** Why no stream can be taken now. */
+  #refusal(): CtlError | undefined {
+    const { maxStreams } = this.#options;
+    if (this.#draining) return stopping();
+    return this.#streams.size + this.#authenticating >= maxStreams
+      ? new CtlError('resource_exhausted', `more than ${maxStreams} proxies`)
+      : undefined;
+  }
+
+  #open<Request extends { typeUrl: string; nack: string | undefined; node: Buffer | undefined }>(
+    call: AdsCall,
+    caller: Caller | undefined,
+    { protocol, decode }: Pick<StreamDeps<Request>, 'protocol' | 'decode'>,
+  ): void {
+    const { engine, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
     const transport = createTransport(
       call,
       this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
@@ -213,17 +297,24 @@ export class XdsServer {
       decode,
       engine,
       admission: this.#admission,
+      caller,
       observer: this.#options.observer,
-      clock: clock ?? { wall: () => Date.now(), monotonic: () => performance.now() },
+      clock,
       closed: (ended) => {
         clearTimeout(age);
+        expiry.cancel();
         this.#streams.delete(ended);
       },
     });
     this.#streams.add(stream);
     const age = this.#age(() => {
       transport.retireConnection();
-      void stream.drain('the connection has reached its maximum age, connect anew');
+      void stream.drain(new CtlError('unavailable', 'the connection has reached its maximum age, connect anew'));
+    });
+    const expiry = at(caller?.expiresAt, clock.wall, () => {
+      // A certificate is the connection's: the next stream needs a new one.
+      if (caller?.by === 'certificate') transport.retireConnection();
+      void stream.drain(new CtlError('unauthenticated', EXPIRED));
     });
     call.on('data', (bytes: Buffer) => stream.receive(bytes));
     call.once('end', () => {
@@ -250,7 +341,7 @@ export class XdsServer {
     const closed = this.#listening.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
     const deadline = new Promise<void>((resolve) => setTimeout(resolve, drainMs).unref());
     const graceful = async (): Promise<void> => {
-      await Promise.all([...this.#streams].map((stream) => stream.drain('the server is shutting down')));
+      await Promise.all([...this.#streams].map((stream) => stream.drain(stopping())));
       // Sends GOAWAY on all connections; they close when their last stream has ended. Its callback is not to be waited for: it
       // takes a connection that is closing for closed.
       this.#server.tryShutdown(() => {});

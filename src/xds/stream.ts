@@ -6,7 +6,9 @@ import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutcome, PushSink } from '../push/types.ts';
+import type { Caller } from '../security/types.ts';
 import type { Admission } from './admission.ts';
+import { claimedNode } from './claim.ts';
 import { encodeResponse } from './codec.ts';
 import { AdsMachine, type PartsOf } from './machine.ts';
 import { parseNode } from './node.ts';
@@ -39,6 +41,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly decode: (bytes: Buffer) => Request;
   readonly engine: PushEngine;
   readonly admission: Admission;
+  /** Whose stream it is; undefined on an address that does not ask. */
+  readonly caller: Caller | undefined;
   readonly observer: XdsObserver;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
@@ -90,11 +94,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** First request: who is it, may it come in, and wait until there is something to serve. */
   async #begin(request: Request): Promise<void> {
-    const { admission, engine, observer, transport } = this.#deps;
+    const { admission, caller, engine, observer, transport } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
-      const session = engine.connect(parseNode(request.node), this);
+      const node = parseNode(request.node);
+      const session = engine.connect(caller === undefined ? node : claimedNode(node, caller), this);
       this.#session = session;
       observer.connected(session.connectionId, session.node.id);
       await session.ready;
@@ -237,11 +242,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /** Lets what is being written go out, then ends the stream so that the proxy connects anew. */
-  async drain(reason: string): Promise<void> {
+  async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
     await this.#sending;
     if (this.#closed) return;
-    this.#deps.transport.fail(new CtlError('unavailable', reason));
+    this.#deps.transport.fail(reason);
     this.close();
   }
 

@@ -7,8 +7,9 @@
  * public way is taken: same bytes, one copy.
  */
 import { constants, type ServerHttp2Stream } from 'node:http2';
-import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
-import type { CtlError, CtlErrorCode } from '../core/errors.ts';
+import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
+import type { CtlError } from '../core/errors.ts';
+import { statusOf } from '../core/grpc-status.ts';
 import { FRAME_PREFIX_BYTES } from './codec.ts';
 
 /**
@@ -39,24 +40,6 @@ export interface Transport {
   abort(): void;
   /** Asks the peer to move: no new streams on this connection, which closes when its last stream has ended. */
   retireConnection(): void;
-}
-
-const STATUS_OF: Readonly<Record<CtlErrorCode, number>> = {
-  invalid_argument: status.INVALID_ARGUMENT,
-  not_found: status.NOT_FOUND,
-  already_exists: status.ALREADY_EXISTS,
-  permission_denied: status.PERMISSION_DENIED,
-  unauthenticated: status.UNAUTHENTICATED,
-  resource_exhausted: status.RESOURCE_EXHAUSTED,
-  failed_precondition: status.FAILED_PRECONDITION,
-  unimplemented: status.UNIMPLEMENTED,
-  unavailable: status.UNAVAILABLE,
-  internal: status.INTERNAL,
-};
-
-/** gRPC status of an error; longer texts would not fit into a header. */
-export function statusOf(error: CtlError): { readonly code: number; readonly details: string } {
-  return { code: STATUS_OF[error.code], details: error.oneLine().slice(0, 1024) };
 }
 
 export type AdsCall = ServerDuplexStream<Buffer, Buffer>;

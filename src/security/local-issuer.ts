@@ -1,0 +1,191 @@
+/**
+ * An issuer of workload tokens for a mesh that has no other: a key pair in a directory. `ctl-discovery issue-token` signs with the
+ * private key; the discovery service reads the public key only, and trusts it only when LOCAL_TOKEN_ISSUER_DIR says so. Whoever can
+ * read the private key can be any workload, so its file is for its owner alone.
+ *
+ *   issuer-key.pem   private key, PKCS #8, mode 0600
+ *   jwks.json        public key (RFC 7517); all that the discovery service needs
+ */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, SignJWT } from 'jose';
+import { CtlError } from '../core/errors.ts';
+import { type Identity, spiffeUri } from '../core/identity.ts';
+import type { WallClock } from './authority/clock.ts';
+import { keySetSchema } from './oidc.ts';
+import { Refresh } from './refresh.ts';
+import type { TokenIssuer } from './token-authenticator.ts';
+
+/** What its tokens say as `iss`. Which issuer it is the key says. */
+export const LOCAL_ISSUER = 'mesh-local-issuer';
+
+const KEY_FILE = 'issuer-key.pem';
+const JWKS_FILE = 'jwks.json';
+const ALGORITHM = 'ES256';
+
+/** How often the public key is looked at, and how often a token with an unknown key makes it be looked at again, ms. */
+const LOOK_MS = 10_000;
+const COOLDOWN_MS = 1000;
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
+
+function unusable(file: string, reason: string, cause?: unknown): CtlError {
+  return new CtlError('failed_precondition', reason, { file }, cause);
+}
+
+/** Writes aside and makes it lasting. Gives the name. */
+async function writeAside(file: string, text: string, mode: number): Promise<string> {
+  const aside = `${file}.${process.pid}.${randomUUID()}`;
+  const handle = await open(aside, 'wx', mode);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  return aside;
+}
+
+async function readKey(file: string): Promise<KeyObject | undefined> {
+  let pem: string;
+  try {
+    if (((await stat(file)).mode & 0o077) !== 0) throw unusable(file, 'may be read by others; set its mode to 0600');
+    pem = await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof CtlError) throw error;
+    if (codeOf(error) === 'ENOENT') return undefined;
+    throw unusable(file, `cannot be read (${codeOf(error)})`, error);
+  }
+  try {
+    const key = createPrivateKey(pem);
+    if (key.asymmetricKeyDetails?.namedCurve === 'prime256v1') return key;
+  } catch (error) {
+    throw unusable(file, 'does not hold a private key in PEM form', error);
+  }
+  throw unusable(file, 'does not hold a P-256 key');
+}
+
+/** The key of the directory, made when there is none. Two that make one at once end with the same key. */
+async function keyOf(directory: string): Promise<KeyObject> {
+  const file = join(directory, KEY_FILE);
+  const known = await readKey(file);
+  if (known !== undefined) return known;
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const aside = await writeAside(file, String(privateKey.export({ type: 'pkcs8', format: 'pem' })), 0o600);
+  try {
+    await link(aside, file);
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  } finally {
+    await rm(aside, { force: true });
+  }
+  return (await readKey(file)) ?? privateKey;
+}
+
+async function publicKeySet(key: KeyObject): Promise<JSONWebKeySet & { readonly kid: string }> {
+  const jwk = await exportJWK(createPublicKey(key));
+  const kid = await calculateJwkThumbprint(jwk);
+  return { keys: [{ ...jwk, kid, alg: ALGORITHM, use: 'sig' }], kid };
+}
+
+async function publish(directory: string, keys: JSONWebKeySet): Promise<void> {
+  const file = join(directory, JWKS_FILE);
+  const text = `${JSON.stringify({ keys: keys.keys }, null, 2)}\n`;
+  const present = await readFile(file, 'utf8').catch(() => '');
+  if (present !== text) await rename(await writeAside(file, text, 0o644), file);
+}
+
+export interface TokenRequest {
+  readonly directory: string;
+  readonly identity: Pick<Identity, 'namespace' | 'serviceAccount'>;
+  readonly audience: string;
+  readonly ttlMs: number;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/** A signed token. Makes the key pair on first use. Rejects with CtlError when the directory cannot be used or names do not fit. */
+export async function issueToken({ directory, identity, audience, ttlMs, now }: TokenRequest): Promise<string> {
+  const { namespace, serviceAccount } = identity;
+  // The trust domain is the mesh's; any shows whether the two names fit.
+  spiffeUri({ trustDomain: 'any', namespace, serviceAccount });
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const key = await keyOf(directory);
+    const keys = await publicKeySet(key);
+    await publish(directory, keys);
+    const seconds = Math.floor(now / 1000);
+    return await new SignJWT({})
+      .setProtectedHeader({ alg: ALGORITHM, kid: keys.kid, typ: 'JWT' })
+      .setIssuer(LOCAL_ISSUER)
+      .setSubject(`system:serviceaccount:${namespace}:${serviceAccount}`)
+      .setAudience(audience)
+      .setIssuedAt(seconds)
+      .setExpirationTime(seconds + Math.max(1, Math.floor(ttlMs / 1000)))
+      .setJti(randomUUID())
+      .sign(key);
+  } catch (error) {
+    if (error instanceof CtlError) throw error;
+    throw unusable(directory, `cannot be used (${codeOf(error)})`, error);
+  }
+}
+
+/** No file means no keys: then every token is refused, and the first one is noticed when it comes. */
+async function readKeySet(file: string): Promise<JSONWebKeySet> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return { keys: [] };
+    throw unusable(file, `cannot be read (${codeOf(error)})`, error);
+  }
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    document = undefined;
+  }
+  const keys = keySetSchema.safeParse(document);
+  if (!keys.success) throw unusable(file, 'is no key set');
+  return keys.data;
+}
+
+export interface LocalIssuerOptions {
+  readonly directory: string;
+  readonly clock: WallClock;
+  readonly onProblem: (error: CtlError) => void;
+}
+
+/** Trusts the public key of a directory, and follows it. */
+export function followLocalIssuer(
+  options: LocalIssuerOptions,
+): TokenIssuer & { readonly started: Promise<void>; close(): void } {
+  const file = join(options.directory, JWKS_FILE);
+  const refresh = new Refresh<JSONWebKeySet>({
+    load: async () => ({ value: await readKeySet(file), refreshMs: LOOK_MS }),
+    onProblem: options.onProblem,
+    clock: options.clock,
+    random: () => 0.5,
+    cooldownMs: COOLDOWN_MS,
+  });
+  const known = (): JSONWebKeySet => {
+    if (refresh.value !== undefined) return refresh.value;
+    throw new CtlError(
+      'unavailable',
+      `the keys of the local issuer are not known: ${refresh.problem?.oneLine() ?? 'not read yet'}`,
+    );
+  };
+  return {
+    issuer: LOCAL_ISSUER,
+    keys: {
+      keys: async () => known(),
+      newerKeys: async () => {
+        await refresh.hurry();
+        return known();
+      },
+    },
+    started: refresh.start(),
+    close: () => refresh.close(),
+  };
+}

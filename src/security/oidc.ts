@@ -1,0 +1,91 @@
+/**
+ * The keys of an OpenID Connect issuer (TOKEN_ISSUER): its discovery document names its key set; both are fetched in the background and
+ * followed, and the last good keys stay when the issuer cannot be reached.
+ * Source: https://openid.net/specs/openid-connect-discovery-1_0.html section 4
+ */
+import type { JSONWebKeySet } from 'jose';
+import { z } from 'zod';
+import { CtlError } from '../core/errors.ts';
+import type { WallClock } from './authority/clock.ts';
+import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';
+import { Refresh } from './refresh.ts';
+import type { TokenIssuer } from './token-authenticator.ts';
+
+/** Keys are rotated within days; a key that is missing is looked for at once. */
+const REFRESH_MS = 10 * 60_000;
+
+/** Tokens with unknown keys cost the issuer at most this much: anyone can send them. */
+const COOLDOWN_MS = 10_000;
+
+const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.string() });
+
+/** Only objects; which of them is a key that can be used is up to jose. */
+export const keySetSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
+
+export interface OidcOptions {
+  /** As tokens say it. */
+  readonly issuer: string;
+  readonly fetch: Fetch;
+  readonly clock: WallClock;
+  readonly random: () => number;
+  readonly onProblem: (error: CtlError) => void;
+}
+
+/** Throws CtlError invalid_argument for an issuer that keys may not be fetched from. */
+export function discoveryUrl(issuer: string): URL {
+  try {
+    return trustedUrl(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+  } catch (error) {
+    const reason = error instanceof CtlError ? error.message : String(error);
+    throw new CtlError('invalid_argument', reason, { field: 'TOKEN_ISSUER' }, error);
+  }
+}
+
+async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Promise<JSONWebKeySet> {
+  const url = discoveryUrl(issuer);
+  const found = discoverySchema.safeParse(await fetchJson(url, fetch, signal));
+  if (!found.success) throw new CtlError('unavailable', `${url.href}: is not a discovery document`);
+  if (found.data.issuer !== issuer) {
+    const other = JSON.stringify(found.data.issuer.slice(0, 200));
+    throw new CtlError('unavailable', `${url.href}: is the document of another issuer, ${other}`);
+  }
+  const keysUrl = trustedUrl(found.data.jwks_uri);
+  // An issuer that is reached over the network does not keep its keys on our own machine.
+  if (keysUrl.protocol !== url.protocol)
+    throw new CtlError('unavailable', `${url.href}: its jwks_uri is not ${url.protocol}`);
+  const keys = keySetSchema.safeParse(await fetchJson(keysUrl, fetch, signal));
+  if (!keys.success || keys.data.keys.length === 0) throw new CtlError('unavailable', `${keysUrl.href}: is no key set`);
+  return keys.data;
+}
+
+/** `started` resolves after the first attempt to get the keys. */
+export function followOidcIssuer(
+  options: OidcOptions,
+): TokenIssuer & { readonly started: Promise<void>; close(): void } {
+  // Before anything is fetched, so that a bad setting is told at the start.
+  discoveryUrl(options.issuer);
+  const refresh = new Refresh<JSONWebKeySet>({
+    load: async (signal) => ({ value: await loadKeys(options, signal), refreshMs: REFRESH_MS }),
+    onProblem: options.onProblem,
+    clock: options.clock,
+    random: options.random,
+    cooldownMs: COOLDOWN_MS,
+  });
+  const known = (): JSONWebKeySet => {
+    if (refresh.value !== undefined) return refresh.value;
+    const reason = refresh.problem === undefined ? 'not fetched yet' : refresh.problem.message;
+    throw new CtlError('unavailable', `the keys of ${options.issuer} are not known: ${reason}`);
+  };
+  return {
+    issuer: options.issuer,
+    keys: {
+      keys: async () => known(),
+      newerKeys: async () => {
+        await refresh.hurry();
+        return known();
+      },
+    },
+    started: refresh.start(),
+    close: () => refresh.close(),
+  };
+}

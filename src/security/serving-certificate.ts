@@ -1,0 +1,75 @@
+/**
+ * The certificate of the control plane's own secured address, from the mesh CA: made at the start, made anew before it ends and when
+ * the authority's root changes. A renewal that fails is tried again until it succeeds, with the certificate at hand meanwhile.
+ */
+import { CtlError } from '../core/errors.ts';
+import type { WallClock } from './authority/clock.ts';
+import type { Authority, ServerCertificate } from './types.ts';
+
+export interface ServingCertificateOptions {
+  readonly authority: Pick<Authority, 'serverCertificate' | 'onChange'>;
+  readonly dnsNames: readonly string[];
+  /** Lifetime of each certificate, ms. */
+  readonly ttlMs: number;
+  readonly clock: WallClock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly onCertificate: (certificate: ServerCertificate) => void;
+  readonly onProblem: (error: CtlError) => void;
+}
+
+/** Part of its remaining life after which a certificate is renewed, and how far replicas are spread from it. */
+const RENEW_AT = 0.5;
+const SPREAD = 0.1;
+
+const FIRST_RETRY_MS = 1000;
+const LAST_RETRY_MS = 60_000;
+
+export interface ServingCertificate {
+  readonly first: ServerCertificate;
+  close(): void;
+}
+
+/** Rejects when the first certificate cannot be made. */
+export async function followServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
+  const { authority, dnsNames, ttlMs, clock, random, onCertificate, onProblem } = options;
+  let cancel = (): void => {};
+  let closed = false;
+  let retryMs = FIRST_RETRY_MS;
+  /** Of the latest attempt: an earlier one that comes late is not used. */
+  let attempt = 0;
+
+  const waitForRenewal = ({ expiresAt }: ServerCertificate): void => {
+    const part = RENEW_AT + SPREAD * (2 * random() - 1);
+    cancel = clock.setTimer(Math.max(FIRST_RETRY_MS, (expiresAt - clock.now()) * part), () => void renew());
+  };
+
+  const renew = async (): Promise<void> => {
+    cancel();
+    const mine = ++attempt;
+    try {
+      const certificate = await authority.serverCertificate(dnsNames, ttlMs);
+      if (closed || mine !== attempt) return;
+      retryMs = FIRST_RETRY_MS;
+      onCertificate(certificate);
+      waitForRenewal(certificate);
+    } catch (error) {
+      if (closed || mine !== attempt) return;
+      onProblem(error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error));
+      cancel = clock.setTimer(retryMs, () => void renew());
+      retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+    }
+  };
+
+  const first = await authority.serverCertificate(dnsNames, ttlMs);
+  waitForRenewal(first);
+  const stop = authority.onChange(() => void renew());
+  return {
+    first,
+    close: () => {
+      closed = true;
+      cancel();
+      stop();
+    },
+  };
+}

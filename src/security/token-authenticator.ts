@@ -1,0 +1,161 @@
+/**
+ * Callers proved by a JSON Web Token of a trusted issuer (RFC 7519, with the cautions of RFC 8725): the issuer's keys decide, never
+ * what the token says of its own key or algorithm. The subject is that of a Kubernetes service account,
+ * `system:serviceaccount:<namespace>:<service account>`, and names a workload of this mesh's own trust domain.
+ */
+import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
+import { CtlError } from '../core/errors.ts';
+import { type Identity, spiffeUri } from '../core/identity.ts';
+import type { Authenticator, Caller } from './types.ts';
+
+/** The keys of one issuer. */
+export interface KeySource {
+  /** Those known now. Rejects with CtlError unavailable when there are none yet. */
+  keys(): Promise<JSONWebKeySet>;
+  /** For a token whose key is not among them: looks for newer ones, unless that was done a moment ago. */
+  newerKeys(): Promise<JSONWebKeySet>;
+}
+
+export interface TokenIssuer {
+  /** What tokens say as `iss`. */
+  readonly issuer: string;
+  readonly keys: KeySource;
+}
+
+export interface TokenAuthenticatorOptions {
+  readonly issuers: readonly TokenIssuer[];
+  readonly trustDomain: string;
+  /** One of them must be in a token's `aud`. */
+  readonly audiences: readonly string[];
+  /** JWT_POLICY first-party-jwt: tokens without any audience are taken as well. */
+  readonly withoutAudience: boolean;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** Signatures with a public key only: `none` proves nothing, and with HS256 whoever knows the public key could sign (RFC 8725 section 3.1). */
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'];
+
+/** Tokens of Kubernetes have about one kilobyte. */
+const MAX_TOKEN_CHARS = 16 * 1024;
+
+/** By how much the clocks of issuers may be ahead (`nbf`), seconds. */
+const CLOCK_TOLERANCE_S = 10;
+
+function refused(reason: string, cause?: unknown): CtlError {
+  return new CtlError('unauthenticated', reason, {}, cause);
+}
+
+const quoted = (text: string): string => JSON.stringify(text.slice(0, 200));
+
+function readPayload(token: string): JWTPayload {
+  if (token.length > MAX_TOKEN_CHARS) throw refused(`longer than ${MAX_TOKEN_CHARS} characters`);
+  try {
+    return decodeJwt(token);
+  } catch (error) {
+    throw refused('not a JSON Web Token', error);
+  }
+}
+
+/** The line for what jose found wrong. */
+function reasonOf(error: unknown): string {
+  if (error instanceof errors.JWTExpired) return 'it has expired';
+  if (error instanceof errors.JWTClaimValidationFailed) {
+    if (error.claim === 'aud') return 'it is meant for another audience';
+    return error.reason === 'missing' ? `it lacks ${quoted(error.claim)}` : `its ${quoted(error.claim)} does not hold`;
+  }
+  if (error instanceof errors.JWKSNoMatchingKey) return 'it is not signed with a key of its issuer';
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature is not of its issuer';
+  if (error instanceof errors.JOSEAlgNotAllowed) return `its algorithm is none of ${ALGORITHMS.join(', ')}`;
+  return 'it cannot be verified';
+}
+
+const SUBJECT = /^system:serviceaccount:([^:]+):([^:]+)$/;
+
+function identityOf(subject: string | undefined, trustDomain: string): Identity {
+  const [, namespace, serviceAccount] = SUBJECT.exec(subject ?? '') ?? [];
+  if (namespace === undefined || serviceAccount === undefined) {
+    throw refused(`its subject ${quoted(subject ?? '')} is not that of a service account`);
+  }
+  const identity = { trustDomain, namespace, serviceAccount };
+  try {
+    spiffeUri(identity);
+  } catch (error) {
+    throw refused(`its subject ${quoted(subject ?? '')} cannot be an identity`, error);
+  }
+  return identity;
+}
+
+/** Verifies with each key that fits: an issuer's keys need no `kid`. */
+async function verifyWith(
+  keys: JSONWebKeySet,
+  token: string,
+  options: Parameters<typeof jwtVerify>[2],
+): Promise<JWTPayload> {
+  try {
+    return (await jwtVerify(token, createLocalJWKSet(keys), options)).payload;
+  } catch (error) {
+    if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
+    for await (const key of error) {
+      try {
+        return (await jwtVerify(token, key, options)).payload;
+      } catch (inner) {
+        if (!(inner instanceof errors.JWSSignatureVerificationFailed)) throw inner;
+      }
+    }
+    throw new errors.JWSSignatureVerificationFailed();
+  }
+}
+
+async function verifyFresh(
+  source: KeySource,
+  token: string,
+  options: Parameters<typeof jwtVerify>[2],
+): Promise<JWTPayload> {
+  const keys = await source.keys();
+  try {
+    return await verifyWith(keys, token, options);
+  } catch (error) {
+    if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+    const newer = await source.newerKeys();
+    if (newer === keys) throw error;
+    return verifyWith(newer, token, options);
+  }
+}
+
+export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Authenticator {
+  const { trustDomain, audiences, withoutAudience, now } = options;
+  const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer.keys]));
+
+  const verified = async (token: string): Promise<Caller> => {
+    const unproved = readPayload(token);
+    const source = issuers.get(unproved.iss ?? '');
+    if (issuers.size === 0) throw refused('no issuer of tokens is trusted here (TOKEN_ISSUER, LOCAL_TOKEN_ISSUER_DIR)');
+    if (source === undefined) throw refused(`its issuer ${quoted(String(unproved.iss ?? ''))} is not trusted here`);
+    const needsAudience = !(withoutAudience && unproved.aud === undefined);
+    const payload = await verifyFresh(source, token, {
+      algorithms: ALGORITHMS,
+      currentDate: new Date(now()),
+      clockTolerance: CLOCK_TOLERANCE_S,
+      requiredClaims: ['exp', 'sub'],
+      ...(needsAudience ? { audience: [...audiences] } : {}),
+    });
+    const expiresAt = (payload.exp ?? 0) * 1000;
+    // The tolerance is for clocks that are ahead, not for tokens that are late.
+    if (expiresAt <= now()) throw refused('it has expired');
+    return { identity: identityOf(payload.sub, trustDomain), by: 'token', expiresAt };
+  };
+
+  return {
+    name: 'token',
+    authenticate: async ({ bearer }) => {
+      if (bearer === undefined) return undefined;
+      try {
+        return await verified(bearer);
+      } catch (error) {
+        if (error instanceof CtlError) throw error;
+        throw refused(reasonOf(error), error);
+      }
+    },
+  };
+}
