@@ -15,6 +15,7 @@ import { MAX_CSR_CHARS } from './csr.ts';
 import { isPlugged } from './plugged-files.ts';
 import { openPlugged } from './plugged-source.ts';
 import type { OpenedSource, RootEvents, RootSet, SigningMaterial } from './root-source.ts';
+import { createRoot } from './self-signed-root.ts';
 import { openSelfSigned } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
 import { createDirectoryStore } from './store-directory.ts';
@@ -116,6 +117,7 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
 /** A plugged-in root where there is one, else the self-signed one. Decided once: a key that vanishes later is a fault, not a change of mind. */
 async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
   const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
+  const { selfSignedCaRsaBits: rsaBits, selfSignedCaTtlMs: ttlMs } = settings;
   const log = (message: string): void => options.log.info(`certificate authority: ${message}`);
   if (await isPlugged(settings.rootCaDir)) {
     const opened = await openPlugged({ directory: settings.rootCaDir, clock, events, log });
@@ -123,15 +125,12 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     return opened;
   }
   return openSelfSigned({
-    trustDomain,
     store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
-    rsaBits: settings.selfSignedCaRsaBits,
-    ttlMs: settings.selfSignedCaTtlMs,
+    newRoot: (now) => createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes }),
     rotation: { intervalMs: settings.rootCheckIntervalMs, gracePercentile: settings.rootGracePercentile },
     jitter: settings.rootCheckJitter,
     clock,
     random,
-    randomBytes,
     events,
     log,
   });

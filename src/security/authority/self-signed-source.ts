@@ -9,20 +9,18 @@ import type { AuthorityState, AuthorityStore } from '../types.ts';
 import type { WallClock } from './clock.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { nextCheckMs, type RotationSettings, type RotationState, type RotationStep, rotationStep } from './rotation.ts';
-import { createRoot } from './self-signed-root.ts';
+import type { Root } from './self-signed-root.ts';
 
 export interface SelfSignedOptions {
-  readonly trustDomain: string;
   readonly store: AuthorityStore;
-  readonly rsaBits: number;
-  readonly ttlMs: number;
+  /** Makes a root that begins at `now`, epoch ms. */
+  readonly newRoot: (now: number) => Promise<Root>;
   readonly rotation: RotationSettings;
   /** The first check comes after a random part of an interval, so that many instances do not check at once. */
   readonly jitter: boolean;
   readonly clock: WallClock;
   /** From 0 to 1. */
   readonly random: () => number;
-  readonly randomBytes: (size: number) => Buffer;
   readonly events: RootEvents;
   readonly log: (message: string) => void;
 }
@@ -83,9 +81,10 @@ class SelfSignedSource implements RootSource {
   }
 
   async #begin(): Promise<AuthorityState> {
-    const state = { ...(await this.#newRoot()), former: [] };
-    await this.#options.store.save(state);
-    this.#options.log('made a self-signed root certificate');
+    const { store, newRoot, clock, log } = this.#options;
+    const state = { ...(await newRoot(clock.now())), former: [] };
+    await store.save(state);
+    log('made a self-signed root certificate');
     return state;
   }
 
@@ -123,9 +122,9 @@ class SelfSignedSource implements RootSource {
   }
 
   async #stepped(state: AuthorityState, step: Exclude<RotationStep, 'keep'>): Promise<AuthorityState> {
-    const { clock, store, log } = this.#options;
+    const { clock, store, newRoot, log } = this.#options;
     const now = clock.now();
-    const next = state.next ?? { ...(await this.#newRoot()), announcedAt: now };
+    const next = state.next ?? { ...(await newRoot(now)), announcedAt: now };
     const { key, certificate } = next;
     const after: AuthorityState =
       step === 'announce'
@@ -134,11 +133,6 @@ class SelfSignedSource implements RootSource {
     await store.save(after);
     log(step === 'announce' ? 'announced the next root certificate' : 'the next root certificate signs from now on');
     return after;
-  }
-
-  #newRoot(): ReturnType<typeof createRoot> {
-    const { trustDomain, rsaBits, ttlMs, clock, randomBytes } = this.#options;
-    return createRoot({ trustDomain, rsaBits, ttlMs, now: clock.now(), randomBytes });
   }
 
   /** Without the former roots that have ended. */

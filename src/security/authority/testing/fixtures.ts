@@ -1,0 +1,203 @@
+/** What tests of the authority are made from: certificate requests, good and hostile, CAs with any fault, and a clock that obeys. */
+import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import type { AuthorityState, AuthorityStore } from '../../types.ts';
+import {
+  bits,
+  boolean,
+  context,
+  contextBytes,
+  encode,
+  type Node,
+  nothing,
+  octets,
+  oid,
+  ready,
+  sequence,
+  setOf,
+  smallInteger,
+  utf8,
+} from '../asn1.ts';
+import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';
+import { keyBitsOf } from '../certificate-facts.ts';
+import type { WallClock } from '../clock.ts';
+import { encodePem } from '../pem.ts';
+
+export const DAY_MS = 24 * 3_600_000;
+
+/** A moment to the second, as certificates know no less. */
+export const NOW = Date.UTC(2026, 5, 1);
+
+export interface KeyPair {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+export function rsaKey(modulusLength: number, publicExponent = 0x10001): KeyPair {
+  return generateKeyPairSync('rsa', { modulusLength, publicExponent });
+}
+
+export function ecKey(namedCurve: string): KeyPair {
+  return generateKeyPairSync('ec', { namedCurve });
+}
+
+export function spki(key: KeyObject): Buffer {
+  return key.export({ format: 'der', type: 'spki' });
+}
+
+export interface CsrOptions {
+  readonly key: KeyPair;
+  /** By default as the key signs. */
+  readonly signer?: SigningKey;
+  /** Instead of the key's own. */
+  readonly publicKey?: Buffer;
+  readonly subject?: Node;
+  readonly attributes?: readonly Node[];
+}
+
+export function csrDer({
+  key,
+  signer = signingKey(key.privateKey),
+  publicKey,
+  subject,
+  attributes = [],
+}: CsrOptions): Buffer {
+  const info = encode(
+    sequence(
+      smallInteger(0),
+      subject ?? authorityName('attacker', 'somebody else'),
+      ready(publicKey ?? spki(key.publicKey)),
+      context(0, ...attributes),
+    ),
+  );
+  return encode(sequence(ready(info), signer.algorithm, bits(sign(signer.hash, info, signer.key))));
+}
+
+export function csr(options: CsrOptions): string {
+  return csrPem(csrDer(options));
+}
+
+export function csrPem(der: Buffer): string {
+  return encodePem('CERTIFICATE REQUEST', der);
+}
+
+/** An algorithm by its object identifier, with a NULL as RSA has it. */
+export function algorithm(name: string): Node {
+  return sequence(oid(name), nothing());
+}
+
+export interface CaOptions {
+  readonly name: string;
+  readonly key?: KeyPair;
+  readonly issuer?: Ca;
+  readonly notBefore?: number;
+  readonly notAfter?: number;
+  readonly authority?: boolean;
+  /** The two bytes of a keyUsage's content; by default it may sign certificates. */
+  readonly keyUsage?: readonly [number, number];
+  readonly pathLength?: number;
+}
+
+export interface Ca {
+  readonly name: string;
+  readonly keys: KeyPair;
+  /** PEM. */
+  readonly key: string;
+  readonly certificate: string;
+}
+
+export function makeCa(options: CaOptions): Ca {
+  const keys = options.key ?? ecKey('P-256');
+  const { issuer, name, authority = true, keyUsage: [unused, usage] = [1, 0x06] } = options;
+  const publicKey = spki(keys.publicKey);
+  const extension = (id: string, value: Node): Node => sequence(oid(id), boolean(true), octets(encode(value)));
+  const limit = options.pathLength === undefined ? [] : [smallInteger(options.pathLength)];
+  const fields = {
+    serial: randomBytes(16),
+    issuer: authorityName('tests', issuer?.name ?? name),
+    subject: authorityName('tests', name),
+    notBefore: options.notBefore ?? NOW - DAY_MS,
+    notAfter: options.notAfter ?? NOW + 100 * DAY_MS,
+    publicKey,
+    extensions: [
+      extension('2.5.29.15', bits(Buffer.of(usage), unused)),
+      extension('2.5.29.19', sequence(...(authority ? [boolean(true), ...limit] : []))),
+      sequence(oid('2.5.29.14'), octets(encode(octets(keyIdentifier(keyBitsOf(publicKey)))))),
+    ],
+  };
+  const certificate = encodePem('CERTIFICATE', writeCertificate(fields, signingKey((issuer?.keys ?? keys).privateKey)));
+  return { name, keys, key: keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), certificate };
+}
+
+/** The attributes of a request that asks for other people's names (RFC 2985 section 5.4.2, extensionRequest). */
+export function foreignUris(): readonly Node[] {
+  const uri = (name: string): Node => contextBytes(6, Buffer.from(name, 'latin1'));
+  const names = sequence(uri('spiffe://cluster.local/ns/kube-system/sa/admin'), uri('spiffe://other/ns/a/sa/b'));
+  const extension = sequence(oid('2.5.29.17'), octets(encode(names)));
+  return [sequence(oid('1.2.840.113549.1.9.14'), setOf(sequence(extension)))];
+}
+
+/** ASN.1 that is nested this deep. */
+export function nested(depth: number): Node {
+  let node = utf8('deep');
+  for (let level = 0; level < depth; level++) node = sequence(node);
+  return node;
+}
+
+export interface FakeClock {
+  readonly clock: WallClock;
+  /** Moves time, runs what is due in order, and waits until `idle` says that nothing is under way. */
+  advance(ms: number): Promise<void>;
+}
+
+/** A clock that stands until told. `busy` says whether work goes on that timers have begun. */
+export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeClock {
+  let now = start;
+  let timers: { readonly at: number; readonly run: () => void }[] = [];
+  const settle = async (): Promise<void> => {
+    for (let round = 0; round < 10 || busy(); round++) await new Promise<void>((resolve) => setImmediate(resolve));
+  };
+  return {
+    clock: {
+      now: () => now,
+      setTimer(ms, run) {
+        const timer = { at: now + ms, run };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((each) => each !== timer);
+        };
+      },
+    },
+    async advance(ms) {
+      const until = now + ms;
+      for (;;) {
+        const [next] = timers.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at);
+        if (next === undefined) break;
+        timers = timers.filter((each) => each !== next);
+        now = Math.max(now, next.at);
+        next.run();
+        await settle();
+      }
+      now = until;
+      await settle();
+    },
+  };
+}
+
+/** A store that forgets with the test. */
+export function memoryStore(
+  state?: AuthorityState,
+): AuthorityStore & { state: AuthorityState | undefined; fault?: Error } {
+  const store = {
+    state,
+    fault: undefined as Error | undefined,
+    async load() {
+      if (store.fault) throw store.fault;
+      return store.state;
+    },
+    async save(next: AuthorityState) {
+      if (store.fault) throw store.fault;
+      store.state = next;
+    },
+  };
+  return store as AuthorityStore & { state: AuthorityState | undefined; fault?: Error };
+}
