@@ -143,6 +143,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/filters/http/header_to_metadata/v3/header_to_metadata.proto': [
     'envoy.extensions.filters.http.header_to_metadata.v3.Config',
   ],
+  'envoy/extensions/filters/network/set_filter_state/v3/set_filter_state.proto': [
+    'envoy.extensions.filters.network.set_filter_state.v3.Config',
+  ],
   'envoy/extensions/filters/http/set_filter_state/v3/set_filter_state.proto': [
     'envoy.extensions.filters.http.set_filter_state.v3.Config',
   ],

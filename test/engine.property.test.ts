@@ -29,13 +29,25 @@ class Client implements PushSink {
     // Views that are there already: the push comes before `connect` has returned.
     if (this.session === undefined) return Promise.resolve('nothing');
     this.session.synced(this.session.version());
-    const views = this.session.parts('cds').map(({ viewKey }) => viewKey);
     const before = { views: this.#views, told: this.#told };
-    this.#views = views.join();
-    this.#told = this.content;
+    this.#remember(this.session);
     if (this.#views !== before.views && isDeepStrictEqual(this.#told, before.told)) return Promise.resolve('nothing');
     this.pushes++;
     return Promise.resolve('sent');
+  }
+
+  /** The engine gave it this session, and what its views have by now. */
+  connected(session: ProxySession): void {
+    this.session = session;
+    this.#remember(session);
+  }
+
+  #remember(session: ProxySession): void {
+    this.#views = session
+      .parts('cds')
+      .map(({ viewKey }) => viewKey)
+      .join();
+    this.#told = content(session);
   }
 
   get content(): Content {
@@ -84,7 +96,7 @@ class World {
       this.proxies.delete(index);
     } else if (node !== undefined) {
       const proxy = new Client();
-      proxy.session = this.engine.connect(node, proxy);
+      proxy.connected(this.engine.connect(node, proxy));
       this.proxies.set(index, proxy);
     }
   }

@@ -28,6 +28,19 @@ const SLOTS: readonly (readonly string[])[] = [
   [endpoints('a', 'web', ['10.0.0.1', '10.0.0.2'], [80, 81]), endpoints('a', 'web', ['10.0.0.2'], [80])],
   [endpoints('a', 'db', ['10.0.1.1', '10.0.1.2'], [3306], 'tcp'), endpoints('a', 'db', ['10.0.1.2'], [80], 'tcp')],
   [endpoints('b', 'api', ['10.0.2.1'], [80], 'grpc'), endpoints('b', 'api', ['10.0.2.1', '10.0.2.2'], [80], 'grpc')],
+  [pod('a', 'web-1', '10.0.0.1', 'web'), pod('a', 'web-1', '10.0.0.1', 'other')],
+  [pod('a', 'db-1', '10.0.1.1', 'db'), pod('a', 'db-1', '10.0.1.2', 'db')],
+  [pod('b', 'api-1', '10.0.2.1', 'api')],
+  [policy('mesh-system', '{mtls: {mode: STRICT}}'), policy('mesh-system', '{mtls: {mode: DISABLE}}')],
+  [
+    policy('a', '{mtls: {mode: PERMISSIVE}}'),
+    policy('a', '{selector: {matchLabels: {app: web}}, mtls: {mode: DISABLE}}'),
+    policy('a', '{selector: {matchLabels: {app: web}}, portLevelMtls: {80: {mode: DISABLE}, 9999: {mode: STRICT}}}'),
+  ],
+  [
+    policy('b', '{mtls: {mode: STRICT}}'),
+    policy('b', '{selector: {matchLabels: {app: api}}, mtls: {mode: UNSET}, portLevelMtls: {80: {mode: PERMISSIVE}}}'),
+  ],
   [
     entry('names', 'DNS', '{hosts: [x.example.com], endpoints: [{address: one.example.com}]'),
     entry('names', 'DNS', '{hosts: [x.example.com, y.example.com], endpoints: [{address: two.example.com}]'),
@@ -38,14 +51,17 @@ const SLOTS: readonly (readonly string[])[] = [
     rule('a', 'web', '{host: web, subsets: [{name: v1, labels: {v: "1"}}]}'),
     rule('a', 'web', '{host: web, trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user}}}}'),
     rule('a', 'web', '{host: web, trafficPolicy: {tls: {mode: SIMPLE}}}'),
+    rule('a', 'web', '{host: web, trafficPolicy: {portLevelSettings: [{port: {number: 81}, tls: {mode: DISABLE}}]}}'),
   ],
   [
     rule('a', 'db', '{host: db, trafficPolicy: {connectionPool: {tcp: {maxConnections: 3, idleTimeout: 5s}}}}'),
     rule('a', 'db', '{host: db, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}'),
+    rule('a', 'db', '{host: db, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}'),
   ],
   [
     rule('b', 'api', '{host: api, exportTo: ["."], trafficPolicy: {loadBalancer: {simple: RANDOM}}}'),
     rule('b', 'api', '{host: api, trafficPolicy: {loadBalancer: {consistentHash: {httpQueryParameterName: user}}}}'),
+    rule('b', 'api', '{host: api, trafficPolicy: {tls: {mode: MUTUAL, clientCertificate: /c, privateKey: /k}}}'),
   ],
   [
     route('a', 'web', '{hosts: [web], http: [{route: [{destination: {host: api.b.svc.cluster.local}}]}]}'),
@@ -99,10 +115,11 @@ const SLOTS: readonly (readonly string[])[] = [
 ];
 
 export const NODES: readonly ProxyNode[] = [
-  proxyNode('web', { type: 'sidecar', address: '10.0.0.1', namespace: 'a' }),
+  proxyNode('web', { type: 'sidecar', address: '10.0.0.1', namespace: 'a', labels: { app: 'web' }, sds: true }),
   proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c' }),
-  proxyNode('unredirected', { type: 'sidecar', address: '10.0.2.1', namespace: 'b', interception: 'NONE' }),
-  proxyNode('edge', { type: 'router', address: '10.0.8.8', namespace: 'b', labels: { app: 'edge' } }),
+  proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', sds: true }),
+  proxyNode('unredirected', { type: 'sidecar', address: '10.0.2.1', namespace: 'b', interception: 'NONE', sds: true }),
+  proxyNode('edge', { type: 'router', address: '10.0.8.8', namespace: 'b', labels: { app: 'edge' }, sds: true }),
 ];
 
 /** A resource as it becomes: undefined for gone. */
@@ -163,6 +180,15 @@ function endpoints(
   const addresses = ips.map((ip) => `{ip: ${ip}}`).join(', ');
   const list = ports.map((port) => `{name: ${protocol}-${port}, port: ${port}}`).join(', ');
   return `{apiVersion: v1, kind: Endpoints, metadata: {name: ${name}, namespace: ${namespace}}, subsets: [{addresses: [${addresses}], ports: [${list}]}]}`;
+}
+
+function pod(namespace: string, name: string, ip: string, account: string): string {
+  const labels = `{app: ${name.slice(0, -2)}, security.mesh.io/tlsMode: mesh}`;
+  return `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: ${namespace}, labels: ${labels}}, spec: {serviceAccountName: ${account}}, status: {phase: Running, podIP: ${ip}}}`;
+}
+
+function policy(namespace: string, spec: string): string {
+  return `{apiVersion: security.mesh.io/v1beta1, kind: PeerAuthentication, metadata: {name: mtls, namespace: ${namespace}}, spec: ${spec}}`;
 }
 
 function mesh(kind: string, namespace: string, name: string, spec: string): string {

@@ -34,7 +34,7 @@ export function affectedGateway(
   }
   for (const host of scopeChange?.destinationRules ?? []) {
     marks.add('cds', host);
-    if (scopes.some((scope) => readOutsideClusters(scope.destinationRule(host)))) markUsersOf(host);
+    if (scopes.some((scope) => readOutsideClusters(scope.destinationRule(host), view))) markUsersOf(host);
   }
   for (const gateway of view.gateways) {
     if (change.configs.has(gatewayKey(gateway))) {

@@ -8,6 +8,7 @@ import type {
   Service,
   Snapshot,
 } from '../../model/types.ts';
+import type { ClientView } from '../endpoints/resolve.ts';
 import { routesConnections, sniffs } from '../listeners/index.ts';
 import { outboundRouteName } from '../names.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
@@ -45,7 +46,7 @@ export function affectedOutbound(
   for (const host of scopeChange?.destinationRules ?? []) {
     context.marks.add('cds', host);
     const rules = context.scopes.map((scope) => scope.destinationRule(host));
-    if (rules.some(readOutsideClusters)) markUsersOf(context, host);
+    if (rules.some((rule) => readOutsideClusters(rule, view))) markUsersOf(context, host);
   }
   for (const { before: old, after: current } of scopeChange?.virtualServices.values() ?? []) {
     for (const virtualService of [old, current]) {
@@ -145,12 +146,17 @@ function markEndpoints({ scopes, marks }: Context, previous: Snapshot, next: Sna
   }
 }
 
-/** Whether a destination rule says something that stands in routes or TCP proxies and not only in its clusters. */
-export function readOutsideClusters(rule: MergedDestinationRule | undefined): boolean {
+/**
+ * Whether a destination rule says something that stands in routes or TCP proxies and not only in its clusters: hashing, and TLS that
+ * is not the mesh's, of which TCP proxies with certificates of the mesh keep off.
+ */
+export function readOutsideClusters(rule: MergedDestinationRule | undefined, { capabilities }: ClientView): boolean {
   if (rule === undefined) return false;
   return [rule, ...rule.subsets].some(({ trafficPolicy }) =>
     [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].some(
-      (policy) => policy?.loadBalancer?.consistentHash !== undefined,
+      (policy) =>
+        policy?.loadBalancer?.consistentHash !== undefined ||
+        (capabilities.sds && (policy?.tls?.mode === 'SIMPLE' || policy?.tls?.mode === 'MUTUAL')),
     ),
   );
 }

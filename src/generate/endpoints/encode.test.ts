@@ -61,6 +61,7 @@ const anEndpoint = fc
     weight: fc.option(fc.integer({ min: 0, max: 0xffffffff }), { nil: undefined }),
     health: fc.constantFrom<Health>('healthy', 'unhealthy', 'draining'),
     network: fc.constantFrom('', 'n1', 'n2'),
+    tlsReady: fc.boolean(),
   })
   .map(({ address, ...more }) => endpoint(address, more));
 
@@ -93,6 +94,13 @@ test('the written bytes are those of the compiled messages, for any endpoints', 
       },
     ),
   );
+});
+
+test('text that is not ASCII where the buffer is full', () => {
+  for (let length = 200; length < 300; length++) {
+    const value = input([], { clusterName: `${'a'.repeat(length)}ü` });
+    assert.equal(ClusterLoadAssignment.decode(encodeEndpoints(value)).clusterName, value.clusterName);
+  }
 });
 
 test('Envoy would take every assignment: weights are at least 1, sum up to 32 bits, priorities are contiguous', () => {

@@ -16,7 +16,8 @@ const BYTES_PER_ASSIGNMENT = 256;
 /** The encoded ClusterLoadAssignment of a cluster. Equal inputs give equal bytes. */
 export function encodeEndpoints(input: EndpointsInput): Uint8Array {
   const { clusterName, localities } = assignEndpoints(input);
-  const writer = new BackwardWriter(BYTES_PER_ASSIGNMENT + BYTES_PER_ENDPOINT * input.endpoints.length);
+  const perEndpoint = BYTES_PER_ENDPOINT + (input.endpoints[0]?.tlsReady === true ? MUTUAL_TLS.length : 0);
+  const writer = new BackwardWriter(BYTES_PER_ASSIGNMENT + perEndpoint * input.endpoints.length);
   for (const locality of backward(localities)) {
     const mark = writer.mark();
     writeLocality(writer, locality);

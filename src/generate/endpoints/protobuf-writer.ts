@@ -43,10 +43,11 @@ export class BackwardWriter {
     this.#tag(field, VARINT);
   }
 
-  /** Fields that are encoded already. */
-  bytes(fields: Uint8Array): void {
-    const at = this.#reserve(fields.length);
-    this.#buffer.set(fields, at);
+  /** What is encoded already: text, or whole fields. */
+  bytes(encoded: Uint8Array): void {
+    // First: making room may replace the buffer.
+    const at = this.#reserve(encoded.length);
+    this.#buffer.set(encoded, at);
   }
 
   finish(): Uint8Array {
@@ -60,7 +61,7 @@ export class BackwardWriter {
       if (code > 0x7f) {
         this.#start += value.length;
         const bytes = text.encode(value);
-        this.#buffer.set(bytes, this.#reserve(bytes.length));
+        this.bytes(bytes);
         return;
       }
       this.#buffer[at + i] = code;

@@ -2,7 +2,7 @@
 import type { Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
-import { tcpProxy } from '../listeners/tcp-proxy.ts';
+import { destinationTraits, tcpFilters } from '../listeners/index.ts';
 import { weighted } from '../routes/action.ts';
 import type { RouteContext } from '../routes/context.ts';
 import { destinationCluster, destinationPort } from '../routes/destination.ts';
@@ -11,12 +11,12 @@ import type { GatewayView } from '../types.ts';
 import { commonHosts } from './hosts.ts';
 import type { ServerPlan } from './servers.ts';
 
-type NetworkFilter = envoy.config.listener.v3.Filter.Input;
+type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 
 /** Server names, and where their connections go. */
 export interface TlsDestination {
   readonly sniHosts: readonly string[];
-  readonly filter: NetworkFilter;
+  readonly filters: NetworkFilters;
 }
 
 /** The TLS routes of a server that passes TLS on: each match in the order of the virtual services. */
@@ -35,7 +35,7 @@ export function tlsDestinations(
         if (!appliesHere(one, namespace, context)) continue;
         const hosts = one.sniHosts.map((host) => host.toLowerCase());
         const sniHosts = commonHosts(server.hosts, { namespace, hosts });
-        if (sniHosts.length > 0) found.push({ sniHosts, filter: proxyFilter(snapshot, view, route ?? [], context) });
+        if (sniHosts.length > 0) found.push({ sniHosts, filters: proxyFilters(snapshot, view, route ?? [], context) });
       }
     }
   }
@@ -48,32 +48,32 @@ export function tcpDestination(
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
-): NetworkFilter | undefined {
+): NetworkFilters | undefined {
   for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway)) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
     const tcp = (content.tcp ?? []).find(
       ({ match }) => !match?.length || match.some((one) => appliesHere(one, namespace, context)),
     );
-    if (tcp !== undefined) return proxyFilter(snapshot, view, tcp.route ?? [], context);
+    if (tcp !== undefined) return proxyFilters(snapshot, view, tcp.route ?? [], context);
   }
   return undefined;
 }
 
-function proxyFilter(
+function proxyFilters(
   snapshot: Snapshot,
   view: GatewayView,
   destinations: readonly RouteDestination[],
   context: RouteContext,
-): NetworkFilter {
+): NetworkFilters {
   const targets = weighted(destinations);
   const clusters = targets.map(({ destination, weight }) => ({
     cluster: destinationCluster(destination.destination, context),
     weight,
   }));
-  const hashSourceIp = targets.some(({ destination: { destination } }) => {
-    const port = destinationPort(destination, context);
-    return context.lookups.consistentHash(destination.host, destination.subset ?? '', port)?.useSourceIp === true;
-  });
-  return tcpProxy(snapshot, view, { statPrefix: clusters[0]?.cluster ?? 'none', clusters, hashSourceIp });
+  const scope = snapshot.gatewayScope(view.namespace);
+  const traits = targets.map(({ destination: { destination } }) =>
+    destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context)),
+  );
+  return tcpFilters(snapshot, view, { statPrefix: clusters[0]?.cluster ?? 'none', clusters, destinations: traits });
 }

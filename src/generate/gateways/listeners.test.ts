@@ -113,9 +113,22 @@ describe('TLS that ends here', () => {
     assert.match(findings[0]?.message ?? '', /server b: TLS server name a\.example is taken by .*server a/);
   });
 
+  test('mutual TLS of the mesh, with certificates from the agent', () => {
+    const view = viewOf({ capabilities: { extensions: undefined, sds: true } });
+    const { listeners, findings } = gatewayOutput({ servers: [https('a', ['*'], { mode: 'ISTIO_MUTUAL' })] }, view);
+    const tls = tlsOf(listeners[0]?.listener);
+    assert.deepEqual(findings, []);
+    assert.equal(tls?.requireClientCertificate?.value, true);
+    assert.deepEqual(
+      tls?.commonTlsContext?.tlsCertificateSdsSecretConfigs.map(({ name }) => name),
+      ['default'],
+    );
+    assert.equal(tls?.commonTlsContext?.combinedValidationContext?.validationContextSdsSecretConfig?.name, 'ROOTCA');
+  });
+
   const refused: readonly [behaviour: string, server: object, reason: RegExp][] = [
     ['a certificate by credential name', https('x', ['*'], { mode: 'SIMPLE', credentialName: 'c' }), /credential name/],
-    ['mesh certificates', https('x', ['*'], { mode: 'ISTIO_MUTUAL' }), /MESH_MUTUAL is not served/],
+    ['mesh certificates', https('x', ['*'], { mode: 'ISTIO_MUTUAL' }), /node metadata MESH_SDS_CLUSTER/],
     ['AUTO_PASSTHROUGH', https('x', ['*'], { mode: 'AUTO_PASSTHROUGH' }), /AUTO_PASSTHROUGH is not served/],
     ['no files', https('x', ['*'], { mode: 'SIMPLE' }), /needs serverCertificate/],
     ['MUTUAL without authorities', https('x', ['*'], { ...FILES, mode: 'MUTUAL' }), /needs caCertificates/],

@@ -10,6 +10,7 @@ import {
   TLS_INSPECTOR,
   typedConfig,
 } from '../listeners/index.ts';
+import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
 import { listenerName } from '../names.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
@@ -25,7 +26,6 @@ const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 const { SANITIZE_SET } =
   envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;
 
-const TLS_SOCKET = 'envoy.transport_sockets.tls';
 const HTTP_ALPN = ['h2', 'http/1.1'];
 
 /** Server names of a filter chain; `*` stands for connections with any name or none. */
@@ -117,38 +117,38 @@ function httpChain(
 /** Plain bytes carry no name to choose by: the first server that has a route takes the port. */
 function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {
   const routed = plan.servers.flatMap((server) => {
-    const filter = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
-    return filter === undefined ? [] : [{ server, filter }];
+    const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
+    return filters === undefined ? [] : [{ server, filters }];
   });
   const [first, ...others] = routed;
   if (first === undefined) return NOTHING;
   const complaints = others.map(({ server }) => `${server.label}: port ${plan.port} is taken by ${first.server.label}`);
-  return { chains: [{ filters: [first.filter] }], refs: [], complaints };
+  return { chains: [{ filters: first.filters }], refs: [], complaints };
 }
 
 function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
   const { label, routeName, tls } = server;
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);
   if (tls === undefined) {
-    return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, filter }) => ({
+    return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, filters }) => ({
       names: sniHosts,
       label,
-      chain: { filters: [filter] },
+      chain: { filters },
       routeName,
     }));
   }
   const names = [...new Set(server.hosts.map(({ host }) => host))];
-  const transportSocket = typedConfig(
-    TLS_SOCKET,
-    DownstreamTlsContext,
-    downstreamTlsContext(tls, server.kind === 'https' ? HTTP_ALPN : []),
-  );
-  if (server.kind === 'https') {
+  const https = server.kind === 'https';
+  const transportSocket =
+    tls.mode === 'MESH_MUTUAL'
+      ? meshServerSocket(snapshot.settings, snapshot.mesh, https ? 'http' : 'tcp')
+      : typedConfig(TLS_SOCKET, DownstreamTlsContext, downstreamTlsContext(tls, https ? HTTP_ALPN : []));
+  if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
     return [{ names, label, chain: { ...chain, transportSocket }, routeName }];
   }
-  const filter = tcpDestination(snapshot, view, server, context);
-  return filter === undefined ? [] : [{ names, label, chain: { filters: [filter], transportSocket }, routeName }];
+  const filters = tcpDestination(snapshot, view, server, context);
+  return filters === undefined ? [] : [{ names, label, chain: { filters, transportSocket }, routeName }];
 }
 
 /**

@@ -1,4 +1,5 @@
 /** The servers of the gateways that a proxy is, sorted by what Envoy has to do for them. */
+import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Gateway, Snapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
@@ -77,7 +78,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
   const bind = server.bind === undefined || server.bind === '' ? (view.ipv6Only ? '::' : '0.0.0.0') : server.bind;
   if (port < 1 || port > 65535) return reject('expected a port number from 1 to 65535');
   if (!isIpAddress(bind)) return reject(`cannot listen on ${bind}: expected an IP address`);
-  const kind = serverKind(server);
+  const kind = serverKind(server, view);
   if (typeof kind !== 'string') return reject(kind.reason);
   // Listeners of one port but different addresses are apart, and so are their routes.
   const suffix = server.bind === undefined || server.bind === '' ? '' : `.${bind}`;
@@ -102,7 +103,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
 }
 
 /** What a server's protocol and TLS mode ask for. What cannot be done is never done in a weaker way. */
-function serverKind({ port, tls }: GatewayServer): ServerKind | { readonly reason: string } {
+function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind | { readonly reason: string } {
   const protocol = (port.protocol ?? 'TCP').toUpperCase();
   const mode = tls?.mode ?? 'PASSTHROUGH';
   if (HTTP_PROTOCOLS.has(protocol)) {
@@ -116,15 +117,19 @@ function serverKind({ port, tls }: GatewayServer): ServerKind | { readonly reaso
   if (protocol !== 'HTTPS' && protocol !== 'TLS') return { reason: `protocol ${protocol} is not served` };
   if (tls === undefined) return { reason: `protocol ${protocol} without TLS settings` };
   if (mode === 'PASSTHROUGH') return 'passthrough';
-  const problem = terminationProblem(tls);
+  const problem = terminationProblem(tls, view);
   if (problem !== undefined) return { reason: problem };
   return protocol === 'HTTPS' ? 'https' : 'tls';
 }
 
 /** Why TLS cannot end at this server; undefined when it can. */
-function terminationProblem(tls: ServerTlsSettings): string | undefined {
+function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string | undefined {
   const mode = tls.mode;
-  if (mode === 'AUTO_PASSTHROUGH' || mode === 'MESH_MUTUAL') return `TLS mode ${mode} is not served`;
+  if (mode === 'AUTO_PASSTHROUGH') return `TLS mode ${mode} is not served`;
+  if (mode === 'MESH_MUTUAL') {
+    if (view.capabilities.sds) return undefined;
+    return `TLS mode ${mode} needs certificates of the mesh, and the proxy says of no way to them (node metadata ${SDS_CLUSTER_METADATA})`;
+  }
   if (tls.credentialName || tls.credentialNames?.length || tls.caCertCredentialName) {
     return 'certificates by credential name are not served, expected files (serverCertificate, privateKey)';
   }

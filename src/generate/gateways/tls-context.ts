@@ -1,16 +1,14 @@
 /** TLS that ends at a gateway, with certificates from files. */
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
-import { isIpAddress } from '../values.ts';
+import { exactName } from '../mesh-tls.ts';
 
 type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.Input;
-type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher.Input;
 type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Input;
 
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
-const { SanType } = envoy.extensions.transport_sockets.tls.v3.SubjectAltNameMatcher;
 
 /** The transport socket's configuration; `tls` has passed the checks of `servers.ts`. `alpn` is empty for plain bytes. */
 export function downstreamTlsContext(tls: ServerTlsSettings, alpn: readonly string[]): DownstreamTlsContext {
@@ -35,16 +33,10 @@ function validationContext(tls: ServerTlsSettings): ValidationContext | undefine
   return {
     trustedCa: { filename: tls.caCertificates },
     ...(tls.caCrl ? { crl: { filename: tls.caCrl } } : {}),
-    ...(names.length > 0 ? { matchTypedSubjectAltNames: names.map(sanMatcher) } : {}),
+    ...(names.length > 0 ? { matchTypedSubjectAltNames: names.map(exactName) } : {}),
     ...(tls.verifyCertificateSpki?.length ? { verifyCertificateSpki: tls.verifyCertificateSpki } : {}),
     ...(tls.verifyCertificateHash?.length ? { verifyCertificateHash: tls.verifyCertificateHash } : {}),
   };
-}
-
-/** Envoy compares a name with alternative names of one type only: the type follows from what the name looks like. */
-function sanMatcher(name: string): SanMatcher {
-  const sanType = name.includes('://') ? SanType.URI : isIpAddress(name) ? SanType.IP_ADDRESS : SanType.DNS;
-  return { sanType, matcher: { exact: name } };
 }
 
 function tlsParameters(tls: ServerTlsSettings): TlsParameters | undefined {

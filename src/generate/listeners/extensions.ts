@@ -10,6 +10,7 @@ export const CORS_FILTER = 'envoy.filters.http.cors';
 export const FAULT_FILTER = 'envoy.filters.http.fault';
 export const GRPC_STATS_FILTER = 'envoy.filters.http.grpc_stats';
 export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
+export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
@@ -30,6 +31,7 @@ export const ASKED_EXTENSIONS = [
   GRPC_WEB_FILTER,
   HTTP_INSPECTOR,
   ORIGINAL_DST_FILTER,
+  SET_FILTER_STATE,
   TLS_INSPECTOR,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,

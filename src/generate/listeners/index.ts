@@ -2,6 +2,7 @@
  * The door of the listener generators: outbound and inbound listeners of sidecars, and the builders that gateways share
  * (connection manager, TCP proxies). What outbound listeners ask for by RDS stands in the port plan.
  */
+export { destinationTraits } from './bytes-inside.ts';
 export { hasExtension, TLS_INSPECTOR, typedConfig } from './extensions.ts';
 export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';
@@ -9,4 +10,4 @@ export { routesConnections } from './l4-chains.ts';
 export { listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
 export { sniffs } from './protocol-kind.ts';
-export { type FilterChain, tcpProxy } from './tcp-proxy.ts';
+export { type FilterChain, tcpFilters } from './tcp-proxy.ts';

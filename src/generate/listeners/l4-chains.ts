@@ -7,18 +7,18 @@ import { hostMatches } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { clusterName } from '../names.ts';
-import { effectivePolicy } from '../traffic-policy.ts';
 import type { OutboundView } from '../types.ts';
+import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
 import type { ProxyCapabilities } from './extensions.ts';
 import type { OutboundListenerPlan, TcpTarget } from './port-plan.ts';
 import { isTls } from './protocol-kind.ts';
-import { type TcpProxyOptions, tcpProxy, type WeightedTcpCluster } from './tcp-proxy.ts';
+import { tcpFilters, type WeightedTcpCluster } from './tcp-proxy.ts';
 
 /** A filter chain before it is known which of its matches it keeps. Empty lists match everything. */
 export interface L4Chain {
   readonly ranges: readonly string[];
   readonly serverNames: readonly string[];
-  readonly filters: readonly ReturnType<typeof tcpProxy>[];
+  readonly filters: ReturnType<typeof tcpFilters>;
   /** Whom it is for, for messages. */
   readonly owner: string;
 }
@@ -144,18 +144,18 @@ function serverNames(hosts: readonly string[]): readonly string[] | undefined {
 function ownChains({ snapshot, view, scope, target }: Context): L4Chain[] {
   const { mesh } = snapshot;
   const { capabilities } = view;
-  const hashSourceIp = hashesSourceIp(scope, target.service.hostname, '', target.port ?? 0);
-  return serviceChains({ mesh, capabilities }, target, hashSourceIp);
+  const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0);
+  return serviceChains({ mesh, capabilities }, target, traits);
 }
 
 /** The chains that lead to the service's own cluster. */
-export function serviceChains(proxying: Proxying, target: TcpTarget, hashSourceIp: boolean): L4Chain[] {
+export function serviceChains(proxying: Proxying, target: TcpTarget, traits: DestinationTraits): L4Chain[] {
   const { service, port, range, shared } = target;
   if (port === undefined) return [];
   const names = isTls(target.protocol) && shared ? serverNames([service.hostname]) : [];
   if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
-  const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], hashSourceIp };
+  const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], destinations: [traits] };
   return [chainOf(proxying, options, range === undefined ? [] : [range], names, service.hostname)];
 }
 
@@ -167,35 +167,30 @@ function routeChain(
   serverNames: readonly string[],
 ): L4Chain {
   const clusters: WeightedTcpCluster[] = [];
-  let hashSourceIp = false;
+  const destinations: DestinationTraits[] = [];
   for (const { destination, weight } of route ?? []) {
     const { host, subset = '' } = destination;
     const port = destination.port?.number ?? onlyPort(context, host) ?? context.listener.port;
     clusters.push({ cluster: clusterName('outbound', port, subset, host), weight: weight ?? 0 });
-    hashSourceIp ||= hashesSourceIp(context.scope, host, subset, port);
+    destinations.push(destinationTraits(context.scope, host, subset, port));
   }
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;
   const proxying = { mesh: snapshot.mesh, capabilities: view.capabilities };
-  return chainOf(proxying, { statPrefix, clusters, hashSourceIp }, ranges, serverNames, `${namespace}/${name}`);
+  return chainOf(proxying, { statPrefix, clusters, destinations }, ranges, serverNames, `${namespace}/${name}`);
 }
 
 function chainOf(
   proxying: Proxying,
-  options: TcpProxyOptions,
+  options: Parameters<typeof tcpFilters>[2],
   ranges: readonly string[],
   serverNames: readonly string[],
   owner: string,
 ): L4Chain {
-  return { ranges, serverNames, filters: [tcpProxy(proxying, proxying, options)], owner };
+  return { ranges, serverNames, filters: tcpFilters(proxying, proxying, options), owner };
 }
 
 function onlyPort({ scope }: Context, host: string): number | undefined {
   const ports = scope.services.get(host)?.ports;
   return ports?.length === 1 ? ports[0]?.port : undefined;
-}
-
-/** Whether the destination rule wants the connections of a client address at one endpoint. */
-export function hashesSourceIp(scope: Scope, host: string, subset: string, port: number): boolean {
-  return effectivePolicy(scope.destinationRule(host), subset, port).loadBalancer?.consistentHash?.useSourceIp === true;
 }

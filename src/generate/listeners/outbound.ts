@@ -8,11 +8,12 @@ import { BLACKHOLE_CLUSTER, listenerName, VIRTUAL_LISTENER_UNIT, VIRTUAL_OUTBOUN
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, isIpAddress } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
+import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
 import { sharedCapabilities } from './extensions.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { hashesSourceIp, isRouted, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
+import { isRouted, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
 import { outboundPlan } from './outbound-plan.ts';
@@ -81,7 +82,7 @@ interface BuiltListener {
 }
 
 /** All that the listener of one service's TCP port is made of, where no virtual service routes its connections. */
-interface PlainInputs extends Omit<TcpTarget, 'port'> {
+interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly mesh: MeshConfig;
   readonly capabilities: Capabilities;
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
@@ -89,19 +90,17 @@ interface PlainInputs extends Omit<TcpTarget, 'port'> {
   readonly port: number;
   readonly bindToPort: boolean;
   readonly targetPort: number | undefined;
-  readonly hashSourceIp: boolean;
 }
 
 const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
-  const chains = serviceChains(inputs, { ...inputs, port: inputs.targetPort }, inputs.hashSourceIp);
+  const chains = serviceChains(inputs, { ...inputs, port: inputs.targetPort }, inputs);
   return assembled(inputs, inputs, mergeChains(chains), undefined);
 });
 
 /** The same, found by the plan: namespaces that share it need not compare all of the above. */
-interface PlannedInputs extends Surroundings {
+interface PlannedInputs extends Surroundings, DestinationTraits {
   readonly plan: OutboundListenerPlan;
   readonly target: TcpTarget;
-  readonly hashSourceIp: boolean;
 }
 
 const plannedListeners = new InputCache<PlannedInputs, BuiltListener>(({ plan, target, ...rest }) => {
@@ -123,8 +122,8 @@ function outboundListener(
   const target = tcp.length === 1 ? tcp[0] : undefined;
   if (http === undefined && target !== undefined && !isRouted(scope, plan, target)) {
     const capabilities = sharedCapabilities(view);
-    const hashSourceIp = hashesSourceIp(scope, target.service.hostname, '', target.port ?? 0);
-    return plannedListeners.get(plan, { mesh, capabilities, outboundTrafficPolicy, plan, target, hashSourceIp });
+    const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0);
+    return plannedListeners.get(plan, { mesh, capabilities, outboundTrafficPolicy, plan, target, ...traits });
   }
   const l4: L4Chain[] = tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
   const merged = mergeChains(l4);

@@ -3,6 +3,7 @@ import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../names.ts';
 import { accessLogs } from './access-log.ts';
+import { bytesInside, type DestinationTraits } from './bytes-inside.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;
@@ -40,6 +41,20 @@ export function tcpProxy(
     ...(options.hashSourceIp === true && { hashPolicy: [{ sourceIp: {} }] }),
     accessLog: accessLogs(mesh, view),
   });
+}
+
+/** A TCP proxy, and what has to stand before it for its destinations. */
+export function tcpFilters(
+  mesh: Pick<Snapshot, 'mesh'>,
+  view: ProxyCapabilities,
+  { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
+): NetworkFilter[] {
+  const hashSourceIp = destinations.some((destination) => destination.hashSourceIp);
+  const before = bytesInside(
+    view,
+    destinations.map(({ tls }) => tls),
+  );
+  return [...before, tcpProxy(mesh, view, { ...options, hashSourceIp })];
 }
 
 /** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
