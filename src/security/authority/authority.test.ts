@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { tempDir } from '../../../test/harness/files.ts';
+import { workerUrl } from '../../paths.ts';
+import type { AuthorityStore } from '../types.ts';
+import { type AuthoritySettings, createAuthority } from './authority.ts';
+import type { SigningMaterial } from './root-source.ts';
+import { createRoot } from './self-signed-root.ts';
+import { createSigningPool, type SigningPoolOptions } from './signing-pool.ts';
+import { csr, DAY_MS, ecKey, fakeClock, makeCa, memoryStore, NOW } from './testing/fixtures.ts';
+
+const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart' };
+const KEY = ecKey('P-256');
+const CSR = csr({ key: KEY });
+/** One root for all tests, because RSA keys take their time. */
+const ROOT = await createRoot({
+  trustDomain: 'cluster.local',
+  rsaBits: 2048,
+  ttlMs: 3650 * DAY_MS,
+  now: NOW,
+  randomBytes: (size) => Buffer.alloc(size, 7),
+});
+
+const SETTINGS: AuthoritySettings = {
+  selfSignedCaTtlMs: 3650 * DAY_MS,
+  selfSignedCaRsaBits: 2048,
+  rootCheckIntervalMs: 3_600_000,
+  rootGracePercentile: 20,
+  rootCheckJitter: false,
+  defaultWorkloadCertTtlMs: DAY_MS,
+  maxWorkloadCertTtlMs: 90 * DAY_MS,
+  rootCaDir: '/nonexistent',
+  selfSignedCaDir: '/nonexistent',
+};
+
+async function authority(
+  t: TestContext,
+  settings: Partial<AuthoritySettings> = {},
+  store: AuthorityStore | undefined = memoryStore({ ...ROOT, former: [] }),
+) {
+  const { clock, advance } = fakeClock();
+  const told: string[] = [];
+  const ca = await createAuthority({
+    settings: { ...SETTINGS, ...settings },
+    trustDomain: 'cluster.local',
+    log: { info: () => {}, error: () => {} },
+    observer: {
+      csrRefused: () => void told.push('csr refused'),
+      signingFailed: () => void told.push('signing failed'),
+    },
+    ...(settings.selfSignedCaDir === undefined ? { store } : {}),
+    clock,
+    threads: 1,
+  });
+  t.after(() => ca.close());
+  return { ca, advance, told };
+}
+
+test('a workload gets its certificate, leaf first, root last, under the root that it trusts', async (t) => {
+  const { ca } = await authority(t);
+  const chain = await ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 });
+  assert.deepEqual(chain.slice(1), ca.trustBundle());
+  const leaf = new X509Certificate(chain[0] ?? '');
+  assert.equal(leaf.subjectAltName, 'URI:spiffe://cluster.local/ns/shop/sa/cart');
+  assert.ok(leaf.verify(new X509Certificate(ca.trustBundle()[0] ?? '').publicKey));
+  assert.deepEqual(ca.expiry(), { chain: NOW + 3650 * DAY_MS, root: NOW + 3650 * DAY_MS });
+});
+
+const MAX = 90 * DAY_MS;
+const LIFETIMES: readonly (readonly [string, number, number | RegExp])[] = [
+  ['none', 0, DAY_MS],
+  ['negative', -5, DAY_MS],
+  ['not a number', Number.NaN, DAY_MS],
+  ['an hour', 3_600_000, 3_600_000],
+  ['the maximum', MAX, MAX],
+  ['over the maximum', MAX + 1000, /most that is given is 7776000 s \(MAX_WORKLOAD_CERT_TTL\)/],
+  ['huge', 2 ** 63, /MAX_WORKLOAD_CERT_TTL/],
+  ['endless', Number.POSITIVE_INFINITY, /MAX_WORKLOAD_CERT_TTL/],
+];
+
+test('lifetimes that are asked for', async (t) => {
+  const { ca } = await authority(t);
+  for (const [name, ttlMs, outcome] of LIFETIMES) {
+    const signing = ca.sign({ csr: CSR, identity: IDENTITY, ttlMs });
+    if (outcome instanceof RegExp) await assert.rejects(signing, { code: 'invalid_argument', message: outcome }, name);
+    else assert.equal(new X509Certificate((await signing)[0] ?? '').validToDate.getTime(), NOW + outcome, name);
+  }
+});
+
+test('requests and identities that are no good are the caller’s fault, and counted where they are requests', async (t) => {
+  const { ca, told } = await authority(t);
+  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(ca.sign({ csr: 'x'.repeat(1e6), identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
+  assert.deepEqual(told, ['csr refused', 'csr refused']);
+  const identity = { ...IDENTITY, namespace: 'a/../b' };
+  await assert.rejects(ca.sign({ csr: CSR, identity, ttlMs: 0 }), { code: 'invalid_argument' });
+});
+
+test('a server certificate comes with its key, and without the root', async (t) => {
+  const { ca } = await authority(t);
+  const { chain, key, expiresAt } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc', '127.0.0.1'], DAY_MS);
+  const leaf = new X509Certificate(chain);
+  assert.equal(chain.split('BEGIN').length, 2);
+  assert.ok(leaf.verify(new X509Certificate(ca.trustBundle()[0] ?? '').publicKey));
+  assert.match(key, /BEGIN PRIVATE KEY/);
+  assert.equal(expiresAt, NOW + DAY_MS);
+  await assert.rejects(ca.serverCertificate([], DAY_MS), { code: 'invalid_argument' });
+  await assert.rejects(ca.serverCertificate(['a b'], DAY_MS), { code: 'invalid_argument' });
+});
+
+test('the self-signed root is kept in its directory through a restart', async (t) => {
+  const selfSignedCaDir = join(await tempDir(t), 'ca');
+  const first = await authority(t, { selfSignedCaDir });
+  const bundle = first.ca.trustBundle();
+  await first.ca.close();
+  await assert.rejects(first.ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 }), { code: 'unavailable' });
+  assert.deepEqual((await authority(t, { selfSignedCaDir })).ca.trustBundle(), bundle);
+  assert.equal(await readFile(join(selfSignedCaDir, 'root-cert.pem'), 'utf8'), bundle.join(''));
+  await writeFile(join(selfSignedCaDir, 'ca-state.json'), '{');
+  await assert.rejects(authority(t, { selfSignedCaDir }), { message: /does not hold a certificate authority's state/ });
+});
+
+test('a plugged-in root is used where there is one, and a bad one is an error at the start', async (t) => {
+  const rootCaDir = await tempDir(t);
+  const root = makeCa({ name: 'plugged' });
+  await mkdir(rootCaDir, { recursive: true });
+  await writeFile(join(rootCaDir, 'ca-key.pem'), root.key);
+  await assert.rejects(authority(t, { rootCaDir }), { message: 'is missing' });
+  await writeFile(join(rootCaDir, 'ca-cert.pem'), root.certificate);
+  await writeFile(join(rootCaDir, 'root-cert.pem'), root.certificate);
+  const { ca } = await authority(t, { rootCaDir });
+  assert.deepEqual(ca.trustBundle(), [root.certificate]);
+  assert.deepEqual((await ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 })).slice(1), [root.certificate]);
+});
+
+test('settings that cannot be are refused by the name of their variable', async (t) => {
+  for (const [settings, field] of [
+    [{ selfSignedCaRsaBits: 1024 }, 'CA_SELF_SIGNED_CA_RSA_KEY_SIZE'],
+    [{ rootGracePercentile: 100 }, 'CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE'],
+    [{ defaultWorkloadCertTtlMs: 91 * DAY_MS }, 'DEFAULT_WORKLOAD_CERT_TTL'],
+  ] as const)
+    await assert.rejects(authority(t, settings), { code: 'invalid_argument', location: { field } });
+});
+
+const MATERIAL: SigningMaterial = { ...ROOT, path: [ROOT.certificate], chainEnd: NOW + 3650 * DAY_MS };
+const JOB = { kind: 'workload', csr: CSR, uri: 'spiffe://d/ns/a/sa/b', ttlMs: DAY_MS, now: NOW } as const;
+
+function pool(t: TestContext, options: Partial<SigningPoolOptions> = {}) {
+  let reloads = 0;
+  const crashes: unknown[] = [];
+  const made = createSigningPool({
+    workerFile: fileURLToPath(workerUrl('sign')),
+    threads: 1,
+    material: MATERIAL,
+    reload: async () => {
+      reloads++;
+      return MATERIAL;
+    },
+    onCrash: (error) => void crashes.push(error),
+    ...options,
+  });
+  t.after(() => made.close());
+  return { pool: made, crashes, reloads: () => reloads };
+}
+
+test('a worker that is killed costs no request: its jobs are repeated by the next one, which is given the key again', async (t) => {
+  const { pool: signing, reloads } = pool(t);
+  await signing.sign(JOB);
+  assert.equal(reloads(), 0, 'the first worker has the key that it was given');
+  const waiting = Array.from({ length: 100 }, () => signing.sign(JOB));
+  await Promise.all(signing.threads.map((thread) => thread.terminate()));
+  const signed = await Promise.all(waiting);
+  assert.equal(new Set(signed.map(({ certificate }) => certificate)).size, 100);
+  assert.equal(reloads(), 1);
+});
+
+test('without a key to be had, requests are unavailable for now, and work again when there is one', async (t) => {
+  let fault: Error | undefined = new Error('EIO');
+  const { pool: signing } = pool(t, {
+    reload: async () => {
+      if (fault) throw fault;
+      return MATERIAL;
+    },
+  });
+  await signing.sign(JOB);
+  await Promise.all(signing.threads.map((thread) => thread.terminate()));
+  // The first request may find out that the worker is gone, and is repeated.
+  await assert.rejects(signing.sign(JOB), { code: 'unavailable' });
+  fault = undefined;
+  await signing.sign(JOB);
+});
+
+test('more requests than can wait are turned away, and the others are answered', async (t) => {
+  const { pool: signing } = pool(t, { maxWaiting: 3 });
+  const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => signing.sign(JOB)));
+  const refused = outcomes.filter((each) => each.status === 'rejected');
+  assert.ok(refused.length > 0 && refused.length < 20);
+  for (const { reason } of refused) assert.equal(reason.code, 'resource_exhausted');
+});
+
+test('another key signs from now on', async (t) => {
+  const { pool: signing, reloads } = pool(t);
+  const next = makeCa({ name: 'next' });
+  await signing.sign(JOB);
+  signing.use({ key: next.key, path: [next.certificate], chainEnd: MATERIAL.chainEnd });
+  const signed = await signing.sign(JOB);
+  assert.deepEqual(signed.path, [next.certificate]);
+  assert.ok(new X509Certificate(signed.certificate).verify(new X509Certificate(next.certificate).publicKey));
+  assert.equal(reloads(), 0);
+});

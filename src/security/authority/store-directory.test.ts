@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { tempDir } from '../../../test/harness/files.ts';
+import { createRoot } from './self-signed-root.ts';
+import { createDirectoryStore } from './store-directory.ts';
+import { NOW } from './testing/fixtures.ts';
+
+const root = () => createRoot({ trustDomain: 'd', rsaBits: 512, ttlMs: 1e9, now: NOW, randomBytes });
+
+async function mode(file: string): Promise<number> {
+  return (await stat(file)).mode & 0o777;
+}
+
+test('what was saved is loaded; the keys are for the owner alone, and nothing is left aside', async (t) => {
+  const directory = join(await tempDir(t), 'var', 'ca');
+  const store = createDirectoryStore(directory);
+  assert.equal(await store.load(), undefined);
+  const [first, next, former] = [await root(), await root(), await root()];
+  const state = { ...first, next: { ...next, announcedAt: NOW }, former: [former.certificate] };
+  await store.save(state);
+  assert.deepEqual(await createDirectoryStore(directory).load(), state);
+  assert.equal(await mode(directory), 0o700);
+  assert.equal(await mode(join(directory, 'ca-state.json')), 0o600);
+  assert.equal(await mode(join(directory, 'root-cert.pem')), 0o644);
+  const bundle = [first, next, former].map(({ certificate }) => certificate).join('');
+  assert.equal(await readFile(join(directory, 'root-cert.pem'), 'utf8'), bundle);
+  assert.deepEqual((await readdir(directory)).sort(), ['ca-state.json', 'root-cert.pem']);
+});
+
+test('what a crash left aside is neither read nor in the way', async (t) => {
+  const directory = await tempDir(t);
+  await writeFile(join(directory, '.ca-state.json.new'), '{"version":1,"key":"-----BEG', { mode: 0o644 });
+  const store = createDirectoryStore(directory);
+  assert.equal(await store.load(), undefined);
+  await store.save({ ...(await root()), former: [] });
+  assert.equal(await mode(join(directory, 'ca-state.json')), 0o600);
+  assert.ok(await store.load());
+});
+
+const good = await root();
+const DAMAGE: Readonly<Record<string, readonly [string, RegExp]>> = {
+  'an empty file': ['', /does not hold a certificate authority's state/],
+  'half a file': [JSON.stringify({ version: 1, ...good, former: [] }).slice(0, 300), /does not hold/],
+  'a later version': [JSON.stringify({ version: 2, ...good, former: [] }), /does not hold/],
+  'a key of another certificate': [
+    JSON.stringify({ version: 1, ...good, key: (await root()).key, former: [] }),
+    /not the key of its certificate/,
+  ],
+  'a key that is none': [JSON.stringify({ version: 1, ...good, key: 'x', former: [] }), /key that cannot be read/],
+  'a former root that is none': [
+    JSON.stringify({ version: 1, ...good, former: ['x'] }),
+    /certificate that cannot be read/,
+  ],
+};
+
+for (const [name, [text, message]] of Object.entries(DAMAGE))
+  test(`refused, naming the file: ${name}`, async (t) => {
+    const directory = await tempDir(t);
+    const file = join(directory, 'ca-state.json');
+    await writeFile(file, text);
+    await assert.rejects(createDirectoryStore(directory).load(), { message, location: { file } });
+  });
+
+test('a state that is gone while its trust bundle is there is no reason to begin anew', async (t) => {
+  const directory = await tempDir(t);
+  const store = createDirectoryStore(directory);
+  await store.save({ ...good, former: [] });
+  await rm(join(directory, 'ca-state.json'));
+  await assert.rejects(store.load(), /is missing, though .*root-cert.pem/);
+});
+
+test('a directory that cannot be written is named', async (t) => {
+  const directory = join(await tempDir(t), 'file');
+  await writeFile(directory, '');
+  await assert.rejects(createDirectoryStore(directory).save({ ...good, former: [] }), /cannot be written \(E/);
+  await rm(directory);
+  await mkdir(join(directory, 'ca-state.json'), { recursive: true });
+  await assert.rejects(createDirectoryStore(directory).load(), /cannot be read \(EISDIR\)/);
+});
