@@ -2,7 +2,7 @@
 import { chown, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Child, type Exit, startChild } from './child.ts';
-import { envoyPath } from './envoy.ts';
+import { asUser, envoyPath } from './envoy.ts';
 import { eventually } from './eventually.ts';
 import { freePorts, tempDir } from './files.ts';
 import { type Response, request } from './http.ts';
@@ -43,6 +43,8 @@ export interface AgentOptions {
   readonly netns?: Namespace;
   /** Runs it, and so Envoy, as this user; needs root. */
   readonly uid?: number;
+  /** Envoy may open transparent sockets, which redirection by TPROXY needs. */
+  readonly transparent?: boolean;
   /** Default: the sources. */
   readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
@@ -104,10 +106,7 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
     PROXY_CONFIG: JSON.stringify(proxyConfig),
     ...options.env,
   };
-  const argv = asUser(
-    [process.execPath, options.program ?? PROGRAM, 'proxy', role, ...(options.flags ?? [])],
-    options.uid,
-  );
+  const argv = asUser([process.execPath, options.program ?? PROGRAM, 'proxy', role, ...(options.flags ?? [])], options);
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
   const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
   const agent = controlled(child, name, ports, folder, netns);
@@ -115,11 +114,6 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
   owner.after(() => killEnvoy(agent));
   if (options.waitReady !== false) await agent.waitReady();
   return agent;
-}
-
-function asUser(argv: readonly string[], uid: number | undefined): string[] {
-  if (uid === undefined) return [...argv];
-  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...argv];
 }
 
 async function killEnvoy(agent: Agent): Promise<void> {

@@ -30,6 +30,8 @@ export interface EnvoyOptions extends Omit<BootstrapOptions, 'adminPort' | 'admi
   readonly namespace?: Namespace;
   /** Runs it as this user, which redirection rules can tell apart; needs root. */
   readonly uid?: number;
+  /** That user may open transparent sockets, which redirection by TPROXY needs. */
+  readonly transparent?: boolean;
   /** `false` returns as soon as the process runs, before it has its configuration. Default true. */
   readonly waitLive?: boolean;
   /** Default `warning`. */
@@ -66,7 +68,7 @@ export async function startEnvoy(owner: Owner, options: EnvoyOptions): Promise<E
   // A proxy with a user of its own must be able to read it too.
   await chmod(folder, 0o755);
   const flags = ['--concurrency', '1', '--disable-hot-restart', '--use-dynamic-base-id', '--log-level', logLevel];
-  const argv = asUser([envoyPath(), '--config-path', config, ...flags], options.uid);
+  const argv = asUser([envoyPath(), '--config-path', config, ...flags], options);
   const name = `envoy ${id}`;
   const child = namespace === undefined ? await startArgv(owner, name, argv) : await namespace.start(name, argv);
   const envoy = controlled(child, id, adminPort, namespace);
@@ -74,9 +76,14 @@ export async function startEnvoy(owner: Owner, options: EnvoyOptions): Promise<E
   return envoy;
 }
 
-function asUser(argv: readonly string[], uid: number | undefined): string[] {
+/** The command line that runs `argv` as a user, with the one capability that transparent sockets need or none. */
+export function asUser(
+  argv: readonly string[],
+  { uid, transparent = false }: { readonly uid?: number | undefined; readonly transparent?: boolean | undefined },
+): string[] {
   if (uid === undefined) return [...argv];
-  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...argv];
+  const capabilities = transparent ? ['--inh-caps=+net_admin', '--ambient-caps=+net_admin'] : [];
+  return ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', ...capabilities, ...argv];
 }
 
 function startArgv(owner: Owner, name: string, argv: readonly string[]): Promise<Child> {

@@ -24,5 +24,12 @@ export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';
 export { freePort, freePorts, tempDir } from './files.ts';
 export { type RequestOptions, type Response, request } from './http.ts';
-export { createNetwork, type Namespace, type Network, netnsUnavailable, redirectTraffic } from './netns.ts';
+export {
+  createNetwork,
+  type Namespace,
+  type Network,
+  netnsUnavailable,
+  redirectTraffic,
+  runCtlAgent,
+} from './netns.ts';
 export { createScope, type Owner, type Scope } from './owner.ts';

@@ -1,15 +1,19 @@
 /**
  * Network namespaces for tests of traffic redirection: each has an own loopback, a veth pair to a bridge that joins the
  * namespaces of one network, and iptables rules of its own. Addresses come from 198.18.0.0/15, which RFC 2544 reserves
- * for tests, and exist only inside the namespaces: the bridge too stands in one, so that nothing of the host changes.
+ * for tests, and from fd00::/8, and exist only inside the namespaces: the bridge too stands in one, so that nothing of the
+ * host changes.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Child, startChild } from './child.ts';
 import type { Owner } from './owner.ts';
 
 const execute = promisify(execFile);
+
+const CTL_AGENT = join(import.meta.dirname, '../../src/ctl-agent.ts');
 
 /** Why namespaces cannot be made here, or undefined when they can: for the `skip` of a test. */
 export async function netnsUnavailable(): Promise<string | undefined> {
@@ -28,8 +32,9 @@ export async function netnsUnavailable(): Promise<string | undefined> {
 
 export interface Namespace {
   readonly name: string;
-  /** Its address on the network. */
+  /** Its addresses on the network. */
   readonly address: string;
+  readonly address6: string;
   /** The command line that runs `argv` inside. */
   command(argv: readonly string[]): string[];
   /** Runs a program inside to its end and gives its stdout; throws when it fails. */
@@ -43,11 +48,12 @@ export interface Network {
   addNamespace(label: string): Promise<Namespace>;
 }
 
-function namespace(owner: Owner, name: string, address: string): Namespace {
+function namespace(owner: Owner, name: string, number: number): Namespace {
   const command = (argv: readonly string[]) => ['ip', 'netns', 'exec', name, ...argv];
   return {
     name,
-    address,
+    address: `198.18.0.${number}`,
+    address6: `fd00:c612::${number}`,
     command,
     async run(...argv) {
       const { stdout } = await execute('ip', command(argv).slice(1), { timeout: 30_000 });
@@ -63,7 +69,7 @@ process.once('exit', () => {
   for (const name of alive) spawnSync('ip', ['netns', 'delete', name]);
 });
 
-async function createNamespace(owner: Owner, name: string, address: string): Promise<Namespace> {
+async function createNamespace(owner: Owner, name: string, number: number): Promise<Namespace> {
   await execute('ip', ['netns', 'add', name]);
   // Deleting a namespace takes its veth ends, rules and bridge with it.
   alive.add(name);
@@ -71,7 +77,7 @@ async function createNamespace(owner: Owner, name: string, address: string): Pro
     alive.delete(name);
     await execute('ip', ['netns', 'delete', name]);
   });
-  const created = namespace(owner, name, address);
+  const created = namespace(owner, name, number);
   await created.run('ip', 'link', 'set', 'lo', 'up');
   return created;
 }
@@ -79,22 +85,25 @@ async function createNamespace(owner: Owner, name: string, address: string): Pro
 /** An empty network; everything in it goes away with its owner, also when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
   const id = randomBytes(3).toString('hex');
-  const hub = await createNamespace(owner, `meshd-${id}-hub`, '198.18.0.1');
+  const hub = await createNamespace(owner, `meshd-${id}-hub`, 1);
   await hub.run('ip', 'link', 'add', 'bridge', 'type', 'bridge');
   await hub.run('ip', 'addr', 'add', `${hub.address}/24`, 'dev', 'bridge');
+  await hub.run('ip', 'addr', 'add', `${hub.address6}/64`, 'dev', 'bridge', 'nodad');
   await hub.run('ip', 'link', 'set', 'bridge', 'up');
   let next = 2;
   return {
     async addNamespace(label) {
       const number = next++;
-      const added = await createNamespace(owner, `meshd-${id}-${label}`, `198.18.0.${number}`);
+      const added = await createNamespace(owner, `meshd-${id}-${label}`, number);
       const port = `port${number}`;
       await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);
       await hub.run('ip', 'link', 'set', port, 'master', 'bridge', 'up');
       await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
+      await added.run('ip', 'addr', 'add', `${added.address6}/64`, 'dev', 'eth0', 'nodad');
       await added.run('ip', 'link', 'set', 'eth0', 'up');
       // A default route, so that connections to addresses that nobody has still leave through the redirection rules.
       await added.run('ip', 'route', 'add', 'default', 'via', hub.address);
+      await added.run('ip', '-6', 'route', 'add', 'default', 'via', hub.address6);
       return added;
     },
   };
@@ -105,20 +114,18 @@ export interface RedirectOptions {
   readonly proxyUid: number;
   /** Ports that are not redirected inbound, such as the proxy's own admin port. */
   readonly excludeInboundPorts?: readonly number[];
+  /** Default REDIRECT. */
+  readonly mode?: 'REDIRECT' | 'TPROXY';
 }
 
-const OUTBOUND_PORT = '15001';
-const INBOUND_PORT = '15006';
+/** Runs a command of ctl-agent inside a namespace; rejects when it fails. Gives its stdout. */
+export function runCtlAgent(target: Namespace, ...args: readonly string[]): Promise<string> {
+  return target.run(process.execPath, CTL_AGENT, ...args);
+}
 
-/** Redirects what leaves a namespace to port 15001 and what enters it to port 15006, as a sidecar's node would. */
+/** Redirects what leaves a namespace to port 15001 and what enters it to port 15006, by `ctl-agent mesh-iptables`. */
 export async function redirectTraffic(target: Namespace, options: RedirectOptions): Promise<void> {
-  const nat = (...rule: readonly string[]) => target.run('iptables', '-w', '-t', 'nat', ...rule);
-  const excluded = [15001, 15006, ...(options.excludeInboundPorts ?? [])];
-  for (const port of excluded) {
-    await nat('-A', 'PREROUTING', '-p', 'tcp', '--dport', String(port), '-j', 'RETURN');
-  }
-  await nat('-A', 'PREROUTING', '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', INBOUND_PORT);
-  await nat('-A', 'OUTPUT', '-p', 'tcp', '-m', 'owner', '--uid-owner', String(options.proxyUid), '-j', 'RETURN');
-  await nat('-A', 'OUTPUT', '-p', 'tcp', '-d', '127.0.0.1/32', '-j', 'RETURN');
-  await nat('-A', 'OUTPUT', '-p', 'tcp', '-j', 'REDIRECT', '--to-ports', OUTBOUND_PORT);
+  const { proxyUid, excludeInboundPorts = [], mode = 'REDIRECT' } = options;
+  const flags = ['-b', '*', '-i', '*', '-u', String(proxyUid), '-d', excludeInboundPorts.join(','), '-m', mode];
+  await runCtlAgent(target, 'mesh-iptables', ...flags);
 }

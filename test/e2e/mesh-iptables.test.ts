@@ -1,0 +1,307 @@
+/**
+ * `ctl-agent mesh-iptables` and `mesh-clean-iptables` in network namespaces: what the rules do to connections, with Envoys that only
+ * pass on what they get, and what is left when they are cleaned.
+ */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import type { JsonValue } from '../../src/protobuf/index.ts';
+import {
+  createNetwork,
+  type EchoReply,
+  type Envoy,
+  type Namespace,
+  netnsUnavailable,
+  redirectTraffic,
+  runCtlAgent,
+  startEchoIn,
+  startEnvoy,
+} from '../harness/index.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+
+const skip = (await netnsUnavailable()) ?? false;
+
+const PROXY_UID = 1337;
+const TYPE = 'type.googleapis.com/envoy.extensions.filters';
+const APP_PORT = 8080;
+/** The agent's own, which no rule redirects. */
+const STATUS_PORT = 15020;
+const MODES = ['REDIRECT', 'TPROXY'] as const;
+type Mode = (typeof MODES)[number];
+
+interface World {
+  readonly client: Namespace;
+  readonly server: Namespace;
+  readonly clientProxy: Envoy;
+  readonly serverProxy: Envoy;
+}
+
+const owner = suiteOwner();
+const shared = lazy<World>();
+const world = (): World => shared.get();
+
+/** Passes connections on to where they were going; inbound ones from the source address that the rules let through. */
+function passingListener(name: string, address: string, port: number, transparent: boolean): JsonValue {
+  const cluster = `${name}-cluster`;
+  return {
+    name,
+    address: { socket_address: { address, port_value: port } },
+    ...(transparent ? { transparent: true } : {}),
+    listener_filters: [
+      { name: 'original-dst', typed_config: { '@type': `${TYPE}.listener.original_dst.v3.OriginalDst` } },
+    ],
+    filter_chains: [
+      {
+        filters: [
+          {
+            name: 'tcp',
+            typed_config: { '@type': `${TYPE}.network.tcp_proxy.v3.TcpProxy`, stat_prefix: name, cluster },
+          },
+        ],
+      },
+    ],
+  };
+}
+
+function passingCluster(name: string, source: string | undefined): JsonValue {
+  const bind =
+    source === undefined ? {} : { upstream_bind_config: { source_address: { address: source, port_value: 0 } } };
+  return {
+    name: `${name}-cluster`,
+    type: 'ORIGINAL_DST',
+    lb_policy: 'CLUSTER_PROVIDED',
+    connect_timeout: '1s',
+    ...bind,
+  };
+}
+
+function startPassingProxy(namespace: Namespace, name: string, mode: Mode): Promise<Envoy> {
+  const transparent = mode === 'TPROXY';
+  return startEnvoy(owner, {
+    id: name,
+    namespace,
+    uid: PROXY_UID,
+    transparent,
+    adminPort: 15000,
+    staticResources: {
+      listeners: [
+        passingListener('in4', '0.0.0.0', 15006, transparent),
+        passingListener('in6', '::', 15006, transparent),
+        passingListener('out4', '0.0.0.0', 15001, transparent),
+        passingListener('out6', '::', 15001, transparent),
+      ],
+      clusters: [
+        passingCluster('in4', '127.0.0.6'),
+        passingCluster('in6', '::6'),
+        passingCluster('out4', undefined),
+        passingCluster('out6', undefined),
+      ],
+    },
+  });
+}
+
+/** Connections that a proxy's listener has taken so far. */
+async function taken(proxy: Envoy, name: string): Promise<number> {
+  return (await proxy.stats(`^tcp\\.${name}\\.downstream_cx_total$`))[`tcp.${name}.downstream_cx_total`] ?? 0;
+}
+
+/** A request from inside a namespace, as an application or as the proxy's user. */
+async function call(from: Namespace, address: string, port: number, as: 'application' | 'proxy' = 'application') {
+  const user = as === 'proxy' ? ['setpriv', `--reuid=${PROXY_UID}`, `--regid=${PROXY_UID}`, '--clear-groups'] : [];
+  const host = address.includes(':') ? `[${address}]` : address;
+  const text = await from.run(...user, 'curl', '-sS', '--fail', '--max-time', '4', `http://${host}:${port}/`);
+  return (JSON.parse(text) as EchoReply).remote.replace(/^::ffff:/, '');
+}
+
+for (const mode of MODES) {
+  describe(`redirection by ${mode}`, { skip }, () => {
+    before(async () => {
+      const network = await createNetwork(owner);
+      const [client, server] = [await network.addNamespace('client'), await network.addNamespace('server')];
+      for (const port of [APP_PORT, STATUS_PORT]) {
+        await startEchoIn(owner, server, { name: 'app', protocol: 'http', address: '::', port });
+      }
+      for (const namespace of [client, server]) await redirectTraffic(namespace, { proxyUid: PROXY_UID, mode });
+      const clientProxy = await startPassingProxy(client, 'client', mode);
+      const serverProxy = await startPassingProxy(server, 'server', mode);
+      shared.set({ client, server, clientProxy, serverProxy });
+    });
+
+    for (const family of ['4', '6'] as const) {
+      const source = family === '4' ? '127.0.0.6' : '::6';
+      const addressOf = ({ address, address6 }: Namespace) => (family === '4' ? address : address6);
+
+      test(`a call goes through both proxies over IPv${family}`, async () => {
+        const { client, server, clientProxy, serverProxy } = world();
+        const before = [await taken(clientProxy, `out${family}`), await taken(serverProxy, `in${family}`)] as const;
+        assert.equal(await call(client, addressOf(server), APP_PORT), source);
+        const after = [await taken(clientProxy, `out${family}`), await taken(serverProxy, `in${family}`)];
+        assert.deepEqual(after, [before[0] + 1, before[1] + 1]);
+      });
+
+      test(`the agent's own port is reached directly over IPv${family}`, async () => {
+        const { client, server, serverProxy } = world();
+        const before = await taken(serverProxy, `in${family}`);
+        assert.equal(await call(client, addressOf(server), STATUS_PORT), addressOf(client));
+        assert.equal(await taken(serverProxy, `in${family}`), before);
+      });
+
+      test(`what the proxy sends to its own workload goes in as if from outside, over IPv${family}`, async () => {
+        const { server, serverProxy } = world();
+        const before = await taken(serverProxy, `in${family}`);
+        assert.equal(await call(server, addressOf(server), APP_PORT, 'proxy'), source);
+        assert.equal(await taken(serverProxy, `in${family}`), before + 1);
+      });
+
+      test(`localhost is left alone, for applications and for the proxy, over IPv${family}`, async () => {
+        const { server, serverProxy } = world();
+        const before = await Promise.all(['in', 'out'].map((way) => taken(serverProxy, `${way}${family}`)));
+        const loopback = family === '4' ? '127.0.0.1' : '::1';
+        for (const as of ['application', 'proxy'] as const) {
+          assert.equal(await call(server, loopback, APP_PORT, as), loopback);
+        }
+        const after = await Promise.all(['in', 'out'].map((way) => taken(serverProxy, `${way}${family}`)));
+        assert.deepEqual(after, before);
+      });
+    }
+  });
+}
+
+/** Everything that redirection may touch, as text. */
+async function snapshot(namespace: Namespace): Promise<string> {
+  const texts = [
+    await namespace.run('iptables-save'),
+    await namespace.run('ip6tables-save'),
+    await namespace.run('ip', 'rule', 'show'),
+    await namespace.run('ip', '-6', 'rule', 'show'),
+    await namespace.run('ip', 'route', 'show', 'table', 'all'),
+    await namespace.run('ip', '-6', 'route', 'show', 'table', 'all'),
+    await namespace.run('ip', '-o', 'addr', 'show', 'dev', 'lo'),
+  ];
+  const lines = texts.join('\n').split('\n');
+  // Times, packet counts and link-local addresses change by themselves.
+  return lines
+    .filter((line) => !line.startsWith('#') && !line.includes('fe80:'))
+    .map((line) => line.replace(/\[\d+:\d+\]/, '[]').trimEnd())
+    .join('\n');
+}
+
+async function addForeignRules(namespace: Namespace): Promise<void> {
+  for (const iptables of ['iptables', 'ip6tables']) {
+    await namespace.run(iptables, '-t', 'nat', '-N', 'FOREIGN');
+    await namespace.run(iptables, '-t', 'nat', '-A', 'FOREIGN', '-p', 'tcp', '--dport', '99', '-j', 'RETURN');
+    await namespace.run(iptables, '-t', 'nat', '-A', 'OUTPUT', '-p', 'tcp', '-j', 'FOREIGN');
+    await namespace.run(iptables, '-t', 'mangle', '-A', 'PREROUTING', '-p', 'udp', '-j', 'ACCEPT');
+  }
+  await namespace.run('ip', 'rule', 'add', 'fwmark', '1337', 'lookup', '200');
+  await namespace.run('ip', 'route', 'add', 'local', '203.0.113.0/24', 'dev', 'lo', 'table', '133');
+}
+
+describe('cleaning', { skip }, () => {
+  const WAYS: readonly (readonly [string, readonly string[]])[] = [
+    ['REDIRECT', ['-b', '*', '-i', '*', '-x', '10.1.0.0/16', '-o', '25', '-k', 'net1', '-u', '1337,1338']],
+    ['TPROXY', ['-b', '80,443', '-i', '10.0.0.0/8,fd00::/8', '-q', '8080', '-m', 'TPROXY', '-t', '7', '-r', '133']],
+  ];
+
+  test('leaves exactly what stood before, and a second run changes nothing', async (t) => {
+    const network = await createNetwork(t);
+    const namespace = await network.addNamespace('one');
+    await addForeignRules(namespace);
+    const clean = await snapshot(namespace);
+    for (const [name, flags] of WAYS) {
+      await runCtlAgent(namespace, 'mesh-iptables', ...flags);
+      const once = await snapshot(namespace);
+      assert.notEqual(once, clean, name);
+      await runCtlAgent(namespace, 'mesh-iptables', ...flags);
+      assert.equal(await snapshot(namespace), once, `${name}, a second time`);
+      await runCtlAgent(namespace, 'mesh-clean-iptables');
+      assert.equal(await snapshot(namespace), clean, name);
+      await runCtlAgent(namespace, 'mesh-clean-iptables');
+      assert.equal(await snapshot(namespace), clean, `${name}, cleaned twice`);
+    }
+  });
+
+  test('nothing of one way is left when another takes its place', async (t) => {
+    const network = await createNetwork(t);
+    const [first, second] = [await network.addNamespace('a'), await network.addNamespace('b')];
+    const [[, redirect = []] = [], [, tproxy = []] = []] = WAYS;
+    for (const flags of [redirect, tproxy, redirect]) await runCtlAgent(first, 'mesh-iptables', ...flags);
+    await runCtlAgent(second, 'mesh-iptables', ...redirect);
+    const rules = async (namespace: Namespace) => {
+      const text = `${await namespace.run('iptables-save', '-t', 'nat')}${await namespace.run('ip', 'rule', 'show')}`;
+      return text.replace(/^#.*$/gm, '').replace(/\[\d+:\d+\]/g, '[]');
+    };
+    assert.equal(await rules(first), await rules(second));
+    assert.doesNotMatch(await first.run('iptables-save'), /MESH_(DIVERT|TPROXY)/);
+  });
+});
+
+/** What a command that must fail has said, without its stack of causes. */
+async function failureOf(promise: Promise<string>): Promise<{ code: number; stderr: string; stdout: string }> {
+  try {
+    await promise;
+  } catch (error) {
+    const { code, stderr, stdout } = error as { code: number; stderr: string; stdout: string };
+    return { code, stderr, stdout };
+  }
+  throw new Error('it did not fail');
+}
+
+describe('on a host', { skip }, () => {
+  test('validation proves redirection, and fails with one line where there is none', async (t) => {
+    const network = await createNetwork(t);
+    const namespace = await network.addNamespace('one');
+    for (const mode of MODES) {
+      const text = await runCtlAgent(namespace, 'mesh-iptables', '-b', '*', '-i', '*', '-m', mode, '--run-validation');
+      for (const way of ['inbound ipv4', 'outbound ipv4', 'inbound ipv6', 'outbound ipv6']) {
+        assert.match(text, new RegExp(`${way}: connections go from \\S+ port 15002 to port 150`), mode);
+      }
+    }
+    await runCtlAgent(namespace, 'mesh-clean-iptables');
+    const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
+    const { code, stderr } = await failureOf(runCtlAgent(namespace, 'mesh-iptables', ...flags));
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^ctl-agent: redirection does not work: inbound ipv4, from \S+ port 15002 to port 15006: refused\n$/,
+    );
+  });
+
+  test('dry runs and printed rules change nothing; what is printed is what iptables-restore takes', async (t) => {
+    const network = await createNetwork(t);
+    const [namespace, other] = [await network.addNamespace('a'), await network.addNamespace('b')];
+    const before = await snapshot(namespace);
+    const flags = ['-b', '*', '-i', '*', '-m', 'TPROXY'];
+    const commands = await runCtlAgent(namespace, 'mesh-iptables', ...flags, '--dry-run');
+    const restore = await runCtlAgent(namespace, 'mesh-iptables', ...flags, '--dry-run', '--restore-format');
+    await runCtlAgent(namespace, 'mesh-clean-iptables', '-n');
+    await runCtlAgent(namespace, 'mesh-iptables', ...flags, '--skip-rule-apply');
+    assert.equal(await snapshot(namespace), before);
+
+    await namespace.run('sh', '-ec', commands);
+    await runCtlAgent(other, 'mesh-iptables', ...flags);
+    const rules = async (from: Namespace) =>
+      (await snapshot(from)).replaceAll(from.address, 'A').replaceAll(from.address6, 'A');
+    const sorted = (text: string) =>
+      text
+        .split('\n')
+        .filter((line) => /MESH_|15006/.test(line))
+        .sort();
+    assert.deepEqual(sorted(await rules(namespace)), sorted(await rules(other)));
+    const [ipv4 = ''] = restore.split('# ip6tables-restore');
+    await other.run('sh', '-ec', `iptables-restore --test --noflush <<'END'\n${ipv4}END\n`);
+  });
+
+  test('without permission, or without iptables, one line says so', async (t) => {
+    const network = await createNetwork(t);
+    const namespace = await network.addNamespace('one');
+    const program = [process.execPath, 'src/ctl-agent.ts'];
+    for (const command of [['mesh-iptables', '-b', '*'], ['mesh-clean-iptables']]) {
+      const nobody = ['setpriv', '--reuid=65534', '--clear-groups', ...program, ...command];
+      const denied = await failureOf(namespace.run(...nobody));
+      assert.deepEqual([denied.code, denied.stdout], [1, '']);
+      assert.match(denied.stderr, /^ctl-agent: iptables-save -t nat: not permitted, [^\n]*NET_ADMIN[^\n]*\n$/);
+      const missing = await failureOf(namespace.run('env', 'PATH=/nowhere', ...program, ...command));
+      assert.deepEqual(missing, { code: 1, stdout: '', stderr: 'ctl-agent: iptables-save is not installed\n' });
+    }
+  });
+});
