@@ -20,9 +20,11 @@ export function condition(log: Log, failing: string, well: string): Condition {
   let reason: string | undefined;
   return {
     fault(now, fields) {
-      if (now === reason) log.debug(`${failing}: ${now}`, fields);
+      // Times and numbers of bytes change while the reason stays the same.
+      const kind = now.replace(/\d+/g, '0');
+      if (kind === reason) log.debug(`${failing}: ${now}`, fields);
       else log.warn(`${failing}: ${now}`, fields);
-      reason = now;
+      reason = kind;
     },
     good() {
       if (reason !== undefined) log.info(well);
