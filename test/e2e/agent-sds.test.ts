@@ -1,0 +1,279 @@
+/**
+ * The agent's identity with a real Envoy: secrets over the Unix domain socket, in both variants of the protocol, replaced while connections
+ * stay open and requests are under way.
+ */
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
+import { after, describe, test } from 'node:test';
+import { connect, type TLSSocket } from 'node:tls';
+import { type AgentIdentityOptions, startAgentIdentity } from '../../src/agent/identity/index.ts';
+import { certificateSet, testRoot } from '../../src/agent/identity/testing/certificates.ts';
+import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa } from '../../src/agent/identity/testing/test-ca.ts';
+import type { AgentIdentity } from '../../src/agent/types.ts';
+import { defaultAgentSettings } from '../../src/cli/index.ts';
+import type { JsonValue } from '../../src/protobuf/index.ts';
+import {
+  createScope,
+  type Envoy,
+  eventually,
+  freePort,
+  type Owner,
+  startEcho,
+  startEnvoy,
+  tempDir,
+} from '../harness/index.ts';
+
+const scope = createScope();
+after(() => scope.close());
+
+interface Site {
+  readonly identity: AgentIdentity;
+  readonly envoy: Envoy;
+  readonly port: number;
+}
+
+/** An agent's identity half and an Envoy that takes its secrets from it. */
+async function startSite(owner: Owner, mode: 'sotw' | 'delta', ca: TestCa, ready = true): Promise<Site> {
+  const folder = await tempDir(owner);
+  const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
+  await writeFile(files.roots, ca.root.pem);
+  const claims = Buffer.from(JSON.stringify({ exp: Math.round(Date.now() / 1000) + 3600 })).toString('base64url');
+  await writeFile(files.token, `e30.${claims}.c2ln`);
+  const options: AgentIdentityOptions = {
+    identity: TEST_IDENTITY,
+    caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
+    sdsPath: join(folder, 'sds', 'SDS'),
+    settings: defaultAgentSettings({
+      caRootsFile: files.roots,
+      caTokenFile: files.token,
+      eccSignatureAlgorithm: 'ECDSA',
+      secretRotationCheckIntervalMs: 200,
+      initialBackoffMs: 100,
+    }),
+  };
+  const identity = await startAgentIdentity(options);
+  owner.after(() => identity.close());
+  const echo = await startEcho(owner, { name: 'app' });
+  const port = await freePort();
+  const staticResources = {
+    clusters: [sdsCluster(identity.sdsPath), appCluster(echo.port)],
+    listeners: [listener(port, mode)],
+  };
+  const envoy = await startEnvoy(owner, {
+    id: `sidecar~127.0.0.1~${mode}.default~x`,
+    staticResources,
+    waitLive: false,
+  });
+  if (ready) await envoy.waitLive();
+  return { identity, envoy, port };
+}
+
+function sdsCluster(path: string): JsonValue {
+  return {
+    name: 'sds-grpc',
+    type: 'STATIC',
+    load_assignment: {
+      cluster_name: 'sds-grpc',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path } } } }] }],
+    },
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+  };
+}
+
+function appCluster(port: number): JsonValue {
+  const endpoint = { address: { socket_address: { address: '127.0.0.1', port_value: port } } };
+  return {
+    name: 'app',
+    type: 'STATIC',
+    load_assignment: { cluster_name: 'app', endpoints: [{ lb_endpoints: [{ endpoint }] }] },
+  };
+}
+
+/** HTTPS for clients with a certificate of the mesh. */
+function listener(port: number, mode: 'sotw' | 'delta'): JsonValue {
+  const secret = (name: string): JsonValue => ({
+    name,
+    sds_config: {
+      api_config_source: {
+        api_type: mode === 'delta' ? 'DELTA_GRPC' : 'GRPC',
+        transport_api_version: 'V3',
+        grpc_services: [{ envoy_grpc: { cluster_name: 'sds-grpc' } }],
+      },
+      initial_fetch_timeout: '0s',
+      resource_api_version: 'V3',
+    },
+  });
+  return {
+    name: 'https',
+    address: { socket_address: { address: '127.0.0.1', port_value: port } },
+    filter_chains: [
+      {
+        transport_socket: {
+          name: 'envoy.transport_sockets.tls',
+          typed_config: {
+            '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext',
+            require_client_certificate: true,
+            common_tls_context: {
+              tls_certificate_sds_secret_configs: [secret('default')],
+              validation_context_sds_secret_config: secret('ROOTCA'),
+            },
+          },
+        },
+        filters: [
+          {
+            name: 'envoy.filters.network.http_connection_manager',
+            typed_config: {
+              '@type':
+                'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+              stat_prefix: 'https',
+              route_config: {
+                virtual_hosts: [
+                  { name: 'all', domains: ['*'], routes: [{ match: { prefix: '/' }, route: { cluster: 'app' } }] },
+                ],
+              },
+              http_filters: [
+                {
+                  name: 'envoy.filters.http.router',
+                  typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },
+                },
+              ],
+            },
+          },
+        ],
+      },
+    ],
+  };
+}
+
+const CLIENT_NAME = 'spiffe://cluster.local/ns/default/sa/client';
+
+/** A TLS connection of a client that `root` has certified. */
+function open(port: number, root = testRoot('nobody'), trusted = root): Promise<TLSSocket> {
+  const { key, leaf } = certificateSet(root, CLIENT_NAME);
+  return new Promise((resolve, reject) => {
+    // The names of workloads are SPIFFE IDs, which Node does not compare; whom the chain comes from it does.
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      key,
+      cert: leaf,
+      ca: trusted.pem,
+      checkServerIdentity: () => undefined,
+    });
+    socket.once('secureConnect', () => resolve(socket));
+    socket.once('error', reject);
+  });
+}
+
+/** A request on an open connection; gives its status. */
+function get(socket: TLSSocket, body?: { readonly first: string; readonly rest: Promise<string> }): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const call = httpsRequest({
+      createConnection: () => socket,
+      method: body === undefined ? 'GET' : 'POST',
+      path: '/',
+      headers: { host: 'app', connection: 'keep-alive' },
+    });
+    call.on('response', (response) => {
+      response.resume();
+      response.on('end', () => resolve(response.statusCode ?? 0));
+    });
+    call.on('error', reject);
+    if (body === undefined) {
+      call.end();
+      return;
+    }
+    call.write(body.first);
+    body.rest.then((rest) => call.end(rest), reject);
+  });
+}
+
+const serialOf = (socket: TLSSocket): string => socket.getPeerCertificate().serialNumber;
+
+const metric = (identity: AgentIdentity, name: string): number =>
+  identity.metrics().find((each) => each.name === name)?.value ?? Number.NaN;
+
+for (const mode of ['sotw', 'delta'] as const) {
+  describe(`secrets over ${mode}`, () => {
+    test('a rotation gives new connections the new certificate, and no connection or request notices', async () => {
+      const ca = await startTestCa();
+      scope.after(() => ca.close());
+      ca.lifeMs = 4_000;
+      const { identity, envoy, port } = await startSite(scope, mode, ca);
+      const first = await open(port, ca.root);
+      assert.equal(await get(first), 200);
+      // The stream names of both secrets are open, and what was sent is acknowledged.
+      assert.equal(metric(identity, 'total_active_connections'), 2);
+
+      const rest = Promise.withResolvers<string>();
+      const slow = await open(port, ca.root);
+      const inFlight = get(slow, { first: 'a'.repeat(1000), rest: rest.promise });
+      const serials = new Set([serialOf(first)]);
+      await eventually(
+        async () => {
+          const fresh = await open(port, ca.root);
+          assert.equal(await get(fresh), 200);
+          serials.add(serialOf(fresh));
+          fresh.destroy();
+          assert.ok(serials.size >= 4, `${serials.size} certificates seen`);
+        },
+        { timeoutMs: 20_000, what: 'three rotations' },
+      );
+      rest.resolve('b'.repeat(1000));
+      assert.equal(await inFlight, 200);
+      assert.equal(await get(first), 200, 'the first connection is still open');
+      first.destroy();
+      slow.destroy();
+      assert.equal(metric(identity, 'total_secret_update_failures'), 0);
+      assert.equal(metric(identity, 'total_push_errors'), 0);
+      const { 'listener.admin.downstream_cx_active': _, ...stats } = await envoy.stats(
+        'ssl_context_update_by_sds|init_fetch_timeout',
+      );
+      assert.ok(
+        Object.values(stats).some((count) => count >= 3),
+        JSON.stringify(stats),
+      );
+    });
+
+    test('a new root is trusted before anything is signed by it, and connections made with the old one stay', async () => {
+      const ca = await startTestCa();
+      scope.after(() => ca.close());
+      ca.bundle = [ca.root.pem];
+      const { identity, port } = await startSite(scope, mode, ca);
+      const before = await open(port, ca.root);
+      const newRoot = testRoot('new root');
+      await assert.rejects(async () => get(await open(port, newRoot, ca.root)), 'not trusted yet');
+      ca.bundle = [ca.root.pem, newRoot.pem];
+      await eventually(async () => {
+        const socket = await open(port, newRoot, ca.root);
+        assert.equal(await get(socket), 200);
+        socket.destroy();
+      });
+      assert.equal(await get(before), 200);
+      before.destroy();
+      assert.equal(identity.secrets.current()?.roots, ca.root.pem + newRoot.pem);
+      assert.equal(ca.calls.filter(({ method }) => method === 'CreateCertificate').length, 1, 'no new certificate');
+    });
+
+    test('Envoy waits for the first certificate, and is ready once the authority is', async () => {
+      const ca = await startTestCa();
+      scope.after(() => ca.close());
+      ca.failure = { code: 14, details: 'not yet' };
+      const { identity, envoy, port } = await startSite(scope, mode, ca, false);
+      await eventually(() => assert.equal(metric(identity, 'total_active_connections'), 2));
+      assert.equal(metric(identity, 'total_pushes'), 0);
+      ca.failure = undefined;
+      await envoy.waitLive();
+      const socket = await eventually(() => open(port, ca.root));
+      assert.equal(await get(socket), 200);
+      socket.destroy();
+    });
+  });
+}
