@@ -11,6 +11,7 @@ import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
 import { COMPILED_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './proto/declarations.ts';
+import { lazyModule } from './proto/lazy.ts';
 import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
@@ -49,5 +50,5 @@ write('root.json', json);
 write('root.js', `export const descriptor = JSON.parse(${JSON.stringify(json)});\n`);
 write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport const descriptor: INamespace;\n");
 write('envoy.d.ts', declarations(pruned));
-write('envoy.js', await staticModule(join(GENERATED, 'root.json')));
+write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'))));
 process.stdout.write(`proto: ${types.size} messages and enums compiled\n`);
