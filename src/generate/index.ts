@@ -1,7 +1,8 @@
 /** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { affectedUnits } from './affected.ts';
 export { encodeEndpoints } from './endpoints/encode.ts';
-export { type ClientView, type EndpointsInput, resolveEndpoints } from './endpoints/resolve.ts';
+export { type ClientView, type EndpointsInput, endpointsOfHost, resolveEndpoints } from './endpoints/resolve.ts';
 export { generate } from './generate.ts';
 export { ASKED_EXTENSIONS } from './listeners/extensions.ts';
+export { hostOfCluster } from './names.ts';
 export { scopeOfView } from './view-scope.ts';

@@ -64,6 +64,25 @@ describe('bundle', () => {
     assert.deepEqual(other.diffFrom(one), { changed: [], removed: [] });
   });
 
+  it('begins as the bundle of another view where the two are equal, and with nothing of it where they are not', () => {
+    const [a, b, changed] = [resource('a', '1'), resource('b', '1'), resource('a', '2')];
+    const one = nextBundle(emptyBundle('cds', 'v'), [
+      ['a', a],
+      ['b', b],
+    ]);
+    const first = (resources: readonly EncodedResource[]): Bundle =>
+      nextBundle(
+        emptyBundle('cds', 'w'),
+        resources.map((each) => [each.name, each] as const),
+        one,
+      );
+    const equal = first([a, b]);
+    assert.equal(equal.viewKey, 'w');
+    assert.deepEqual(equal.resources(), one.resources());
+    assert.deepEqual(first([changed]).resources(), [changed]);
+    assert.equal(first([]).size, 0);
+  });
+
   it('differs from any older bundle by exactly what differs, whatever happened in between', () => {
     const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.option(fc.constantFrom('1', '2', '3')));
     fc.assert(

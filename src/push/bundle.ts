@@ -72,11 +72,26 @@ export function emptyBundle(type: XdsType, viewKey: string): Bundle {
   return new SharedBundle(type, viewKey, 0, PMap.empty());
 }
 
-/** The next bundle of the view; the same object when `changes` change nothing. */
-export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
+/**
+ * The next bundle of the view; the same object when `changes` change nothing. A first bundle shares memory with `precedent`, the
+ * bundle of a view that is expected to hold nearly the same: views of different namespaces mostly do.
+ */
+export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>, precedent?: Bundle): Bundle {
   if (!(bundle instanceof SharedBundle)) throw new TypeError('a bundle made elsewhere cannot be continued');
-  const content = bundle.content.with(changes);
+  const content =
+    bundle.size === 0 && precedent instanceof SharedBundle
+      ? contentLike(precedent.content, changes)
+      : bundle.content.with(changes);
   return content === bundle.content
     ? bundle
     : new SharedBundle(bundle.type, bundle.viewKey, bundle.sequence + 1, content);
+}
+
+/** What `changes` set and nothing else, made from the other map so that what is equal is shared. */
+function contentLike(other: PMap<EncodedResource>, changes: PMapChanges<EncodedResource>): PMap<EncodedResource> {
+  const wanted = new Map(changes);
+  const content = other.with(wanted);
+  const superfluous = [...content.keys()].filter((name) => wanted.get(name) === undefined);
+  const exact = content.with(superfluous.map((name) => [name, undefined] as const));
+  return exact.size === 0 ? PMap.empty() : exact;
 }

@@ -17,6 +17,7 @@ import { Interner } from './interner.ts';
 import { PushQueue } from './queue.ts';
 import { type HeldPush, Session, type SessionHost, type SessionView } from './session.ts';
 import type { PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
+import type { Encoders } from './view-state.ts';
 import { ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
 
@@ -61,7 +62,11 @@ export class Engine implements PushEngine, SessionHost {
   readonly #options: EngineOptions;
   readonly #queue: PushQueue<Session>;
   readonly #interner = new Interner();
-  readonly #encoders = { interner: this.#interner, endpoints: new EndpointEncoder(this.#interner) };
+  readonly #encoders: Encoders = {
+    interner: this.#interner,
+    endpoints: new EndpointEncoder(this.#interner),
+    precedents: new Map(),
+  };
   readonly #views = new ViewTable();
   readonly #sessions = new Set<Session>();
   readonly #byAddress = new Map<string, Set<Session>>();

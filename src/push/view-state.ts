@@ -3,6 +3,7 @@
  * together, so that a stream never sees listeners of one snapshot beside clusters of another.
  */
 import type { GenerateJob } from '../../workers/protocol.ts';
+import { type EndpointsInput, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedType,
@@ -48,6 +49,8 @@ export interface EndpointsResult {
 export interface Encoders {
   readonly interner: Interner;
   readonly endpoints: EndpointEncoder;
+  /** The last first bundle of each part and type: what the next view's bundle shares memory with. */
+  readonly precedents: Map<string, Bundle>;
 }
 
 export class ViewState<S> {
@@ -148,20 +151,24 @@ export class ViewState<S> {
   }
 
   /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is changed. */
-  commit(job: GeneratedJob, snapshot: Snapshot, { interner, endpoints }: Encoders): CommitResult {
+  commit(job: GeneratedJob, snapshot: Snapshot, { interner, endpoints, precedents }: Encoders): CommitResult {
     const { units, failures, withheld } = jobChanges(job, this.#units, interner);
     const next = { ...this.#bundles };
     const changed = new Set<XdsType>();
     const clusters = resourceChanges(this.#units.cds, units.cds);
-    next.cds = nextBundle(next.cds, clusters);
-    next.lds = nextBundle(next.lds, resourceChanges(this.#units.lds, units.lds));
-    next.rds = nextBundle(next.rds, resourceChanges(this.#units.rds, units.rds));
+    const follow = (type: XdsType, changes: ReadonlyMap<string, EncodedResource | undefined>): void => {
+      next[type] = nextBundle(next[type], changes, precedents.get(`${this.view.part} ${type}`));
+    };
+    follow('cds', clusters);
+    follow('lds', resourceChanges(this.#units.lds, units.lds));
+    follow('rds', resourceChanges(this.#units.rds, units.rds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
     const lines = failures.map(({ type, unit, message }) => `${type} ${unit} of ${this.key}: ${message}`);
-    next.eds = nextBundle(next.eds, this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
+    follow('eds', this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
     // From here on nothing throws.
     for (const type of ['cds', 'eds', 'lds', 'rds'] as const) {
       if (next[type] !== this.#bundles[type]) changed.add(type);
+      if (this.#bundles[type].size === 0) precedents.set(`${this.view.part} ${type}`, next[type]);
       this.#bundles[type] = next[type];
     }
     applyUnits(this.#units, units);
@@ -201,6 +208,8 @@ export class ViewState<S> {
     const changes = new Map<string, EncodedResource | undefined>();
     const { view } = this;
     if (view.part === 'inbound') return changes;
+    let inputs: ReadonlyMap<string, EndpointsInput> = new Map();
+    let host: string | undefined;
     for (const clusterName of clusterNames) {
       const cluster = clusters.get(clusterName);
       if (cluster === undefined || cluster.refs.length === 0) {
@@ -209,9 +218,16 @@ export class ViewState<S> {
       }
       for (const name of cluster.refs) {
         try {
-          const made = encoder.encode(snapshot, view, name);
+          // The clusters of a host come one after the other.
+          const next = hostOfCluster(name);
+          if (next !== host) {
+            host = undefined;
+            inputs = endpointsOfHost(snapshot, view, next);
+            host = next;
+          }
+          const input = inputs.get(name);
           // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
-          if (made !== undefined) changes.set(name, made);
+          if (input !== undefined) changes.set(name, encoder.encode(input));
         } catch (error) {
           failures.push(`eds ${name} of ${this.key}: ${error instanceof Error ? error.message : String(error)}`);
         }

@@ -74,6 +74,7 @@ interface ServiceInputs extends EndpointSources {
 }
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
+const NO_CLUSTERS: ReadonlyMap<string, EndpointsInput> = new Map();
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
 const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EndpointsInput>>(edsClusters);
@@ -84,10 +85,18 @@ export function resolveEndpoints(
   view: ClientView,
   clusterName: string,
 ): EndpointsInput | undefined {
+  return endpointsOfHost(snapshot, view, hostOfCluster(clusterName)).get(clusterName);
+}
+
+/** The same for all EDS clusters of a host, by cluster name: equal inputs are one object for all views. */
+export function endpointsOfHost(
+  snapshot: Snapshot,
+  view: ClientView,
+  host: string,
+): ReadonlyMap<string, EndpointsInput> {
   const scope = scopeOfView(snapshot, view);
-  const host = hostOfCluster(clusterName);
   const service = scope?.services.get(host);
-  if (scope === undefined || service === undefined) return undefined;
+  if (scope === undefined || service === undefined) return NO_CLUSTERS;
   const inputs: ServiceInputs = {
     service,
     rule: scope.destinationRule(host),
@@ -95,7 +104,7 @@ export function resolveEndpoints(
     part: view.part,
     ...endpointSources(snapshot, view, service),
   };
-  return inputsByCluster.get(service, inputs).get(clusterName);
+  return inputsByCluster.get(service, inputs);
 }
 
 export function endpointSources(snapshot: Snapshot, view: ClientView, service: Service): EndpointSources {
