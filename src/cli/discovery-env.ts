@@ -5,6 +5,7 @@
  */
 
 import { discoveryCaEnv } from './discovery-ca-env.ts';
+import { discoveryIdentityEnv } from './discovery-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryEnv = {
@@ -199,5 +200,6 @@ export const discoveryEnv = {
   },
 
   // The certificate authority.
+  ...discoveryIdentityEnv,
   ...discoveryCaEnv,
 } as const satisfies EnvTable;

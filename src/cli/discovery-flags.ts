@@ -15,6 +15,24 @@ export const discoveryCommonFlags = {
 
 export const discoveryVersionFlags = { ...versionFlags, ...discoveryCommonFlags } as const satisfies FlagTable;
 
+/** On `ctl-discovery issue-token`, a command of our own. */
+export const discoveryIssueTokenFlags = {
+  audience: {
+    type: 'string',
+    default: 'mesh-ca',
+    meaning: 'Audience of the token, AUDIENCE of the discovery service.',
+  },
+  'issuer-dir': {
+    type: 'string',
+    default: '',
+    meaning: 'Directory of the issuer: its private key, which stays there, and its public key (jwks.json).',
+  },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the workload.' },
+  'service-account': { type: 'string', default: '', meaning: 'Service account of the workload.' },
+  ttl: { type: 'duration', default: '1h0m0s', min: 1000, meaning: 'Lifetime of the token.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** On `ctl-discovery discovery`. */
 export const discoveryFlags = {
   appNamespace: {

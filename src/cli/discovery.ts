@@ -1,6 +1,7 @@
 /** The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick. */
 
 import { closeLogging } from '../observe/logging.ts';
+import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { startLogging } from './common-flags.ts';
@@ -27,6 +28,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     commands: [
       discoveryCommand(runDiscovery),
       envCommand(),
+      issueTokenCommand(),
       requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', requestBase),
       versionCommand(discoveryVersionFlags),
     ],

@@ -40,11 +40,11 @@ import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
 import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type MeshIdentity, openIdentity } from './identity.ts';
 import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
-import { openTlsFiles, type TlsFiles } from './tls-files.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
 type Closer = () => Promise<void> | void;
@@ -70,6 +70,7 @@ export class DiscoveryProgram {
   readonly #history: DistributionHistory | undefined;
   readonly #closers: Closer[] = [];
   #running: Running | undefined;
+  #identity: MeshIdentity | undefined;
   #publishedAt: number | undefined;
 
   constructor(settings: DiscoverySettings, env: Environment) {
@@ -82,7 +83,6 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
-    const tls = await openTlsFiles(this.#settings);
     await this.#startHttp();
     let early: MeshUpdate | undefined;
     const files = await openMeshFiles(this.#settings, {
@@ -95,12 +95,12 @@ export class DiscoveryProgram {
       rootNamespace: rootNamespaceOf(this.#settings, files.mesh),
       onProblem: logProblem,
     });
-    const sources = await openSources(this.#settings, (events) => this.#take(store, events));
-    this.#closers.push(() => sources.close());
+    // Side by side: making a root's key takes about as long as reading a mesh.
+    const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(store)]);
     const publisher = this.#startPublisher(store, files);
     const engine = this.#startEngine(publisher.snapshot);
     const debouncer = this.#startDebouncer(store, publisher);
-    const server = await this.#startXds(engine, tls);
+    const server = await this.#startXds(engine, identity);
     this.#running = { store, engine, publisher, debouncer, server };
     // What came while the engine was started.
     if (early !== undefined) this.#publishMesh(this.#running, early);
@@ -117,6 +117,11 @@ export class DiscoveryProgram {
     this.#running?.debouncer.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
     this.#running = undefined;
+  }
+
+  async #openSources(store: Store): Promise<void> {
+    const sources = await openSources(this.#settings, (events) => this.#take(store, events));
+    this.#closers.push(() => sources.close());
   }
 
   /** The publisher, with all that was read so far in its snapshot. */
@@ -163,16 +168,26 @@ export class DiscoveryProgram {
     });
   }
 
-  async #startXds(engine: Engine, tls: TlsFiles | undefined): Promise<XdsServer> {
+  async #openIdentity({ mesh }: MeshFiles): Promise<MeshIdentity> {
+    const { trustDomain } = modelSettings(this.#settings, mesh);
+    const identity = await openIdentity(this.#settings, trustDomain, this.#metrics);
+    this.#identity = identity;
+    this.#closers.push(() => identity.close());
+    return identity;
+  }
+
+  async #startXds(engine: Engine, { secured }: MeshIdentity): Promise<XdsServer> {
     const settings = this.#settings;
     const listeners: XdsListener[] = [parseListenAddress(settings.grpcAddr)];
-    if (tls !== undefined) {
-      listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), credentials: tls.credentials });
+    if (secured !== undefined) {
+      listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), credentials: secured.credentials });
     }
     const server = createXdsServer({
       engine,
       observer: xdsObserver(this.#metrics),
       listeners,
+      ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
+      services: secured?.services ?? [],
       maxReceiveBytes: settings.grpcMaxRecvMsgSize,
       maxStreams: settings.grpcMaxStreams,
       keepaliveIntervalMs: settings.keepaliveIntervalMs,
@@ -180,21 +195,8 @@ export class DiscoveryProgram {
       maxConnectionAgeMs: settings.keepaliveMaxServerConnectionAgeMs,
     });
     await server.start();
-    if (tls !== undefined) this.#followTls(tls, server, listeners.length - 1);
     this.#closers.push(() => server.close({ drainMs: settings.terminationDrainDurationSeconds * 1000 }));
     return server;
-  }
-
-  #followTls(tls: TlsFiles, server: XdsServer, listener: number): void {
-    const log = getScope('ads');
-    const end = tls.follow(
-      (credentials) => {
-        server.renewCredentials(listener, credentials);
-        log.info('new connections to the secured address get the new certificate');
-      },
-      (error) => log.error(`${error.oneLine()}; the last good certificate stays in force`),
-    );
-    this.#closers.push(end);
   }
 
   async #startHttp(): Promise<void> {
@@ -205,6 +207,7 @@ export class DiscoveryProgram {
     const sample = (): void => {
       const source = this.#debugSource();
       if (source !== undefined) sampleGauges(source, this.#metrics);
+      this.#identity?.sample();
     };
     const routes = {
       ready,

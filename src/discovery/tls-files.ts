@@ -6,7 +6,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { ServerCredentials } from '@grpc/grpc-js';
 import type { DiscoverySettings } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
 
@@ -15,16 +14,17 @@ const LOOK_MS = 10_000;
 
 type TlsSettings = Pick<DiscoverySettings, 'tlsCertFile' | 'tlsKeyFile' | 'caCertFile'>;
 
-interface Material {
-  readonly cert: Buffer;
-  readonly key: Buffer;
-  /** With it, clients have to show a certificate that it signed. */
-  readonly ca: Buffer | undefined;
+/** What the files hold, PEM. */
+export interface TlsMaterial {
+  readonly cert: string;
+  readonly key: string;
+  /** The authority of clients' certificates. */
+  readonly ca: string | undefined;
 }
 
-async function readPem(flag: string, file: string): Promise<Buffer> {
+async function readPem(flag: string, file: string): Promise<string> {
   try {
-    return await readFile(file);
+    return await readFile(file, 'utf8');
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     throw new CtlError('invalid_argument', `${file} cannot be read (${code ?? String(error)})`, { field: flag }, error);
@@ -39,7 +39,7 @@ function parsed<T>(flag: string, file: string, what: string, parse: () => T): T 
   }
 }
 
-function check({ cert, key, ca }: Material, files: TlsSettings): void {
+function check({ cert, key, ca }: TlsMaterial, files: TlsSettings): void {
   const certificate = parsed('--tlsCertFile', files.tlsCertFile, 'a certificate', () => new X509Certificate(cert));
   const privateKey = parsed('--tlsKeyFile', files.tlsKeyFile, 'a private key', () => createPrivateKey(key));
   if (!certificate.checkPrivateKey(privateKey)) {
@@ -53,7 +53,7 @@ function check({ cert, key, ca }: Material, files: TlsSettings): void {
   }
 }
 
-async function readMaterial(files: TlsSettings): Promise<Material> {
+async function readMaterial(files: TlsSettings): Promise<TlsMaterial> {
   const material = {
     cert: await readPem('--tlsCertFile', files.tlsCertFile),
     key: await readPem('--tlsKeyFile', files.tlsKeyFile),
@@ -63,18 +63,14 @@ async function readMaterial(files: TlsSettings): Promise<Material> {
   return material;
 }
 
-function credentialsOf({ cert, key, ca }: Material): ServerCredentials {
-  return ServerCredentials.createSsl(ca ?? null, [{ cert_chain: cert, private_key: key }], ca !== undefined);
-}
-
-function same(a: Material, b: Material): boolean {
-  return a.cert.equals(b.cert) && a.key.equals(b.key) && (a.ca ?? b.cert).equals(b.ca ?? b.cert);
+function same(a: TlsMaterial, b: TlsMaterial): boolean {
+  return a.cert === b.cert && a.key === b.key && a.ca === b.ca;
 }
 
 export interface TlsFiles {
-  readonly credentials: ServerCredentials;
+  readonly material: TlsMaterial;
   /** Follows the files; `onProblem` is called once for each new fault. Returns how to end it. */
-  follow(onCredentials: (credentials: ServerCredentials) => void, onProblem: (error: CtlError) => void): () => void;
+  follow(onMaterial: (material: TlsMaterial) => void, onProblem: (error: CtlError) => void): () => void;
 }
 
 /** Undefined when no certificate is named. Throws CtlError invalid_argument naming the flag when the files cannot be used. */
@@ -89,8 +85,8 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
   }
   let current = await readMaterial(files);
   return {
-    credentials: credentialsOf(current),
-    follow(onCredentials, onProblem) {
+    material: current,
+    follow(onMaterial, onProblem) {
       let lastProblem = '';
       const look = async (): Promise<void> => {
         try {
@@ -98,7 +94,7 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
           lastProblem = '';
           if (same(current, next)) return;
           current = next;
-          onCredentials(credentialsOf(next));
+          onMaterial(next);
         } catch (error) {
           const fault = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
           if (fault.message !== lastProblem) onProblem(fault);

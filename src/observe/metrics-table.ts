@@ -140,6 +140,22 @@ export const METRICS = {
   cfg_runtime_strategy_timer_quiesce_reached_total: { type: 'Count', meaning: 'Times a quiesce was reached.' },
   cfg_runtime_strategy_timer_resets_total: { type: 'Count', meaning: 'Times the timer was reset.' },
 
+  // The certificate authority.
+  ca_server_authentication_failure_count: { type: 'Sum', meaning: 'Authentication failures.' },
+  ca_server_csr_count: { type: 'Sum', meaning: 'Certificate signing requests received.' },
+  ca_server_csr_parsing_err_count: { type: 'Sum', meaning: 'Errors parsing a request.' },
+  ca_server_csr_sign_err_count: { type: 'Sum', meaning: 'Errors signing a request.' },
+  ca_server_id_extraction_err_count: { type: 'Sum', meaning: 'Errors extracting the ID from a request.' },
+  ca_server_success_cert_issuance_count: { type: 'Sum', meaning: 'Successful certificate issuances.' },
+  ca_server_cert_chain_expiry_timestamp: {
+    type: 'LastValue',
+    meaning: 'Unix time in seconds when the CA cert chain expires; negative means expired.',
+  },
+  ca_server_root_cert_expiry_timestamp: {
+    type: 'LastValue',
+    meaning: 'Unix time in seconds when the root certificate expires; negative means expired.',
+  },
+
   mesh_build: {
     type: 'LastValue',
     meaning: 'Component build info.',

@@ -1,7 +1,18 @@
 /** The door of the security room. */
+export { createAuthentication } from './authentication.ts';
 export {
   type AuthorityObserver,
   type AuthorityOptions,
   type AuthoritySettings,
   createAuthority,
 } from './authority/authority.ts';
+export { type WallClock, wallClock } from './authority/clock.ts';
+export { createCertificateAuthenticator } from './certificate-authenticator.ts';
+export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
+export { followLocalIssuer, issueToken } from './local-issuer.ts';
+export { followOidcIssuer } from './oidc.ts';
+export { followServingCertificate, type ServingCertificate } from './serving-certificate.ts';
+export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
+export { credentialsOfCall, MeshServerCredentials, type ServerTls } from './tls-credentials.ts';
+export { createTokenAuthenticator, type TokenIssuer } from './token-authenticator.ts';
+export { readRoots, TrustBundles } from './trust.ts';

@@ -28,9 +28,15 @@ export class TrustBundles {
   }
 }
 
-/** Roots out of PEM texts. Throws CtlError invalid_argument for what is no certificate of an authority. */
-export function readRoots(pems: readonly string[]): Certificate[] {
-  const roots = pems.flatMap(readPemCertificates);
-  if (roots.some(({ ca }) => !ca)) throw new CtlError('invalid_argument', 'a certificate is not one of an authority');
-  return roots;
+/** Roots out of PEM texts. Throws CtlError invalid_argument, naming `from`, for what is no certificate of an authority. */
+export function readRoots(from: string, pems: readonly string[]): Certificate[] {
+  let roots: Certificate[];
+  try {
+    roots = pems.flatMap(readPemCertificates);
+  } catch (error) {
+    const reason = error instanceof CtlError ? error.message : String(error);
+    throw new CtlError('invalid_argument', reason, { field: from }, error);
+  }
+  if (roots.every(({ ca }) => ca)) return roots;
+  throw new CtlError('invalid_argument', 'holds a certificate that is not one of an authority', { field: from });
 }

@@ -32,7 +32,7 @@ export interface XdsListener {
   readonly host?: string | undefined;
   /** 0: any free port; see `ports()`. */
   readonly port: number;
-  /** Plain text when left out. */
+  /** Plain text when left out. Credentials that are renewed count for the connections that come then. */
   readonly credentials?: ServerCredentials;
 }
 
@@ -119,8 +119,6 @@ export class XdsServer {
   readonly #sockets = new Set<Socket>();
   readonly #listening: NetServer[] = [];
   readonly #injectors: ConnectionInjector[] = [];
-  /** By listener: where its next connection goes. */
-  readonly #current: ConnectionInjector[] = [];
   /** By method path: limits below the server's own. */
   readonly #receiveLimits = new Map<string, number>();
   #authenticating = 0;
@@ -187,12 +185,12 @@ export class XdsServer {
   }
 
   #listen({ host, port, credentials }: XdsListener): Promise<void> {
-    const index = this.#listening.length;
-    this.#current[index] = this.#inject(credentials ?? ServerCredentials.createInsecure());
+    const injector = this.#server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
+    this.#injectors.push(injector);
     const server = createServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);
       socket.once('close', () => this.#sockets.delete(socket));
-      this.#current[index]?.injectConnection(socket);
+      injector.injectConnection(socket);
     });
     this.#listening.push(server);
     return new Promise((resolve, reject) => {
@@ -201,18 +199,6 @@ export class XdsServer {
       );
       server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
     });
-  }
-
-  /** Connections that come from now on are made with these credentials; those that stand keep theirs. */
-  renewCredentials(listener: number, credentials: ServerCredentials): void {
-    this.#current[listener] = this.#inject(credentials);
-  }
-
-  #inject(credentials: ServerCredentials): ConnectionInjector {
-    const injector = this.#server.createConnectionInjector(credentials);
-    // Also those replaced: their connections live on until the server is closed.
-    this.#injectors.push(injector);
-    return injector;
   }
 
   /** Bound port of each listener, in order. */

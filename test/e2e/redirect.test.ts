@@ -57,7 +57,14 @@ const pods = (): Pods => shared.get();
 
 async function startDiscoveryIn(namespace: Namespace, folder: string): Promise<void> {
   const flags = ['--configDir', folder, '--grpcAddr', ':15010', '--httpAddr', ':8080', '--monitoringAddr', ':15014'];
-  const child = await namespace.start('ctl-discovery', [process.execPath, PROGRAM, 'discovery', ...flags]);
+  const child = await namespace.start('ctl-discovery', [
+    'env',
+    'ENABLE_CA_SERVER=false',
+    process.execPath,
+    PROGRAM,
+    'discovery',
+    ...flags,
+  ]);
   await eventually(
     () => {
       child.assertRunning();

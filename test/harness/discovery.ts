@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { type Child, type Exit, startChild } from './child.ts';
 import { eventually } from './eventually.ts';
-import { freePorts } from './files.ts';
+import { freePorts, tempDir } from './files.ts';
 import { type Response, request } from './http.ts';
 import type { Owner } from './owner.ts';
 
@@ -13,10 +13,13 @@ export interface DiscoveryPorts {
   readonly http: number;
   readonly monitoring: number;
   readonly introspection: number;
+  /** Of the secured address. Left out: any free one, which nobody knows. */
+  readonly secure?: number;
 }
 
 export interface DiscoveryOptions {
   readonly configDir: string;
+  /** Over a SELF_SIGNED_CA_DIR in a folder of the owner's. */
   readonly env?: Readonly<Record<string, string>>;
   /** Added behind the harness' own flags, so that they win: `['--log_output_level', 'ads:debug']`. */
   readonly flags?: readonly string[];
@@ -44,8 +47,19 @@ export interface Discovery {
 
 /** Ports for a discovery process that are free now. */
 export async function discoveryPorts(): Promise<DiscoveryPorts> {
-  const [grpc, http, monitoring, introspection] = await freePorts(4);
-  return { grpc: grpc ?? 0, http: http ?? 0, monitoring: monitoring ?? 0, introspection: introspection ?? 0 };
+  const [grpc = 0, http = 0, monitoring = 0, introspection = 0, secure = 0] = await freePorts(5);
+  return { grpc, http, monitoring, introspection, secure };
+}
+
+/** Where the authority keeps its root, per owner and configuration directory: a process that is started again finds it. */
+const caDirs = new WeakMap<Owner, Map<string, Promise<string>>>();
+
+function caDirOf(owner: Owner, configDir: string): Promise<string> {
+  const dirs = caDirs.get(owner) ?? new Map<string, Promise<string>>();
+  caDirs.set(owner, dirs);
+  const dir = dirs.get(configDir) ?? tempDir(owner);
+  dirs.set(configDir, dir);
+  return dir;
 }
 
 /** Starts a discovery process; it ends with its owner. */
@@ -57,12 +71,13 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ['--introspect_port', String(ports.introspection)],
+    ['--secureGRPCAddr', `127.0.0.1:${ports.secure ?? 0}`],
   ].flat();
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
     args: [PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
-    ...(options.env === undefined ? {} : { env: options.env }),
+    env: { SELF_SIGNED_CA_DIR: await caDirOf(owner, options.configDir), ...options.env },
   });
   const discovery = controlled(child, ports);
   if (options.waitReady !== false) await discovery.waitReady();

@@ -1,0 +1,73 @@
+/**
+ * The environment variables of ctl-discovery that are about who may call it and how it shows itself (specification: ctl-discovery and
+ * ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR is our own).
+ */
+
+import type { EnvTable } from './env-table.ts';
+
+export const discoveryIdentityEnv = {
+  ENABLE_CA_SERVER: {
+    setting: 'enableCaServer',
+    type: 'boolean',
+    default: true,
+    meaning: 'When false no CA server is created in the control plane.',
+  },
+  XDS_AUTH: {
+    setting: 'xdsAuth',
+    type: 'boolean',
+    default: true,
+    meaning: 'When true, XDS clients are authenticated.',
+  },
+  TOKEN_ISSUER: {
+    setting: 'tokenIssuer',
+    type: 'string',
+    default: '',
+    meaning: 'OIDC token issuer; when set it is used to check tokens.',
+  },
+  AUDIENCE: {
+    setting: 'audience',
+    type: 'string',
+    default: '',
+    meaning: 'Expected audience in tokens. When empty: mesh-ca, istio-ca or the trust domain.',
+  },
+  JWT_POLICY: {
+    setting: 'jwtPolicy',
+    type: 'string',
+    default: 'third-party-jwt',
+    meaning:
+      'The JWT validation policy: third-party-jwt (the audience must match) or first-party-jwt (tokens without any ' +
+      'audience are taken as well).',
+  },
+  LOCAL_TOKEN_ISSUER_DIR: {
+    setting: 'localTokenIssuerDir',
+    type: 'string',
+    default: '',
+    meaning:
+      'Directory of a local issuer of workload tokens (ctl-discovery issue-token); its public key (jwks.json) is ' +
+      'trusted when this is set.',
+  },
+  SPIFFE_BUNDLE_ENDPOINTS: {
+    setting: 'spiffeBundleEndpoints',
+    type: 'string',
+    default: '',
+    meaning:
+      'Trust-domain to bundle-endpoint mappings; the root certificate is fetched from each endpoint (which must follow ' +
+      'the SPIFFE bundle endpoint standard) to verify client certificates of that domain. Tuples are separated by `||`, ' +
+      'the domain and endpoint in a tuple by `|`: `<trust_domain>|<endpoint_url>||<trust_domain>|<endpoint_url>`. Not ' +
+      'needed for roots issued by the control plane or web-PKI roots.',
+  },
+  MESHD_CUSTOM_HOST: {
+    setting: 'meshdCustomHost',
+    type: 'string',
+    default: '',
+    meaning: 'Custom host name of the control plane for which it signs the server certificate; several by commas.',
+  },
+  CTL_CERT_PROVIDER: {
+    setting: 'certProvider',
+    type: 'string',
+    default: 'meshd',
+    meaning:
+      "Provider of the discovery component's DNS certificate: meshd, its own CA, or none, which leaves --tlsCertFile " +
+      'and --tlsKeyFile.',
+  },
+} as const satisfies EnvTable;

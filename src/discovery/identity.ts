@@ -1,0 +1,292 @@
+/**
+ * Who may call, and how this program shows itself: the certificate authority, the authenticators and the certificate of the secured
+ * address, wired together from the settings.
+ *
+ *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
+ *       └──server certificate──▶ credentials of the secured address ◀── files
+ */
+import type { ServerCredentials } from '@grpc/grpc-js';
+import type { DiscoverySettings } from '../cli/index.ts';
+import { CtlError } from '../core/errors.ts';
+import { spiffeUri } from '../core/identity.ts';
+import { getScope, type Metrics } from '../observe/index.ts';
+import {
+  type CertificateObserver,
+  createAuthentication,
+  createAuthority,
+  createCertificateAuthenticator,
+  createCertificateServices,
+  createTokenAuthenticator,
+  credentialsOfCall,
+  followBundles,
+  followLocalIssuer,
+  followOidcIssuer,
+  followServingCertificate,
+  MeshServerCredentials,
+  parseBundleEndpoints,
+  readRoots,
+  type TokenIssuer,
+  TrustBundles,
+  wallClock,
+} from '../security/index.ts';
+import type { Authenticator, Authority, GrpcService } from '../security/types.ts';
+import type { XdsServerOptions } from '../xds/index.ts';
+import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+
+/** What the secured address is made of. */
+export interface SecuredAddress {
+  readonly credentials: ServerCredentials;
+  readonly services: readonly GrpcService[];
+  /** Undefined when streams need no credential (XDS_AUTH=false). */
+  readonly authenticate: XdsServerOptions['authenticate'];
+}
+
+export interface MeshIdentity {
+  /** Undefined when there is no certificate for it. */
+  readonly secured: SecuredAddress | undefined;
+  /** Brings gauges up to date. */
+  sample(): void;
+  close(): Promise<void>;
+}
+
+type Close = () => Promise<void> | void;
+
+interface Wiring {
+  readonly settings: DiscoverySettings;
+  readonly trustDomain: string;
+  readonly metrics: Metrics;
+  readonly closers: Close[];
+}
+
+/** Tokens are made for one of these when AUDIENCE does not say: those of agents of both names, and of issuers per mesh. */
+function audiencesOf({ audience }: DiscoverySettings, trustDomain: string): string[] {
+  return audience === '' ? ['mesh-ca', 'istio-ca', trustDomain] : [audience];
+}
+
+function oneOf(field: string, value: string, allowed: readonly string[]): void {
+  if (allowed.includes(value)) return;
+  const message = `${JSON.stringify(value)} is not one of ${allowed.join(', ')}`;
+  throw new CtlError('invalid_argument', message, { field });
+}
+
+function checkSettings({ jwtPolicy, certProvider }: DiscoverySettings, trustDomain: string): void {
+  oneOf('JWT_POLICY', jwtPolicy, ['third-party-jwt', 'first-party-jwt']);
+  oneOf('CTL_CERT_PROVIDER', certProvider, ['meshd', 'none']);
+  spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
+}
+
+/** Names under which proxies reach the control plane. */
+function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): string[] {
+  const services = ['meshd', 'ctl-discovery'].flatMap((name) => [
+    `${name}.${namespace}.svc`,
+    `${name}.${namespace}.svc.${domain}`,
+    `${name}.${namespace}`,
+  ]);
+  const custom = meshdCustomHost.split(',').map((host) => host.trim());
+  const all = [...services, ...custom, 'localhost', '127.0.0.1', '::1'];
+  return [...new Set(all.filter((name) => name !== ''))];
+}
+
+/**
+ * Opens everything that identity needs. Rejects with CtlError naming the setting or file that cannot be used; then nothing is left
+ * open.
+ */
+export async function openIdentity(
+  settings: DiscoverySettings,
+  trustDomain: string,
+  metrics: Metrics,
+): Promise<MeshIdentity> {
+  const wiring: Wiring = { settings, trustDomain, metrics, closers: [] };
+  const close = async (): Promise<void> => {
+    for (const one of wiring.closers.splice(0).reverse()) await one();
+  };
+  try {
+    checkSettings(settings, trustDomain);
+    const files = await openTlsFiles(settings);
+    const authority = settings.enableCaServer ? await openAuthority(wiring) : undefined;
+    const secured = await openSecured(wiring, files, authority);
+    return { secured, sample: () => sampleExpiry(metrics, authority), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring): Promise<Authority> {
+  const authority = await createAuthority({
+    settings,
+    trustDomain,
+    log: getScope('pkica'),
+    observer: {
+      csrRefused: () => metrics.ca_server_csr_parsing_err_count.inc(),
+      signingFailed: () => metrics.ca_server_csr_sign_err_count.inc(),
+    },
+  });
+  closers.push(() => authority.close());
+  return authority;
+}
+
+async function openSecured(
+  wiring: Wiring,
+  files: TlsFiles | undefined,
+  authority: Authority | undefined,
+): Promise<SecuredAddress | undefined> {
+  const { settings, trustDomain, metrics } = wiring;
+  const trust = new TrustBundles();
+  const credentials = await openCredentials(wiring, files, authority, trust);
+  if (credentials === undefined) return undefined;
+  followTrust(wiring, trust, authority);
+  const authenticators = await openAuthenticators(wiring, trust);
+  const ofStreams = createAuthentication(authenticators, () => {});
+  const authenticate: SecuredAddress['authenticate'] = async (call) => {
+    const shown = credentialsOfCall(call);
+    return shown === undefined ? undefined : ofStreams.authenticate(shown);
+  };
+  const services =
+    authority === undefined
+      ? []
+      : createCertificateServices({
+          authority,
+          authentication: createAuthentication(authenticators, () =>
+            metrics.ca_server_authentication_failure_count.inc(),
+          ),
+          trustDomain,
+          observer: certificateObserver(metrics),
+        });
+  return { credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
+}
+
+/** From files when they are named, else from the mesh CA; undefined when there is neither. */
+async function openCredentials(
+  { settings, trustDomain, closers }: Wiring,
+  files: TlsFiles | undefined,
+  authority: Authority | undefined,
+  trust: TrustBundles,
+): Promise<MeshServerCredentials | undefined> {
+  const log = getScope('ads');
+  const told = (): void => log.info('new connections to the secured address get the new certificate');
+  const kept = (error: CtlError): void => log.error(`${error.oneLine()}; the last good certificate stays in force`);
+  if (files !== undefined) {
+    // Nobody is asked who he is then; that its clients are of this authority is all that --caCertFile can still mean.
+    const tlsOf = ({ cert, key, ca }: TlsMaterial) => ({
+      chain: cert,
+      key,
+      requiredCa: settings.xdsAuth ? undefined : ca,
+    });
+    const trustCa = ({ ca }: TlsMaterial): void =>
+      trust.set(trustDomain, '--caCertFile', ca === undefined ? [] : readRoots('--caCertFile', [ca]));
+    const credentials = new MeshServerCredentials(tlsOf(files.material));
+    trustCa(files.material);
+    const renewed = (material: TlsMaterial): void => {
+      trustCa(material);
+      credentials.renew(tlsOf(material));
+      told();
+    };
+    closers.push(files.follow(renewed, kept));
+    return credentials;
+  }
+  if (authority === undefined) return undefined;
+  if (settings.certProvider === 'none') {
+    const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
+    throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });
+  }
+  const tlsOf = ({ chain, key }: { chain: string; key: string }) => ({ chain, key, requiredCa: undefined });
+  let credentials: MeshServerCredentials | undefined;
+  const serving = await followServingCertificate({
+    authority,
+    dnsNames: dnsNamesOf(settings),
+    ttlMs: settings.defaultWorkloadCertTtlMs,
+    clock: wallClock,
+    random: Math.random,
+    onCertificate: (certificate) => {
+      credentials?.renew(tlsOf(certificate));
+      told();
+    },
+    onProblem: kept,
+  });
+  closers.push(() => serving.close());
+  credentials = new MeshServerCredentials(tlsOf(serving.first));
+  return credentials;
+}
+
+/** The mesh's own roots, also those announced and former, and those of foreign trust domains. */
+function followTrust(
+  { settings, trustDomain, closers }: Wiring,
+  trust: TrustBundles,
+  authority: Authority | undefined,
+): void {
+  if (authority !== undefined) {
+    const take = (): void =>
+      trust.set(trustDomain, 'mesh', readRoots('certificate authority', authority.trustBundle()));
+    take();
+    closers.push(authority.onChange(take));
+  }
+  const bundles = followBundles({
+    endpoints: parseBundleEndpoints(settings.spiffeBundleEndpoints),
+    trust,
+    fetch,
+    clock: wallClock,
+    random: Math.random,
+    onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good one stays in force`),
+  });
+  closers.push(() => bundles.close());
+}
+
+async function openAuthenticators(
+  { settings, trustDomain, closers }: Wiring,
+  trust: TrustBundles,
+): Promise<Authenticator[]> {
+  const log = getScope('authn');
+  const onProblem = (error: CtlError): void => log.error(`keys of a token issuer: ${error.oneLine()}`);
+  const issuers: TokenIssuer[] = [];
+  if (settings.localTokenIssuerDir !== '') {
+    const local = followLocalIssuer({ directory: settings.localTokenIssuerDir, clock: wallClock, onProblem });
+    closers.push(() => local.close());
+    await local.started;
+    issuers.push(local);
+  }
+  if (settings.tokenIssuer !== '') {
+    const oidc = followOidcIssuer({
+      issuer: settings.tokenIssuer,
+      fetch,
+      clock: wallClock,
+      random: Math.random,
+      onProblem,
+    });
+    closers.push(() => oidc.close());
+    issuers.push(oidc);
+  }
+  const now = wallClock.now;
+  return [
+    createCertificateAuthenticator({ trust, now }),
+    createTokenAuthenticator({
+      issuers,
+      trustDomain,
+      audiences: audiencesOf(settings, trustDomain),
+      withoutAudience: settings.jwtPolicy === 'first-party-jwt',
+      now,
+    }),
+  ];
+}
+
+function certificateObserver(metrics: Metrics): CertificateObserver {
+  const log = getScope('serverca');
+  return {
+    requested: () => metrics.ca_server_csr_count.inc(),
+    unfitIdentity: () => metrics.ca_server_id_extraction_err_count.inc(),
+    issued: ({ identity, by }) => {
+      metrics.ca_server_success_cert_issuance_count.inc();
+      log.debug('issued a certificate', { identity: spiffeUri(identity), by });
+    },
+    refused: (peer, error) => log.warn(`refused a request of ${peer}: ${error.oneLine()}`),
+    internalError: (error) => log.error(`internal error: ${error instanceof Error ? error.message : String(error)}`),
+  };
+}
+
+function sampleExpiry(metrics: Metrics, authority: Authority | undefined): void {
+  if (authority === undefined) return;
+  const shown = (endsMs: number): number => Math.floor(endsMs / 1000) * (endsMs > wallClock.now() ? 1 : -1);
+  const { chain, root } = authority.expiry();
+  metrics.ca_server_cert_chain_expiry_timestamp.set(shown(chain));
+  metrics.ca_server_root_cert_expiry_timestamp.set(shown(root));
+}
