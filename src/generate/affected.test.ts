@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { applyChanges, createModel, replay } from '../model/index.ts';
 import { DEFAULT_SETTINGS } from '../model/testing/settings.ts';
 import type { Snapshot } from '../model/types.ts';
@@ -13,12 +13,14 @@ const WEB = 'web.default.svc.cluster.local';
 const DB = 'db.default.svc.cluster.local';
 
 function resource(kind: string, name: string, body: object, namespace = 'default'): AnyResource {
-  const core = kind === 'Service' || kind === 'Endpoints';
+  const core = kind === 'Service' || kind === 'Endpoints' || kind === 'Pod';
+  const security = kind === 'PeerAuthentication';
   const document = {
-    apiVersion: core ? 'v1' : 'networking.mesh.io/v1alpha3',
+    apiVersion: core ? 'v1' : security ? 'security.mesh.io/v1beta1' : 'networking.mesh.io/v1alpha3',
     kind,
-    metadata: { name, namespace },
+    metadata: { name, namespace, ...(kind === 'Pod' && { labels: { 'security.mesh.io/tlsMode': 'mesh' } }) },
     ...(core && kind === 'Endpoints' ? body : { spec: body }),
+    ...(kind === 'Pod' && { status: { phase: 'Running', podIP: name } }),
   };
   const parsed = parseResource(document, { source: 'test' }, () => undefined);
   if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
@@ -206,4 +208,42 @@ test('a changed mesh configuration touches everything', () => {
   for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
     assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
   }
+});
+
+describe('with certificates of the mesh', () => {
+  const secure = <V extends View>(view: V): V => ({ ...view, capabilities: { extensions: undefined, sds: true } });
+  const pod = (ip: string, account: string) => resource('Pod', ip, { serviceAccountName: account });
+  const policy = (mode: string, selector = {}) =>
+    resource('PeerAuthentication', 'policy', { mtls: { mode }, selector: { matchLabels: selector } });
+
+  test('new identities behind a service touch its clusters, where somebody verifies them', () => {
+    for (const view of [OUTBOUND, GATEWAY]) {
+      assert.deepEqual(affected(mesh(), pod('10.0.0.1', 'web'), secure(view)), { cds: [WEB] });
+      assert.equal(affected(mesh(), pod('10.0.0.1', 'web'), view), undefined);
+    }
+  });
+
+  test('more endpoints of the same identity touch nothing', () => {
+    const before = mesh(pod('10.0.0.1', 'web'), pod('10.0.0.2', 'web'));
+    assert.equal(
+      affected(before, endpoints('web', '10.0.0.2', { name: 'http', port: 80 }), secure(OUTBOUND)),
+      undefined,
+    );
+  });
+
+  test('a policy touches no clients as long as it leaves mutual TLS on; switched off, what verified the identities', () => {
+    const before = mesh(pod('10.0.0.1', 'web'));
+    for (const view of [OUTBOUND, GATEWAY, INBOUND]) {
+      assert.equal(affected(before, policy('STRICT'), secure(view)), undefined);
+      assert.equal(affected(before, policy('DISABLE', { app: 'x' }), secure(view)), undefined);
+    }
+    assert.deepEqual(affected(before, policy('DISABLE'), secure(OUTBOUND)), { cds: [WEB] });
+    assert.equal(affected(before, policy('DISABLE'), secure(INBOUND)), undefined);
+  });
+
+  test('a destination rule that originates TLS of its own touches TCP proxies, which have a word about the mesh’s', () => {
+    assert.deepEqual(affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } })), { cds: [DB] });
+    const changed = affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } }), secure(OUTBOUND));
+    assert.deepEqual(changed, { cds: [DB], lds: ['3306'] });
+  });
 });

@@ -33,7 +33,9 @@ export function endpoints(namespace: string, name: string, ...ips: string[]): An
 }
 
 export function meshResource(kind: string, namespace: string, name: string, spec: object): AnyResource {
-  return parse({ apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata: { name, namespace }, spec });
+  const security = kind === 'PeerAuthentication';
+  const apiVersion = security ? 'security.mesh.io/v1beta1' : 'networking.mesh.io/v1alpha3';
+  return parse({ apiVersion, kind, metadata: { name, namespace }, spec });
 }
 
 export function virtualService(namespace: string, name: string, timeout: string): AnyResource {

@@ -52,6 +52,48 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
+  describe('under peer authentication', () => {
+    const inbound = (snapshot: Snapshot, node: ProxyNode) =>
+      viewsOf(snapshot, node).find(({ part }) => part === 'inbound');
+    const policy = (namespace: string, spec: object) => meshResource('PeerAuthentication', namespace, 'policy', spec);
+    const web = { ...sidecar('10.0.0.1', 'shop'), labels: { app: 'web' } };
+    const ofWeb = { selector: { matchLabels: { app: 'web' } } };
+
+    it('have the modes that hold for their workload, and of ports those alone that are served and differ', () => {
+      const portLevelMtls = { 80: { mode: 'DISABLE' }, 8080: { mode: 'DISABLE' }, 8081: { mode: 'DISABLE' } };
+      const view = inbound(mesh(policy('shop', { ...ofWeb, mtls: { mode: 'STRICT' }, portLevelMtls })), web);
+      assert.ok(view?.part === 'inbound');
+      assert.deepEqual(
+        view.ports.map(({ targetPort }) => targetPort),
+        [8080],
+      );
+      assert.deepEqual(view.peerAuthentication, { mode: 'STRICT', ports: { 8080: 'DISABLE' } });
+    });
+
+    it('count the ports of a Sidecar, where that says what is served', () => {
+      const ingress = [{ port: { number: 81, protocol: 'HTTP', name: 'http' }, defaultEndpoint: '127.0.0.1:81' }];
+      const own = meshResource('Sidecar', 'shop', 'own', { ingress, egress: [{ hosts: ['./*'] }] });
+      const portLevelMtls = { 8080: { mode: 'STRICT' }, 81: { mode: 'STRICT' } };
+      const view = inbound(mesh(own, policy('shop', { ...ofWeb, portLevelMtls })), web);
+      assert.ok(view?.part === 'inbound');
+      assert.deepEqual(view.peerAuthentication, { mode: 'PERMISSIVE', ports: { 81: 'STRICT' } });
+    });
+
+    it('stay the same under a policy for others, or for a port that nobody serves', () => {
+      const before = keys(mesh(), web);
+      const others: readonly [string, object][] = [
+        ['elsewhere', { mtls: { mode: 'STRICT' } }],
+        ['shop', { selector: { matchLabels: { app: 'other' } }, mtls: { mode: 'STRICT' } }],
+        ['shop', { ...ofWeb, portLevelMtls: { 9999: { mode: 'STRICT' } } }],
+        ['mesh-system', { selector: { matchLabels: { app: 'web' } }, mtls: { mode: 'STRICT' } }],
+      ];
+      for (const [namespace, spec] of others) assert.deepEqual(keys(mesh(policy(namespace, spec)), web), before);
+      const [outbound, own] = keys(mesh(policy('mesh-system', { mtls: { mode: 'STRICT' } })), web);
+      assert.equal(outbound, before[0]);
+      assert.notEqual(own, before[1]);
+    });
+  });
+
   // What generation reads of a proxy has to make another view, or one proxy would get the other's configuration.
   const reads: readonly [string, Partial<ProxyNode>, changes: readonly [outbound: boolean, inbound: boolean]][] = [
     ['the interception mode', { interception: 'TPROXY' }, [true, true]],

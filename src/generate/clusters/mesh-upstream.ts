@@ -46,8 +46,8 @@ export function meshTransport(
     // Where a connection was going is no endpoint that could say what it takes: all that it may lead to must.
     return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
   }
-  // Inside the mesh the cluster stays the same while proxies come and go.
-  if (service.meshExternal && ready === undefined) return PLAIN;
+  // Inside the mesh the cluster stays the same while proxies come and go; one that resolves names carries its endpoints anyway.
+  if ((service.meshExternal || discovery === 'dns') && ready === undefined) return PLAIN;
   return {
     transportSocketMatches: [
       {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import type { Protocol } from '../../model/types.ts';
-import type { InboundPort } from '../types.ts';
+import { describe, test } from 'node:test';
+import type { PeerAuthentication, Protocol } from '../../model/types.ts';
+import type { Capabilities, InboundPort } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
-import { chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
+import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
 
 function portOf(targetPort: number, protocol: Protocol, changes: Partial<InboundPort> = {}): InboundPort {
   return {
@@ -131,4 +131,105 @@ test('units of a scope that is gone make nothing', () => {
   const gone = inboundView({ scope: 'gone/' });
   assert.deepEqual(inboundListenerUnits(worldOf({}), gone), []);
   assert.deepEqual(inboundListeners(worldOf({}), gone, 'virtual').resources, []);
+});
+
+describe('peer authentication', () => {
+  const STRICT: Capabilities = { extensions: undefined, sds: true };
+  const PORTS = [portOf(7000, 'TCP'), portOf(8080, 'HTTP', { servicePort: 80 }), portOf(9000, 'Unsupported')];
+  const under = (
+    peerAuthentication: PeerAuthentication,
+    capabilities = STRICT,
+    ports: readonly InboundPort[] = PORTS,
+  ) => inboundOf(worldOf({}), inboundView({ ports, peerAuthentication, capabilities }));
+
+  /** A chain in one line: `7000 tls istio… → mutual inbound|7000||`. */
+  function ways(listener: ReturnType<typeof virtualInbound>): string[] {
+    return (listener?.filterChains.slice(1) ?? []).map((chain) => {
+      const { destinationPort, transportProtocol, applicationProtocols } = chain.filterChainMatch ?? {};
+      const names = applicationProtocols?.[0] ?? '';
+      const target = chainText({ ...chain, filterChainMatch: null });
+      const mutual = chain.transportSocket === null ? '' : 'mutual ';
+      return [destinationPort?.value ?? 'rest', transportProtocol, names, `→ ${mutual}${target}`]
+        .filter((text) => text !== '')
+        .join(' ');
+    });
+  }
+
+  test('STRICT: there is no way in but mutual TLS', () => {
+    const { listeners, findings } = under({ mode: 'STRICT', ports: {} });
+    assert.deepEqual(ways(listeners.get('virtualInbound')), [
+      '7000 tls → mutual inbound|7000||',
+      '8080 tls → mutual routes inbound|80||',
+      '9000 tls istio-http/1.0 → mutual routes inbound|9000||',
+      '9000 tls → mutual inbound|9000||',
+      'rest tls → mutual InboundPassthroughClusterIpv4',
+    ]);
+    assert.deepEqual(findings, []);
+  });
+
+  test('PERMISSIVE: beside it plain text, and TLS that is the application’s', () => {
+    const { listeners } = under({ mode: 'PERMISSIVE', ports: {} });
+    assert.deepEqual(ways(listeners.get('virtualInbound')), [
+      '7000 tls istio → mutual inbound|7000||',
+      '7000 raw_buffer → inbound|7000||',
+      '7000 tls → inbound|7000||',
+      '8080 tls istio → mutual routes inbound|80||',
+      '8080 raw_buffer → routes inbound|80||',
+      '8080 tls → inbound|8080||',
+      '9000 tls istio-http/1.0 → mutual routes inbound|9000||',
+      '9000 tls istio → mutual inbound|9000||',
+      '9000 raw_buffer http/1.0 → routes inbound|9000||',
+      '9000 raw_buffer → inbound|9000||',
+      '9000 tls → inbound|9000||',
+      'rest tls istio → mutual InboundPassthroughClusterIpv4',
+      'rest raw_buffer → InboundPassthroughClusterIpv4',
+      'rest tls → InboundPassthroughClusterIpv4',
+    ]);
+  });
+
+  test('DISABLE: as without certificates, byte for byte; nobody waits for first bytes', () => {
+    const view = { ports: PORTS, peerAuthentication: { mode: 'DISABLE', ports: {} } } as const;
+    const [off, without] = [{ capabilities: STRICT }, {}].map((more) =>
+      inboundOf(worldOf({}), inboundView({ ...view, ...more })).resources.get('virtualInbound'),
+    );
+    assert.deepEqual(off?.bytes, without?.bytes);
+  });
+
+  test('by port; first bytes are waited for only where they matter', () => {
+    const ports = [portOf(7000, 'TCP'), portOf(7001, 'TCP'), portOf(7002, 'TCP')];
+    const open = under({ mode: 'PERMISSIVE', ports: { 7000: 'DISABLE', 7002: 'STRICT' } }, STRICT, ports);
+    const listener = open.listeners.get('virtualInbound');
+    assert.deepEqual(ways(listener).slice(0, 5), [
+      '7000 → inbound|7000||',
+      '7001 tls istio → mutual inbound|7001||',
+      '7001 raw_buffer → inbound|7001||',
+      '7001 tls → inbound|7001||',
+      '7002 tls → mutual inbound|7002||',
+    ]);
+    assert.equal(listener?.listenerFilters[1]?.filterDisabled?.destinationPortRange?.start, 7000);
+    assert.equal(listener?.continueOnListenerFiltersTimeout, true);
+    const closed = under({ mode: 'DISABLE', ports: { 7002: 'STRICT' } }, STRICT, ports);
+    const filter = closed.listeners.get('virtualInbound')?.listenerFilters[1];
+    assert.equal(filter?.filterDisabled?.notMatch?.destinationPortRange?.start, 7002);
+  });
+
+  test('STRICT without certificates: no way in at all, and a finding', () => {
+    const { listeners, findings } = under({ mode: 'STRICT', ports: { 7000: 'PERMISSIVE' } }, { ...STRICT, sds: false });
+    assert.deepEqual(ways(listeners.get('virtualInbound')), [
+      '7000 → inbound|7000||',
+      '8080 tls → BlackHoleCluster',
+      '9000 tls → BlackHoleCluster',
+      'rest tls → BlackHoleCluster',
+    ]);
+    assert.match(findings[0]?.message ?? '', /^port 8080, port 9000, ports of no service: nobody is let in/);
+  });
+
+  test('without the TLS inspector: only mutual TLS where it is demanded, only plain text elsewhere', () => {
+    const unable: Capabilities = { extensions: [], sds: true };
+    const { listeners } = under({ mode: 'PERMISSIVE', ports: { 7000: 'STRICT' } }, unable);
+    assert.deepEqual(ways(listeners.get('virtualInbound')).slice(0, 2), [
+      '7000 → mutual inbound|7000||',
+      '8080 → routes inbound|80||',
+    ]);
+  });
 });
