@@ -35,7 +35,10 @@ export function testRoot(name: string): TestRoot {
     pem: make(subject, publicKey, Date.now() - 60_000, Date.now() + year, [isAuthority]),
     issue(key, names, lifeMs, now = Date.now()) {
       const general = names.map((each) => der(each.includes('://') ? 0x86 : 0x82, Buffer.from(each)));
-      return make(sequence(), key, now - 60_000, now + lifeMs, [extension('2.5.29.17', sequence(...general), true)]);
+      // Both ends of a connection have one of these: servers and clients (RFC 5280 section 4.2.1.12).
+      const usage = sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'));
+      const extensions = [extension('2.5.29.37', usage, false), extension('2.5.29.17', sequence(...general), true)];
+      return make(sequence(), key, now - 60_000, now + lifeMs, extensions);
     },
   };
 }
