@@ -1,6 +1,7 @@
 /** What an agent costs the workload that it stands beside: how soon Envoy runs, and the memory of the agent's own process. */
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { startTestCa } from '../../src/agent/identity/testing/test-ca.ts';
 import { startAgent } from '../../test/harness/agent.ts';
 import { envoyPath } from '../../test/harness/envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
@@ -16,6 +17,12 @@ const STARTS = 7;
 /** An hour of an eager prober (every 2 s) and of a scraper (every 15 s). */
 const PROBES = 1800;
 const SCRAPES = 240;
+/** More than three months of certificates that are replaced every 12 hours. */
+const ROTATIONS = 200;
+/** So short that they follow each other as fast as the agent asks for them, which is twice a second. */
+const CERTIFICATE_LIFE_MS = 3000;
+const GRACE_RATIO = '0.9';
+const ROTATIONS_TIMEOUT_MS = 300_000;
 
 interface Sample {
   readonly startToExecMs: number;
@@ -32,7 +39,29 @@ async function notingEnvoy(owner: Owner): Promise<{ readonly path: string; start
   return { path, startedAt: async () => Number(await readFile(note, 'utf8')) / 1e6 };
 }
 
-async function started(owner: Owner, context: BenchContext, discoveryPort: number) {
+/** An authority that signs for everybody, and what an agent is told to call it. */
+async function authority(owner: Owner) {
+  const ca = await startTestCa();
+  owner.after(() => ca.close());
+  const folder = await tempDir(owner);
+  const [roots, token] = [join(folder, 'root-cert.pem'), join(folder, 'token')];
+  await writeFile(roots, ca.root.pem);
+  await writeFile(token, 'token');
+  const env = {
+    CA_ADDR: `127.0.0.1:${ca.port}`,
+    CA_ROOT_CA: roots,
+    CA_TOKEN_FILE: token,
+    SKIP_PARSE_TOKEN: 'true',
+    SERVICE_ACCOUNT: 'web',
+    SECRET_GRACE_PERIOD_RATIO: GRACE_RATIO,
+  };
+  const issued = () => ca.calls.filter(({ method }) => method === 'CreateCertificate').length;
+  return { ca, env, issued };
+}
+
+type Authority = Awaited<ReturnType<typeof authority>>;
+
+async function started(owner: Owner, context: BenchContext, discoveryPort: number, { env }: Authority) {
   const envoy = await notingEnvoy(owner);
   const before = Date.now();
   const agent = await startAgent(owner, {
@@ -40,7 +69,7 @@ async function started(owner: Owner, context: BenchContext, discoveryPort: numbe
     program: join(dirname(context.program), context.options.server === 'dist' ? 'ctl-agent.js' : 'ctl-agent.ts'),
     discoveryAddress: `127.0.0.1:${discoveryPort}`,
     proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
-    env: { ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
+    env: { ...env, ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
   });
   return { agent, startToExecMs: (await envoy.startedAt()) - before };
 }
@@ -54,18 +83,30 @@ async function measure(context: BenchContext): Promise<Table> {
   const scope = createScope();
   try {
     const server = await startServer(scope, { program: context.program, configDir: await tempDir(scope) });
+    const mesh = await authority(scope);
     const samples: Sample[] = [];
     for (let start = 0; start < STARTS; start++) {
-      const { agent, startToExecMs } = await started(scope, context, server.ports.grpc);
+      const { agent, startToExecMs } = await started(scope, context, server.ports.grpc, mesh);
       samples.push({ startToExecMs, ...memory(agent.pid) });
       await agent.stop();
     }
     context.progress('probes and scrapes');
-    const { agent } = await started(scope, context, server.ports.grpc);
+    const { agent } = await started(scope, context, server.ports.grpc, mesh);
     for (let probe = 0; probe < PROBES; probe++) await agent.readiness();
     for (let scrape = 0; scrape < SCRAPES; scrape++) await agent.http('status', '/stats/prometheus');
-    await eventually(async () => void (await agent.readiness()));
-    const later = memory(agent.pid);
+    const probed = memory(agent.pid);
+    context.progress('rotations');
+    await agent.stop();
+    mesh.ca.lifeMs = CERTIFICATE_LIFE_MS;
+    const rotating = (await started(scope, context, server.ports.grpc, mesh)).agent;
+    const goal = mesh.issued() + ROTATIONS;
+    await eventually(
+      () => {
+        if (mesh.issued() < goal) throw new Error(`${goal - mesh.issued()} rotations to go`);
+      },
+      { timeoutMs: ROTATIONS_TIMEOUT_MS },
+    );
+    const rotated = memory(rotating.pid);
     const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
     const round = (value: number): number => Math.round(value * 10) / 10;
     return {
@@ -73,7 +114,8 @@ async function measure(context: BenchContext): Promise<Table> {
       columns: ['state', 'start to exec of Envoy ms', 'RssAnon MiB', 'RSS MiB'],
       rows: [
         ['ready', Math.round(of((s) => s.startToExecMs)), round(of((s) => s.anonMiB)), round(of((s) => s.rssMiB))],
-        [`after ${PROBES} probes, ${SCRAPES} scrapes`, undefined, round(later.anonMiB), round(later.rssMiB)],
+        [`after ${PROBES} probes, ${SCRAPES} scrapes`, undefined, round(probed.anonMiB), round(probed.rssMiB)],
+        [`after ${ROTATIONS} rotations`, undefined, round(rotated.anonMiB), round(rotated.rssMiB)],
       ],
     };
   } finally {

@@ -23,6 +23,11 @@ const KEEPALIVE_TIMEOUT = '10s';
 /** Between attempts to reach the control plane, with jitter by Envoy: soon at first, but never a storm. */
 const RECONNECT_BASE = '0.5s';
 const RECONNECT_MAX = '10s';
+/**
+ * A stream that is opened anew after this time gets a connection of its own, and so shows the certificate of that time; streams that
+ * are open stay. Without it a long-lived connection would go on with a certificate that has ended.
+ */
+const CONNECTION_AGE = '600s';
 /** Envoy's own limit for regular expressions refuses what people write. */
 const REGEX_PROGRAM_SIZE = 32_768;
 
@@ -139,7 +144,10 @@ function xdsCluster(controlPlane: ControlPlane): JsonObject {
     connect_timeout: '2s',
     ...members(XDS_CLUSTER, endpoint(address(host, port))),
     upstream_connection_options: { tcp_keepalive: { keepalive_time: 300 } },
-    ...http2({ connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } }),
+    ...http2(
+      { connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } },
+      { max_connection_duration: CONNECTION_AGE },
+    ),
     ...(tls ? { transport_socket: controlPlaneTls(controlPlane) } : {}),
   };
 }
@@ -214,11 +222,12 @@ function prometheusListener(port: number, ipv6: boolean): JsonObject {
   };
 }
 
-function http2(options: JsonObject): JsonObject {
+function http2(options: JsonObject, common?: JsonObject): JsonObject {
   return {
     typed_extension_protocol_options: {
       'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
         '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        ...(common === undefined ? {} : { common_http_protocol_options: common }),
         explicit_http_config: { http2_protocol_options: options },
       },
     },
