@@ -13,6 +13,7 @@ import { memoryPerProxy } from './benches/memory.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
+import { sign } from './benches/sign.ts';
 import { slow } from './benches/slow.ts';
 import type { Bench } from './mesh.ts';
 import { type BenchOptions, modeText } from './options.ts';
@@ -28,6 +29,7 @@ export const BENCHES: readonly Bench[] = [
   slow,
   pushLatency,
   encode,
+  sign,
   fanOut,
   scope,
   memoryPerProxy,
@@ -73,7 +75,7 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     for (const options of runs)
       for (const { name, run } of benches) {
         // Encoding and the agent do not know of protocols.
-        if ((name === encode.name || name === agent.name) && options !== first) continue;
+        if ([encode.name, agent.name, sign.name].includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));

@@ -6,6 +6,9 @@ export type { Node };
 
 const { Class, Type } = asn1;
 
+/** The whole first byte of a SEQUENCE: constructed, 16. */
+const SEQUENCE_TAG = 0x30;
+
 /** Parses DER under limits of depth and size; throws an Error of one line. Contents of bit strings are left alone. */
 export function readAsn1(der: Buffer): Node {
   checkDer(der);
@@ -112,6 +115,11 @@ export function contextBytes(tag: number, bytes: Buffer): Node {
 export function ready(der: Buffer): Node {
   const { tag, content } = splitDer(der);
   return asn1.create(Class.UNIVERSAL, tag, false, content.toString('latin1'));
+}
+
+/** A SEQUENCE of DER that is ready, element after element. */
+export function sequenceOf(content: Buffer): Node {
+  return asn1.create(Class.UNIVERSAL, SEQUENCE_TAG, false, content.toString('latin1'));
 }
 
 /** The year from which RFC 5280 section 4.1.2.5 wants GeneralizedTime. */

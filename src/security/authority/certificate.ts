@@ -1,7 +1,7 @@
 /**
  * Writes X.509 certificates (RFC 5280): the fields and extensions that the mesh's certificates have, and the signature over them.
  */
-import { createHash, type KeyObject, sign } from 'node:crypto';
+import { hash, type KeyObject, sign } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
   bits,
@@ -16,6 +16,7 @@ import {
   positiveInteger,
   ready,
   sequence,
+  sequenceOf,
   setOf,
   smallInteger,
   time,
@@ -50,7 +51,8 @@ export interface CertificateFields {
   readonly notAfter: number;
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
-  readonly extensions: readonly Node[];
+  /** DER of each, one after the other. */
+  readonly extensions: Buffer;
 }
 
 /** The certificate, DER. */
@@ -63,7 +65,7 @@ export function writeCertificate(fields: CertificateFields, signer: SigningKey):
     sequence(time(fields.notBefore), time(fields.notAfter)),
     fields.subject,
     ready(fields.publicKey),
-    context(3, sequence(...fields.extensions)),
+    context(3, sequenceOf(fields.extensions)),
   );
   const der = encode(body);
   return encode(sequence(ready(der), signer.algorithm, bits(sign(signer.hash, der, signer.key))));
@@ -76,9 +78,12 @@ function positiveSerial(random: Buffer): Buffer {
   return serial;
 }
 
+/** Bytes of a key identifier. */
+const ID_BYTES = 20;
+
 /** RFC 7093 section 2, method 1: the leftmost 160 bits of the SHA-256 of the key's bits. */
 export function keyIdentifier(keyBits: Buffer): Buffer {
-  return createHash('sha256').update(keyBits).digest().subarray(0, 20);
+  return hash('sha256', keyBits, 'buffer').subarray(0, ID_BYTES);
 }
 
 /** A name without parts, as a certificate has whose SAN says who it is. */
@@ -98,37 +103,34 @@ function extension(name: string, critical: boolean, value: Node): Node {
   return critical ? sequence(oid(name), boolean(true), content) : sequence(oid(name), content);
 }
 
-/** Ready, because they are the same in all certificates. */
-function fixed(node: Node): Node {
-  return ready(encode(node));
-}
-
 /** digitalSignature and keyEncipherment (RFC 5280 section 4.2.1.3: bits 0 and 2). */
-const RSA_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0xa0), 5)));
+const RSA_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0xa0), 5)));
 /** digitalSignature alone: an elliptic curve encrypts nothing (RFC 8813 section 3). */
-const EC_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)));
+const EC_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)));
 /** keyCertSign and cRLSign: bits 5 and 6. */
-const CA_KEY_USAGE = fixed(extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)));
-const SERVER_AND_CLIENT = fixed(
+const CA_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)));
+const SERVER_AND_CLIENT = encode(
   extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'))),
 );
 /** cA is FALSE by default, and DER leaves defaults out. */
-const NO_CA = fixed(extension('2.5.29.19', true, sequence()));
+const NO_CA = encode(extension('2.5.29.19', true, sequence()));
 /** A root signs workloads' certificates itself: nothing may stand between. */
-const ROOT_CA = fixed(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
+const ROOT_CA = encode(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
 
-function subjectKeyIdentifier(id: Buffer): Node {
-  return extension('2.5.29.14', false, octets(id));
-}
+/** The extension up to the identifier, which is always as long. */
+const SUBJECT_KEY_IDENTIFIER = encode(extension('2.5.29.14', false, octets(Buffer.alloc(ID_BYTES)))).subarray(
+  0,
+  -ID_BYTES,
+);
 
-/** Ready to stand in every certificate of one issuer. */
-export function authorityKeyIdentifier(id: Buffer): Node {
-  return fixed(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
+/** DER; the same in every certificate of one issuer. */
+export function authorityKeyIdentifier(id: Buffer): Buffer {
+  return encode(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
 }
 
 /** Critical, because the subject is empty (RFC 5280 section 4.2.1.6). */
-function subjectAltName(names: readonly Node[]): Node {
-  return extension('2.5.29.17', true, sequence(...names));
+function subjectAltName(names: readonly Node[]): Buffer {
+  return encode(extension('2.5.29.17', true, sequence(...names)));
 }
 
 /** A URI of a SAN; ASCII, as spiffeUri gives it. */
@@ -161,24 +163,32 @@ export interface SubjectKey {
   readonly keyBits: Buffer;
 }
 
-/** Extensions of a workload's or server's certificate; `issuerKey` as authorityKeyIdentifier gives it. */
+/** What certificates of one issuer have in common, so that it is written once. */
+export interface LeafTemplate {
+  readonly rsa: Buffer;
+  readonly ec: Buffer;
+}
+
+/** `issuerKey` is the issuer's key identifier; a plugged-in CA may have none. */
+export function leafTemplate(issuerKey: Buffer | undefined): LeafTemplate {
+  const common = [SERVER_AND_CLIENT, NO_CA, ...(issuerKey === undefined ? [] : [authorityKeyIdentifier(issuerKey)])];
+  return {
+    rsa: Buffer.concat([RSA_KEY_USAGE, ...common, SUBJECT_KEY_IDENTIFIER]),
+    ec: Buffer.concat([EC_KEY_USAGE, ...common, SUBJECT_KEY_IDENTIFIER]),
+  };
+}
+
+/** Extensions of a workload's or server's certificate. */
 export function leafExtensions(
   names: readonly Node[],
   { algorithm, keyBits }: SubjectKey,
-  issuerKey: Node | undefined,
-): readonly Node[] {
-  return [
-    algorithm === 'rsa' ? RSA_KEY_USAGE : EC_KEY_USAGE,
-    SERVER_AND_CLIENT,
-    NO_CA,
-    subjectKeyIdentifier(keyIdentifier(keyBits)),
-    ...(issuerKey === undefined ? [] : [issuerKey]),
-    subjectAltName(names),
-  ];
+  template: LeafTemplate,
+): Buffer {
+  return Buffer.concat([template[algorithm], keyIdentifier(keyBits), subjectAltName(names)]);
 }
 
 /** Extensions of a self-signed root. */
-export function rootExtensions(keyBits: Buffer): readonly Node[] {
+export function rootExtensions(keyBits: Buffer): Buffer {
   const id = keyIdentifier(keyBits);
-  return [CA_KEY_USAGE, ROOT_CA, subjectKeyIdentifier(id), authorityKeyIdentifier(id)];
+  return Buffer.concat([CA_KEY_USAGE, ROOT_CA, SUBJECT_KEY_IDENTIFIER, id, authorityKeyIdentifier(id)]);
 }

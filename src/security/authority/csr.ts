@@ -3,7 +3,7 @@
  * public key counts, and the signature as proof of its private half. Subject, extensions and attributes are never looked at. Every
  * refusal is an Error of one line, for the caller to read.
  */
-import { createPublicKey, type KeyObject, verify } from 'node:crypto';
+import { verify } from 'node:crypto';
 import { childrenOf, contentOf, isUniversal, type Node, readAsn1, readBits, readOid } from './asn1.ts';
 import type { SubjectKey } from './certificate.ts';
 import { sliceDer } from './der.ts';
@@ -37,8 +37,8 @@ const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 4096;
 
 /** FIPS 186-5 section 5.4 wants more than 2^16; above 2^32 an exponent only costs whoever verifies. */
-const MIN_EXPONENT = 65_537n;
-const MAX_EXPONENT = 2n ** 32n;
+const MIN_EXPONENT = 65_537;
+const MAX_EXPONENT = 2 ** 32;
 
 const ACCEPTED = 'RSA of 2048 to 4096 bits, ECDSA P-256 or P-384';
 
@@ -49,14 +49,22 @@ export function readCsr(pem: string): SubjectKey {
   const [version, , keyInfo] = childrenOf(info);
   if (!isUniversal(version, 'INTEGER') || !contentOf(version).equals(Buffer.of(0)))
     throw new Error('the certificate request is of an unknown version');
-  const publicKey = sliceDer(der, [0, 2]);
-  const key = readKey(keyInfo, publicKey);
+  const { kind, bits } = readKey(keyInfo);
   const { key: wanted, hash } = signatureOf(algorithm);
-  if (wanted !== key.algorithm)
-    throw new Error('the certificate request is signed with another kind of key than its own');
-  if (!verify(hash, sliceDer(der, [0]), key.key, readBits(signature)))
+  if (wanted !== kind) throw new Error('the certificate request is signed with another kind of key than its own');
+  const publicKey = sliceDer(der, [0, 2]);
+  if (!signatureHolds(hash, sliceDer(der, [0]), publicKey, readBits(signature)))
     throw new Error('the signature of the certificate request does not hold');
-  return { algorithm: key.algorithm === EC ? 'ec' : 'rsa', publicKey, keyBits: key.bits };
+  return { algorithm: kind === EC ? 'ec' : 'rsa', publicKey, keyBits: bits };
+}
+
+/** The key is given as DER: making a KeyObject of it first costs a third more. */
+function signatureHolds(hash: string, data: Buffer, publicKey: Buffer, signature: Buffer): boolean {
+  try {
+    return verify(hash, data, { key: publicKey, format: 'der', type: 'spki' }, signature);
+  } catch (error) {
+    throw new Error('the key of the certificate request cannot be read', { cause: error });
+  }
 }
 
 function derOf(pem: string): Buffer {
@@ -77,37 +85,48 @@ function signatureOf(algorithm: Node | undefined): { readonly key: string; reado
 }
 
 interface RequestKey {
-  readonly algorithm: string;
-  readonly key: KeyObject;
+  /** Object identifier of its algorithm. */
+  readonly kind: string;
   readonly bits: Buffer;
 }
 
-/** The algorithm is checked first: explicit curves and huge numbers are nothing to give to a library. */
-function readKey(keyInfo: Node | undefined, der: Buffer): RequestKey {
+/** Checked before any library sees the key: explicit curves and huge numbers are nothing to give to one. */
+function readKey(keyInfo: Node | undefined): RequestKey {
   const [algorithm, keyNode] = childrenOf(keyInfo);
   const [name, parameters] = childrenOf(algorithm);
   const kind = readOid(name);
   const bits = readBits(keyNode);
-  if (kind === EC) {
-    if (!isUniversal(parameters, 'OID') || bits.length !== POINT_BYTES[readOid(parameters)] || bits[0] !== 4)
-      throw new Error(`the key of the certificate request is not accepted: ${ACCEPTED}`);
-    return { algorithm: kind, key: importKey(der), bits };
+  if (kind === EC && isUniversal(parameters, 'OID')) {
+    // 4: an uncompressed point.
+    if (bits.length === POINT_BYTES[readOid(parameters)] && bits[0] === 4) return { kind, bits };
+  } else if (kind === RSA && isUniversal(parameters, 'NULL')) {
+    checkRsa(bits);
+    return { kind, bits };
   }
-  if (kind !== RSA || !isUniversal(parameters, 'NULL'))
-    throw new Error(`the key of the certificate request is not accepted: ${ACCEPTED}`);
-  const key = importKey(der);
-  const { modulusLength = 0, publicExponent = 0n } = key.asymmetricKeyDetails ?? {};
-  if (modulusLength < MIN_RSA_BITS || modulusLength > MAX_RSA_BITS)
-    throw new Error(`the key of the certificate request has ${modulusLength} bits: ${ACCEPTED}`);
-  if (publicExponent < MIN_EXPONENT || publicExponent > MAX_EXPONENT || publicExponent % 2n === 0n)
-    throw new Error('the key of the certificate request has a public exponent that is not accepted');
-  return { algorithm: kind, key, bits };
+  throw new Error(`the key of the certificate request is not accepted: ${ACCEPTED}`);
 }
 
-function importKey(der: Buffer): KeyObject {
-  try {
-    return createPublicKey({ key: der, format: 'der', type: 'spki' });
-  } catch (error) {
-    throw new Error('the key of the certificate request cannot be read', { cause: error });
-  }
+/** RFC 8017 appendix A.1.1: a sequence of modulus and public exponent. */
+function checkRsa(bits: Buffer): void {
+  const [modulus, exponent] = childrenOf(readAsn1(bits)).map(positive);
+  const size = bitLength(modulus);
+  if (size < MIN_RSA_BITS || size > MAX_RSA_BITS)
+    throw new Error(`the key of the certificate request has ${size} bits: ${ACCEPTED}`);
+  const value = exponent !== undefined && exponent.length <= 5 ? exponent.readUIntBE(0, exponent.length) : 0;
+  if (value < MIN_EXPONENT || value > MAX_EXPONENT || value % 2 === 0)
+    throw new Error('the key of the certificate request has a public exponent that is not accepted');
+}
+
+/** The bytes of a positive INTEGER without the zero that keeps it so. */
+function positive(node: Node): Buffer {
+  const content = contentOf(node);
+  const first = content[0] ?? 0x80;
+  if (!isUniversal(node, 'INTEGER') || first >= 0x80)
+    throw new Error('the key of the certificate request has a number that is not positive');
+  return first === 0 && content.length > 1 ? content.subarray(1) : content;
+}
+
+function bitLength(bytes: Buffer | undefined): number {
+  const [first = 0] = bytes ?? [];
+  return bytes === undefined ? 0 : bytes.length * 8 - Math.clz32(first) + 24;
 }

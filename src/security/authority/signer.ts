@@ -5,10 +5,11 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { type Node, ready } from './asn1.ts';
 import {
-  authorityKeyIdentifier,
   EMPTY_NAME,
   hostName,
+  type LeafTemplate,
   leafExtensions,
+  leafTemplate,
   type SigningKey,
   type SubjectKey,
   signingKey,
@@ -29,7 +30,7 @@ const MIN_LIFE_MS = 1000;
 interface Prepared {
   readonly signer: SigningKey;
   readonly name: Node;
-  readonly keyIdentifier: Node | undefined;
+  readonly template: LeafTemplate;
   readonly notBefore: number;
   readonly chainEnd: number;
 }
@@ -39,9 +40,21 @@ function prepare({ key, certificate, chainEnd }: Issuer): Prepared {
   return {
     signer: signingKey(createPrivateKey(key)),
     name: ready(subject),
-    keyIdentifier: keyIdentifier && authorityKeyIdentifier(keyIdentifier),
+    template: leafTemplate(keyIdentifier),
     notBefore,
     chainEnd,
+  };
+}
+
+/** 16 bytes at a time, asked for in larger pieces: each question costs as much as a small one. */
+function serialSource(randomBytes: (size: number) => Buffer): () => Buffer {
+  const size = 16;
+  let pool: Buffer = Buffer.alloc(0);
+  return () => {
+    if (pool.length < size) pool = randomBytes(64 * size);
+    const serial = pool.subarray(0, size);
+    pool = pool.subarray(size);
+    return serial;
   };
 }
 
@@ -52,17 +65,18 @@ export interface Signer {
 /** `randomBytes` gives serial numbers. */
 export function createSigner(randomBytes: (size: number) => Buffer): Signer {
   let issuer: Prepared | undefined;
+  const serials = serialSource(randomBytes);
 
   const issue = (by: Prepared, subject: SubjectKey, names: readonly Node[], job: SignJob) => {
     const notAfter = Math.min(job.now + job.ttlMs, by.chainEnd);
     const fields = {
-      serial: randomBytes(16),
+      serial: serials(),
       issuer: by.name,
       subject: EMPTY_NAME,
       notBefore: Math.max(job.now - BACKDATE_MS, by.notBefore),
       notAfter,
       publicKey: subject.publicKey,
-      extensions: leafExtensions(names, subject, by.keyIdentifier),
+      extensions: leafExtensions(names, subject, by.template),
     };
     const certificate = encodePem('CERTIFICATE', writeCertificate(fields, by.signer));
     return { kind: 'signed', certificate, notAfter: Math.floor(notAfter / 1000) * 1000 } as const;

@@ -118,11 +118,13 @@ export function makeCa(options: CaOptions): Ca {
     notBefore: options.notBefore ?? NOW - DAY_MS,
     notAfter: options.notAfter ?? NOW + 100 * DAY_MS,
     publicKey,
-    extensions: [
-      extension('2.5.29.15', bits(Buffer.of(usage), unused)),
-      extension('2.5.29.19', sequence(...(authority ? [boolean(true), ...limit] : []))),
-      sequence(oid('2.5.29.14'), octets(encode(octets(keyIdentifier(keyBitsOf(publicKey)))))),
-    ],
+    extensions: Buffer.concat(
+      [
+        extension('2.5.29.15', bits(Buffer.of(usage), unused)),
+        extension('2.5.29.19', sequence(...(authority ? [boolean(true), ...limit] : []))),
+        sequence(oid('2.5.29.14'), octets(encode(octets(keyIdentifier(keyBitsOf(publicKey)))))),
+      ].map(encode),
+    ),
   };
   const certificate = encodePem('CERTIFICATE', writeCertificate(fields, signingKey((issuer?.keys ?? keys).privateKey)));
   return { name, keys, key: keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), certificate };
