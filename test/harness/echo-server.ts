@@ -1,5 +1,6 @@
 /** The echo backends themselves, without life cycle: used in this process and by `echo-main.ts` in one of its own. */
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingHttpHeaders } from 'node:http';
+import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 
 /** What the HTTP backend answers about the request that reached it. */
@@ -54,5 +55,41 @@ export function tcpEcho(name: string): TcpServer {
     socket.on('error', () => socket.destroy());
     socket.write(`${name}\n`);
     socket.pipe(socket);
+  });
+}
+
+/** Answers HTTP/2 in plain text (prior knowledge) with an `EchoReply`, as gRPC servers listen. */
+export function http2Echo(name: string): Http2Server {
+  return createHttp2Server((request, response) => {
+    let bytes = 0;
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    request.once('end', () => {
+      const { localAddress, localPort, remoteAddress } = request.stream.session?.socket ?? {};
+      const reply: EchoReply = {
+        name,
+        method: request.method,
+        path: request.url,
+        headers: request.headers,
+        local: `${localAddress}:${localPort}`,
+        remote: String(remoteAddress),
+        bytes,
+      };
+      response.writeHead(200, { 'content-type': 'application/json', 'x-echo': name });
+      response.end(JSON.stringify(reply));
+    });
+  });
+}
+
+/** Says nothing until it is spoken to, then its name and what it received. */
+export function quietTcpEcho(name: string): TcpServer {
+  return createTcpServer((socket) => {
+    socket.on('error', () => socket.destroy());
+    socket.once('data', (first: Buffer) => {
+      socket.write(`${name}\n`);
+      socket.write(first);
+      socket.pipe(socket);
+    });
   });
 }

@@ -72,14 +72,19 @@ export interface PodFields {
   readonly labels: Readonly<Record<string, string>>;
   readonly ip: string;
   readonly nodeName?: string;
+  readonly serviceAccount?: string;
 }
 
-export function pod(name: string, { namespace = NAMESPACE, labels, ip, nodeName }: PodFields): Document {
+export function pod(name: string, fields: PodFields): Document {
+  const { namespace = NAMESPACE, labels, ip, nodeName, serviceAccount } = fields;
   return {
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, namespace, labels },
-    spec: nodeName === undefined ? {} : { nodeName },
+    spec: {
+      ...(nodeName === undefined ? {} : { nodeName }),
+      ...(serviceAccount === undefined ? {} : { serviceAccountName: serviceAccount }),
+    },
     status: { phase: 'Running', podIP: ip, conditions: [{ type: 'Ready', status: 'True' }] },
   };
 }

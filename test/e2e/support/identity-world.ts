@@ -1,0 +1,298 @@
+/**
+ * A mesh as it runs in production, in network namespaces that a bridge joins: ctl-discovery with its certificate authority in one,
+ * each workload in one of its own, with an application and, where it is proxied, `ctl-agent proxy` with a real Envoy, and redirection
+ * by `ctl-agent mesh-iptables`. Tokens come from a local issuer; everything between proxies and control plane is TLS.
+ *
+ *   web.foo ─ application ⇄ Envoy ─┐
+ *   plain.legacy ─ application ────┼─ bridge ─ ctl-discovery :15012
+ *   …                              ┘
+ */
+import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { issueToken } from '../../../src/security/index.ts';
+import {
+  type Agent,
+  type AgentOptions,
+  type Child,
+  createNetwork,
+  eventually,
+  type Namespace,
+  type Network,
+  type Owner,
+  redirectTraffic,
+  startAgent,
+  startChild,
+  tempDir,
+} from '../../harness/index.ts';
+import { type ConfigDir, configDir, type Document, endpoints, pod, service } from './config.ts';
+
+/** The user that agents and their Envoys run as: what it sends is not redirected. */
+const PROXY_UID = 1337;
+export const TRUST_DOMAIN = 'cluster.local';
+const AUDIENCE = 'mesh-ca';
+const DISCOVERY = join(import.meta.dirname, '../../../src/ctl-discovery.ts');
+const APPLICATION = join(import.meta.dirname, '../../harness/workload-main.ts');
+
+/** What every application serves. Service ports differ from container ports, which policies must tell apart. */
+export const PORTS = {
+  http: { protocol: 'http', container: 8080, service: 80 },
+  grpc: { protocol: 'http2', container: 8081, service: 81 },
+  /** The server speaks first. */
+  tcp: { protocol: 'tcp', container: 9000, service: 90 },
+  /** The client speaks first. */
+  bytes: { protocol: 'quiet', container: 9001, service: 91 },
+} as const;
+export type PortName = keyof typeof PORTS;
+
+const SERVICE_PORT_NAMES: Readonly<Record<PortName, string>> = {
+  http: 'http',
+  grpc: 'grpc',
+  tcp: 'tcp-greeting',
+  bytes: 'tcp-bytes',
+};
+
+/** Served by every application, named by no service. */
+export const UNBOUND_PORT = 8088;
+
+export interface WorkloadOptions {
+  readonly name: string;
+  readonly namespace: string;
+  readonly proxied: boolean;
+  /** Other settings of its agent. */
+  readonly agent?: Partial<AgentOptions>;
+  /** Lifetime of its token, ms; an hour without. */
+  readonly tokenTtlMs?: number;
+  readonly audience?: string;
+  /** Environment of the agent. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** False returns before the agent is ready. */
+  readonly waitReady?: boolean;
+}
+
+export interface Workload {
+  /** `web.foo`. */
+  readonly id: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly proxied: boolean;
+  /** `spiffe://…`, of its service account, which has its name. */
+  readonly identity: string;
+  readonly netns: Namespace;
+  /** Address of its service. */
+  readonly serviceAddress: string;
+  readonly tokenFile: string;
+  /** Undefined for a workload without proxy. */
+  readonly agent: Agent | undefined;
+}
+
+export interface WorldOptions {
+  /** Environment of ctl-discovery. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, readonly Document[]>>;
+}
+
+export interface IdentityWorld {
+  readonly config: ConfigDir;
+  readonly network: Network;
+  readonly control: Namespace;
+  /** Where the authority keeps its key and roots. */
+  readonly caDir: string;
+  addWorkload(options: WorkloadOptions): Promise<Workload>;
+  /** Starts another agent for a workload's namespace, as after a restart of its pod. */
+  startAgent(workload: Omit<Workload, 'agent'>, options?: WorkloadOptions): Promise<Agent>;
+  /** A new token in a workload's file. */
+  writeToken(
+    workload: Pick<Workload, 'name' | 'namespace' | 'tokenFile'>,
+    ttlMs: number,
+    audience?: string,
+  ): Promise<void>;
+  /** Ends ctl-discovery. */
+  stopDiscovery(): Promise<void>;
+  startDiscovery(env?: Readonly<Record<string, string>>): Promise<void>;
+  discoveryOutput(): string;
+  /** GET at the HTTP port of ctl-discovery. */
+  http(path: string): Promise<string>;
+  metrics(): Promise<string>;
+}
+
+/** Starts the control plane; workloads are added then. Everything ends with the owner. */
+export async function startIdentityWorld(owner: Owner, options: WorldOptions = {}): Promise<IdentityWorld> {
+  const network = await createNetwork(owner);
+  const control = await network.addNamespace('control');
+  const folder = await tempDir(owner);
+  // Agents run as another user, and read the root certificate.
+  await chmod(folder, 0o755);
+  const [caDir, issuerDir] = [join(folder, 'ca'), join(folder, 'issuer')];
+  await mkdir(caDir, { mode: 0o755 });
+  const config = configDir(join(folder, 'config'));
+  await mkdir(config.path);
+  for (const [name, documents] of Object.entries(options.files ?? {})) await config.apply(name, ...documents);
+
+  let discovery: Child | undefined;
+  const startDiscovery = async (env: Readonly<Record<string, string>> = {}): Promise<void> => {
+    discovery = await startDiscoveryIn(owner, control, config.path, {
+      SELF_SIGNED_CA_DIR: caDir,
+      ROOT_CA_DIR: join(folder, 'no-plugged-root'),
+      LOCAL_TOKEN_ISSUER_DIR: issuerDir,
+      ...options.env,
+      ...env,
+    });
+  };
+  const writeToken: IdentityWorld['writeToken'] = async (
+    { name, namespace, tokenFile },
+    ttlMs,
+    audience = AUDIENCE,
+  ) => {
+    const identity = { namespace, serviceAccount: name };
+    const token = await issueToken({ directory: issuerDir, identity, audience, ttlMs, now: Date.now() });
+    // In one step: an agent may read it at any time.
+    await writeFile(`${tokenFile}.new`, token, { mode: 0o644 });
+    await rename(`${tokenFile}.new`, tokenFile);
+  };
+  // Its key pair must be there before ctl-discovery looks for it.
+  await writeToken({ name: 'first', namespace: 'default', tokenFile: join(folder, 'first-token') }, 1000);
+  await startDiscovery();
+
+  const startAgentOf: IdentityWorld['startAgent'] = (workload, agentOptions) =>
+    startAgentIn(owner, workload, control, caDir, agentOptions);
+  let workloads = 0;
+  return {
+    config,
+    network,
+    control,
+    caDir,
+    writeToken,
+    startDiscovery,
+    startAgent: startAgentOf,
+    async addWorkload(wanted) {
+      const { name, namespace, proxied, tokenTtlMs = 3_600_000 } = wanted;
+      const number = ++workloads;
+      const netns = await network.addNamespace(`${name.slice(0, 6)}${number}`);
+      const workload = {
+        id: `${name}.${namespace}`,
+        name,
+        namespace,
+        proxied,
+        identity: `spiffe://${TRUST_DOMAIN}/ns/${namespace}/sa/${name}`,
+        netns,
+        serviceAddress: `10.96.0.${number}`,
+        tokenFile: join(folder, `token-${number}`),
+      };
+      await writeToken(workload, tokenTtlMs, wanted.audience);
+      await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
+      await Promise.all([
+        startApplication(workload),
+        proxied ? redirectTraffic(netns, { proxyUid: PROXY_UID }) : undefined,
+      ]);
+      return { ...workload, agent: proxied ? await startAgentOf(workload, wanted) : undefined };
+    },
+    async stopDiscovery() {
+      await discovery?.stop();
+    },
+    discoveryOutput: () => discovery?.output() ?? '',
+    http: (path) => control.run('curl', '-sS', '--fail', '--max-time', '5', `http://127.0.0.1:8080${path}`),
+    metrics: () => control.run('curl', '-sS', '--fail', '--max-time', '5', 'http://127.0.0.1:15014/metrics'),
+  };
+}
+
+async function startDiscoveryIn(
+  owner: Owner,
+  netns: Namespace,
+  configPath: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Child> {
+  const addresses = [
+    '--grpcAddr',
+    ':15010',
+    '--secureGRPCAddr',
+    ':15012',
+    '--httpAddr',
+    ':8080',
+    '--monitoringAddr',
+    ':15014',
+  ];
+  const argv = [process.execPath, DISCOVERY, 'discovery', '--configDir', configPath, ...addresses];
+  const [command = '', ...args] = netns.command(argv);
+  const child = await startChild(owner, { name: 'ctl-discovery', command, args, env });
+  await eventually(
+    () => {
+      child.assertRunning();
+      return netns.run('curl', '-sS', '--fail', '--max-time', '2', 'http://127.0.0.1:8080/ready');
+    },
+    { timeoutMs: 20_000, intervalMs: 100, what: 'ctl-discovery is ready' },
+  );
+  return child;
+}
+
+type WorkloadFacts = Omit<Workload, 'agent'>;
+
+/** Pod, service and endpoints of a workload; the label says that its proxy takes mutual TLS, as injection would write it. */
+function documentsOf({ name, namespace, proxied, netns, serviceAddress }: WorkloadFacts): Document[] {
+  const labels = { app: name, ...(proxied ? { 'security.mesh.io/tlsMode': 'mesh' } : {}) };
+  const names = Object.keys(PORTS) as PortName[];
+  return [
+    pod(name, { namespace, labels, ip: netns.address, serviceAccount: name }),
+    service(name, {
+      namespace,
+      clusterIP: serviceAddress,
+      selector: { app: name },
+      ports: names.map((port) => ({
+        name: SERVICE_PORT_NAMES[port],
+        port: PORTS[port].service,
+        targetPort: PORTS[port].container,
+      })),
+    }),
+    endpoints(
+      name,
+      { [name]: netns.address },
+      names.map((port) => ({ name: SERVICE_PORT_NAMES[port], port: PORTS[port].container })),
+      namespace,
+    ),
+  ];
+}
+
+async function startApplication({ id, netns }: WorkloadFacts): Promise<void> {
+  const specs = Object.values(PORTS).map(({ protocol, container }) => `${protocol}:${container}`);
+  const application = await netns.start(`application ${id}`, [
+    process.execPath,
+    APPLICATION,
+    id,
+    ...specs,
+    `http:${UNBOUND_PORT}`,
+  ]);
+  await eventually(() => {
+    application.assertRunning();
+    if (!application.output().includes('ready')) throw new Error(`${id} does not listen yet`);
+  });
+}
+
+function startAgentIn(
+  owner: Owner,
+  workload: WorkloadFacts,
+  control: Namespace,
+  caDir: string,
+  options: Partial<WorkloadOptions> = {},
+): Promise<Agent> {
+  const { name, namespace, netns, tokenFile } = workload;
+  return startAgent(owner, {
+    name,
+    podNamespace: namespace,
+    labels: { app: name },
+    netns,
+    uid: PROXY_UID,
+    discoveryAddress: `${control.address}:15012`,
+    ...options.agent,
+    ...(options.waitReady === undefined ? {} : { waitReady: options.waitReady }),
+    env: {
+      SERVICE_ACCOUNT: name,
+      CA_TOKEN_FILE: tokenFile,
+      CA_ROOT_CA: join(caDir, 'root-cert.pem'),
+      ...options.env,
+    },
+  });
+}
+
+/** The authority's roots as they are kept now, PEM. */
+export function rootsOf(world: Pick<IdentityWorld, 'caDir'>): Promise<string> {
+  return readFile(join(world.caDir, 'root-cert.pem'), 'utf8');
+}

@@ -1,0 +1,108 @@
+/**
+ * What a call between two workloads comes to, in one word or two: `200 mtls` (the application saw exactly the identities of both sides),
+ * `200 plain` (it saw none), `000/56` (status and exit code of curl), `ok` and `cut` for TCP.
+ */
+import assert from 'node:assert/strict';
+import { type EchoReply, eventually } from '../../harness/index.ts';
+import { PORTS, type PortName, UNBOUND_PORT, type Workload } from './identity-world.ts';
+
+/** A port of the other side: by the name of its service, or the one that no service names. */
+export type Target = PortName | 'unbound';
+
+export interface Row {
+  readonly from: Workload;
+  readonly to: Workload;
+  readonly port: Target;
+  readonly expected: string;
+}
+
+/** What is said over TCP, once by whoever speaks first: prints all that came back, once the word sent is among it. */
+const TALK = `
+const [host, port, first] = process.argv.slice(1);
+const socket = require('node:net').connect(Number(port), host);
+let text = '';
+socket.setTimeout(4000, () => socket.destroy());
+if (first === 'client') socket.on('connect', () => socket.write('word'));
+socket.on('data', (chunk) => {
+  if (text === '' && first === 'server') socket.write('word');
+  text += chunk;
+  if (text.endsWith('word')) { process.stdout.write('ok ' + text.split('\\n')[0]); socket.destroy(); }
+});
+socket.on('error', () => socket.destroy());
+socket.on('close', () => { if (!text.endsWith('word')) process.stdout.write('cut'); });
+`;
+
+/** Applications behind a proxy call the service; others, where nothing balances, the pod and its container port. */
+export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Promise<string> {
+  const isService = from.proxied && port !== 'unbound';
+  const address = isService ? to.serviceAddress : to.netns.address;
+  const number = port === 'unbound' ? UNBOUND_PORT : PORTS[port][isService ? 'service' : 'container'];
+  if (port === 'tcp' || port === 'bytes') return talk(from, to, address, number, port === 'tcp' ? 'server' : 'client');
+  const version = port === 'grpc' ? ['--http2-prior-knowledge', '-X', 'POST', '-H', 'te: trailers'] : [];
+  return httpOutcome(from, to, ['-m', '5', ...version, `http://${address}:${number}/`]);
+}
+
+async function talk(from: Workload, to: Workload, address: string, port: number, first: string): Promise<string> {
+  const said = await from.netns.run(process.execPath, '-e', TALK, address, String(port), first);
+  return said === `ok ${to.id}` ? 'ok' : said;
+}
+
+/** What curl says of a request, with these arguments. */
+export async function httpOutcome(from: Workload, to: Workload, args: readonly string[]): Promise<string> {
+  // The exit code is part of the outcome, so it must not end the command.
+  const script = 'curl -s "$@"; true';
+  const text = await from.netns.run('sh', '-c', script, 'curl', '-w', '\n%{http_code} %{exitcode}', ...args);
+  const [, body = '', status = '', exit = ''] = /^([\s\S]*)\n(\d+) (\d+)$/.exec(text) ?? [];
+  if (status !== '200' || exit !== '0') return exit === '0' ? status : `${status}/${exit}`;
+  const { name, headers } = JSON.parse(body) as EchoReply;
+  if (name !== to.id) return `200 by ${name}`;
+  return `200 ${seenIdentity(headers['x-forwarded-client-cert'], from, to)}`;
+}
+
+/** Specification "policy-resources", rule 2. */
+function seenIdentity(header: string | readonly string[] | undefined, from: Workload, to: Workload): string {
+  if (header === undefined) return 'plain';
+  const [, by, uri] = /^By=([^;]+);Hash=[0-9a-f]{64};Subject="";URI=([^;,]+)$/.exec(String(header)) ?? [];
+  return by === to.identity && uri === from.identity ? 'mtls' : `strange header ${String(header)}`;
+}
+
+/** Without policies: mutual TLS between proxies, plain text with all others. */
+export function withoutPolicies({ from, to, port }: Omit<Row, 'expected'>): string {
+  if (port === 'tcp' || port === 'bytes') return 'ok';
+  return from.proxied && to.proxied && port !== 'unbound' ? '200 mtls' : '200 plain';
+}
+
+/** Outcomes as they came, for a table that people read. */
+export class OutcomeTable {
+  readonly #lines: (readonly string[])[] = [['policy', 'client', 'server', 'port', 'outcome']];
+
+  /** Waits until all rows are as expected at once, and notes them. */
+  async check(policy: string, rows: readonly Row[]): Promise<void> {
+    await eventually(
+      async () => {
+        const seen = await Promise.all(rows.map(outcomeOf));
+        const text = (row: Row, outcome: string) => `${row.from.id} → ${row.to.id} ${row.port}: ${outcome}`;
+        assert.deepEqual(
+          rows.map((row, index) => text(row, seen[index] ?? '')),
+          rows.map((row) => text(row, row.expected)),
+        );
+      },
+      { timeoutMs: 15_000, intervalMs: 100 },
+    );
+    for (const { from, to, port, expected } of rows) {
+      this.#lines.push([policy, side(from), side(to), port, expected]);
+    }
+  }
+
+  print(): void {
+    const widths = this.#lines[0]?.map((_, column) =>
+      Math.max(...this.#lines.map((line) => line[column]?.length ?? 0)),
+    );
+    const lines = this.#lines.map((line) => line.map((cell, column) => cell.padEnd(widths?.[column] ?? 0)).join('  '));
+    process.stdout.write(`${lines.join('\n')}\n`);
+  }
+}
+
+function side({ id, proxied }: Workload): string {
+  return proxied ? id : `${id} (no proxy)`;
+}
