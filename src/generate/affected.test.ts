@@ -231,7 +231,7 @@ describe('with certificates of the mesh', () => {
     );
   });
 
-  test('a policy touches no clients as long as it leaves mutual TLS on; switched off, what verified the identities', () => {
+  test('a policy touches no clients as long as it leaves mutual TLS on; switched off, the clusters that may have to know', () => {
     const before = mesh(pod('10.0.0.1', 'web'));
     for (const view of [OUTBOUND, GATEWAY, INBOUND]) {
       assert.equal(affected(before, policy('STRICT'), secure(view)), undefined);

@@ -249,6 +249,14 @@ describe('what clients are told of endpoints', () => {
     assert.deepEqual(snapshot.peers.get(KEY)?.accounts, ['shop/web', 'shop/web-two']);
   });
 
+  test('identities are known of those without a proxy too', () => {
+    const bare = pod('shop/bare', '10.0.0.3', { labels: WEB }, { serviceAccountName: 'bare' });
+    assert.deepEqual(meshOf([...MESH, bare]).peers.get(KEY), {
+      accounts: ['shop/bare', 'shop/web'],
+      ready: { http: 'some' },
+    });
+  });
+
   test('an endpoint written in a service entry is in its namespace; its account may be unknown', () => {
     const labels = { 'security.mesh.io/tlsMode': 'mesh' };
     const entry = resource('ServiceEntry', 'shop/vm', {

@@ -148,9 +148,9 @@ export interface PeerAuthentication {
   readonly ports: Readonly<Record<number, MutualTlsMode>>;
 }
 
-/** What clients know of the workloads behind a service that take mesh mutual TLS. */
+/** What clients know of the workloads behind a service before they speak mesh mutual TLS to them. */
 export interface ServicePeers {
-  /** `namespace/serviceAccount` of each, sorted; the account is empty where it is not known. */
+  /** `namespace/serviceAccount`s, sorted. The account is empty where one that takes mutual TLS does not say its own. */
   readonly accounts: readonly string[];
   /** Service port name → whether all or some of its endpoints take it; ports of which none does are absent. */
   readonly ready: Readonly<Record<string, 'all' | 'some'>>;
@@ -294,7 +294,7 @@ export interface Snapshot {
   readonly services: PMap<Service>;
   /** All endpoints of a service, in stable order. */
   readonly endpoints: PMap<readonly Endpoint[]>;
-  /** Of services with endpoints that take mesh mutual TLS. */
+  /** Of services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;
   /** What peer authentication policies ask of a workload with these labels. */
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
