@@ -4,6 +4,8 @@
  * Source: envoy/service/discovery/v3/discovery.proto
  */
 import type { EncodedResource } from '../push/types.ts';
+import type { FormIndex } from './known-lists.ts';
+import type { KnownRun, ListFields } from './message-assembly.ts';
 import type { NameSet } from './name-set.ts';
 import { ListField, NAMES, VERSIONS, type VersionMap } from './request-lists.ts';
 import { encodeStrings, type StringField, WireReader } from './wire.ts';
@@ -43,10 +45,14 @@ function statusMessage(reader: WireReader): string {
   return message;
 }
 
-/** Decodes a DiscoveryRequest. Throws CtlError invalid_argument. */
-export function decodeSotwRequest(bytes: Buffer): SotwRequest {
+/** Lists of a DiscoveryRequest: resource_names. */
+export const SOTW_LISTS: ListFields = new Map([[3, NAMES.known]]);
+
+/** Decodes a DiscoveryRequest from its bytes without `known`, which are some of its lists. Throws CtlError invalid_argument. */
+export function decodeSotwRequest(bytes: Buffer, known: readonly KnownRun[] = []): SotwRequest {
   const reader = new WireReader(bytes);
   const names = new ListField(NAMES);
+  for (const run of known) names.takeKnown(run);
   let typeUrl = '';
   let versionInfo = '';
   let responseNonce = '';
@@ -63,12 +69,23 @@ export function decodeSotwRequest(bytes: Buffer): SotwRequest {
   return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, node };
 }
 
-/** Decodes a DeltaDiscoveryRequest. Throws CtlError invalid_argument. */
-export function decodeDeltaRequest(bytes: Buffer): DeltaRequest {
+/** Lists of a DeltaDiscoveryRequest: resource_names_subscribe, resource_names_unsubscribe, initial_resource_versions. */
+export const DELTA_LISTS: ListFields = new Map<number, FormIndex>([
+  [3, NAMES.known],
+  [4, NAMES.known],
+  [5, VERSIONS.known],
+]);
+
+/** Decodes a DeltaDiscoveryRequest from its bytes without `known`, which are some of its lists. Throws CtlError invalid_argument. */
+export function decodeDeltaRequest(bytes: Buffer, known: readonly KnownRun[] = []): DeltaRequest {
   const reader = new WireReader(bytes);
   const subscribe = new ListField(NAMES);
   const unsubscribe = new ListField(NAMES);
   const versions = new ListField(VERSIONS);
+  for (const run of known)
+    if (run.field === 3) subscribe.takeKnown(run);
+    else if (run.field === 4) unsubscribe.takeKnown(run);
+    else versions.takeKnown(run);
   let typeUrl = '';
   let responseNonce = '';
   let nack: string | undefined;

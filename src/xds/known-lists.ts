@@ -12,12 +12,21 @@ import { EntryTable } from './entry-table.ts';
 const MAX_ALIKE = 16;
 
 /** Lists are looked up by this many bytes of their beginning: more than one name of a mesh has. Shorter ones are read each time. */
-const HEAD_BYTES = 96;
+export const HEAD_BYTES = 96;
 
-/** A list, in one of the ways to write it. */
-interface Form<V> {
+/** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
+export interface ListForm {
   readonly bytes: Buffer;
+}
+
+interface Form<V> extends ListForm {
   readonly known: Known<V>;
+}
+
+/** A known list, without its kind. */
+export interface FormIndex {
+  /** Forms that begin with `head`, of {@link HEAD_BYTES} bytes as latin1; longest first. */
+  beginningWith(head: string): ListForm[];
 }
 
 interface Known<V> {
@@ -48,6 +57,10 @@ class WeakBuckets<T extends object> {
     return undefined;
   }
 
+  all(key: string): T[] {
+    return (this.#buckets.get(key) ?? []).flatMap((each) => each.deref() ?? []);
+  }
+
   add(key: string, object: T): void {
     const bucket = this.#buckets.get(key) ?? [];
     if (bucket.length >= MAX_ALIKE) return;
@@ -63,11 +76,12 @@ function sameEntries<V>(known: Known<V>, bytes: Buffer): boolean {
   return known.table.sameAs(bytes);
 }
 
-export class KnownLists<V extends { readonly size: number }> {
+export class KnownLists<V extends { readonly size: number }> implements FormIndex {
   /** By number of entries and of bytes: the same for any order of the same entries. */
   readonly #bySize = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
   readonly #of = new WeakMap<V, Known<V>>();
+  readonly #byForm = new WeakMap<ListForm, Known<V>>();
 
   /** The known list that the message has from `offset` on, its entries and its bytes; it may go on with more entries behind it. */
   at(
@@ -75,13 +89,22 @@ export class KnownLists<V extends { readonly size: number }> {
     offset: number,
   ): { readonly value: V; readonly count: number; readonly length: number } | undefined {
     if (offset + HEAD_BYTES > message.length) return undefined;
-    const form = this.#byHead.find(head(message, offset), ({ bytes }) => {
+    const form = this.#byHead.find(headAt(message, offset), ({ bytes }) => {
       const end = offset + bytes.length;
       return end <= message.length && message.compare(bytes, 0, bytes.length, offset, end) === 0;
     });
     return form === undefined
       ? undefined
       : { value: form.known.value, count: form.known.count, length: form.bytes.length };
+  }
+
+  beginningWith(head: string): ListForm[] {
+    return this.#byHead.all(head).sort((a, b) => b.bytes.length - a.bytes.length);
+  }
+
+  /** What a form says; undefined when it is of another kind of lists. */
+  meaningOf(form: ListForm): { readonly value: V; readonly count: number } | undefined {
+    return this.#byForm.get(form);
   }
 
   /** The list that `bytes` (`count` well-formed encoded entries) mean. `make` decodes them, and may throw. */
@@ -106,11 +129,13 @@ export class KnownLists<V extends { readonly size: number }> {
   #form(known: Known<V>, bytes: Buffer): Form<V> {
     // A copy of its own: the message that it came in is much larger, or a part of what the socket read.
     const form: Form<V> = { bytes: Buffer.from(bytes), known };
-    if (bytes.length >= HEAD_BYTES) this.#byHead.add(head(bytes, 0), form);
+    this.#byForm.set(form, known);
+    if (bytes.length >= HEAD_BYTES) this.#byHead.add(headAt(bytes, 0), form);
     return form;
   }
 }
 
-function head(bytes: Buffer, offset: number): string {
+/** The key that lists are looked up by. */
+export function headAt(bytes: Buffer, offset: number): string {
   return bytes.toString('latin1', offset, offset + HEAD_BYTES);
 }

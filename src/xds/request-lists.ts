@@ -5,6 +5,7 @@
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../core/errors.ts';
 import { KnownLists } from './known-lists.ts';
+import type { KnownRun } from './message-assembly.ts';
 import { type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
 import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
@@ -41,11 +42,29 @@ export class ListField<V extends Sized> {
   #count = 0;
   /** Where the entries stand; encoders put them side by side. */
   readonly #runs: { start: number; end: number }[] = [];
+  /** Lists that were recognised while the message arrived. */
+  readonly #known: KnownRun[] = [];
   /** Set when they are a known list and nothing else. */
   #value: V | undefined;
 
   constructor(kind: ListKind<V>) {
     this.#kind = kind;
+  }
+
+  /** Takes a known list. To be called before `take`. */
+  takeKnown(run: KnownRun): void {
+    const meaning = this.#kind.known.meaningOf(run.form);
+    if (meaning === undefined)
+      throw new CtlError('internal', `field ${run.field} was taken for a list of another kind`);
+    this.#known.push(run);
+    this.#value = this.#count === 0 ? meaning.value : undefined;
+    this.#add(meaning.count);
+  }
+
+  #add(count: number): void {
+    this.#count += count;
+    if (this.#count > MAX_NAMES_PER_REQUEST)
+      throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
   }
 
   /** Takes the entry that the reader has just come to, and those behind it when they are known. */
@@ -55,9 +74,7 @@ export class ListField<V extends Sized> {
     this.#value = known?.value;
     const end = known === undefined ? entry.end : entry.tag + known.length;
     if (known !== undefined) reader.skipTo(end);
-    this.#count += known?.count ?? 1;
-    if (this.#count > MAX_NAMES_PER_REQUEST)
-      throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
+    this.#add(known?.count ?? 1);
     const last = this.#runs.at(-1);
     if (last?.end === entry.tag) last.end = end;
     else this.#runs.push({ start: entry.tag, end });
@@ -67,9 +84,13 @@ export class ListField<V extends Sized> {
   value(message: Buffer): V {
     if (this.#count === 0) return this.#kind.empty;
     if (this.#value !== undefined) return this.#value;
-    const runs = this.#runs.map(({ start, end }) => message.subarray(start, end));
+    const runs = [
+      ...this.#known.map(({ at, form }) => ({ at, bytes: form.bytes })),
+      ...this.#runs.map(({ start, end }) => ({ at: start, bytes: message.subarray(start, end) })),
+    ].sort((a, b) => a.at - b.at);
     const [only] = runs;
-    const entries = runs.length === 1 && only !== undefined ? only : Buffer.concat(runs);
+    const entries =
+      runs.length === 1 && only !== undefined ? only.bytes : Buffer.concat(runs.map(({ bytes }) => bytes));
     return this.#kind.known.recognise(entries, this.#count, () => this.#kind.make(entries));
   }
 }

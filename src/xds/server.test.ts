@@ -157,10 +157,10 @@ afterEach(async () => {
   await server.close({ drainMs: 0 });
 });
 
-for (const directWrites of [true, false])
-  describe(`ADS over a socket, ${directWrites ? 'direct writes' : 'through grpc-js'}`, { timeout: 20_000 }, () => {
+for (const direct of [true, false])
+  describe(`ADS over a socket, ${direct ? 'direct' : 'through grpc-js'}`, { timeout: 20_000 }, () => {
     it('Delta: serves all types in order, then only what changes', async () => {
-      await start({ directWrites });
+      await start({ direct });
       const peer = open('delta');
       peer.send(delta('cds', { node }));
       const cds = await peer.next();
@@ -192,7 +192,7 @@ for (const directWrites of [true, false])
     });
 
     it('SotW: full sets of clusters, and nothing after a reconnect with the same version', async () => {
-      await start({ directWrites });
+      await start({ direct });
       const peer = open('sotw');
       peer.send(sotw('cds', { node }));
       const first = await peer.next();
@@ -217,7 +217,7 @@ for (const directWrites of [true, false])
     });
 
     it('sends messages of several MiB whole', async () => {
-      await start({ directWrites });
+      await start({ direct });
       const big = 'x'.repeat(300_000);
       content.setAll(
         'lds',
@@ -231,7 +231,7 @@ for (const directWrites of [true, false])
     });
 
     it('ends streams gracefully on close', async () => {
-      await start({ directWrites });
+      await start({ direct });
       const peer = open('delta');
       peer.send(delta('cds', { node }));
       await peer.next();

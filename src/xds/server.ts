@@ -18,13 +18,14 @@ import { statusOf } from '../core/grpc-status.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller, GrpcService } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
-import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
+import { DELTA_LISTS, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
 import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
+import type { ListFields } from './message-assembly.ts';
 import type { XdsObserver } from './observer.ts';
 import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
 import { SOTW } from './sotw.ts';
-import { AdsStream, type StreamDeps } from './stream.ts';
+import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
 import { type AdsCall, createTransport } from './transport.ts';
 
 export interface XdsListener {
@@ -53,8 +54,8 @@ export interface XdsServerOptions {
   readonly sendTimeoutMs?: number;
   /** Streams waiting to be let in. */
   readonly maxEntering?: number;
-  /** False: write through grpc-js, with a copy per stream, also where direct writing is possible. */
-  readonly directWrites?: boolean;
+  /** False: read and write through grpc-js, with a copy per stream, also where it can be done without. */
+  readonly direct?: boolean;
   /**
    * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known on. Rejects with
    * CtlError unauthenticated or unavailable. Left out: nobody is asked.
@@ -107,6 +108,12 @@ function limitMessages(call: object, bytes: number): void {
     decoder.maxReadMessageLength = bytes;
 }
 
+/** What tells the two protocols apart. */
+interface StreamKind<Request extends AnyRequest> extends Pick<StreamDeps<Request>, 'protocol' | 'decode'> {
+  /** Lists to look for in requests. */
+  readonly lists: ListFields;
+}
+
 type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
 
 /** A running server. */
@@ -138,8 +145,10 @@ export class XdsServer {
       interceptors: [this.#watchLimits],
     });
     this.#server.addService(ADS_METHODS, {
-      StreamAggregatedResources: (call: AdsCall) => this.#accept(call, { protocol: SOTW, decode: decodeSotwRequest }),
-      DeltaAggregatedResources: (call: AdsCall) => this.#accept(call, { protocol: DELTA, decode: decodeDeltaRequest }),
+      StreamAggregatedResources: (call: AdsCall) =>
+        this.#accept(call, { protocol: SOTW, decode: decodeSotwRequest, lists: SOTW_LISTS }),
+      DeltaAggregatedResources: (call: AdsCall) =>
+        this.#accept(call, { protocol: DELTA, decode: decodeDeltaRequest, lists: DELTA_LISTS }),
     });
     const refuseV2 = (call: AdsCall): void => {
       const error = new CtlError(
@@ -219,10 +228,7 @@ export class XdsServer {
     return [...this.#streams].flatMap((stream) => stream.status() ?? []);
   }
 
-  #accept<Request extends { typeUrl: string; nack: string | undefined; node: Buffer | undefined }>(
-    call: AdsCall,
-    kind: Pick<StreamDeps<Request>, 'protocol' | 'decode'>,
-  ): void {
+  #accept<Request extends AnyRequest>(call: AdsCall, kind: StreamKind<Request>): void {
     const { authenticate } = this.#options;
     const refuse = (error: CtlError): void => {
       this.#options.observer.refused(call.getPeer(), error);
@@ -266,17 +272,17 @@ export class XdsServer {
       : undefined;
   }
 
-  #open<Request extends { typeUrl: string; nack: string | undefined; node: Buffer | undefined }>(
+  #open<Request extends AnyRequest>(
     call: AdsCall,
     caller: Caller | undefined,
-    { protocol, decode }: Pick<StreamDeps<Request>, 'protocol' | 'decode'>,
+    { protocol, decode, lists }: StreamKind<Request>,
   ): void {
     const { engine, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
-    const transport = createTransport(
-      call,
-      this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
-      this.#options.directWrites ?? true,
-    );
+    const transport = createTransport(call, {
+      sendTimeoutMs: this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
+      maxReceiveBytes: this.#options.maxReceiveBytes,
+      direct: this.#options.direct ?? true,
+    });
     const stream = new AdsStream<Request>({
       transport,
       protocol,
@@ -302,10 +308,13 @@ export class XdsServer {
       if (caller?.by === 'certificate') transport.retireConnection();
       void stream.drain(new CtlError('unauthenticated', EXPIRED));
     });
-    call.on('data', (bytes: Buffer) => stream.receive(bytes));
-    call.once('end', () => {
-      transport.end();
-      stream.close();
+    transport.read(lists, {
+      message: (bytes, known) => stream.receive(bytes, known),
+      refused: (error) => transport.fail(error),
+      ended: () => {
+        transport.end();
+        stream.close();
+      },
     });
     call.once('cancelled', () => stream.close());
     call.once('close', () => stream.close());

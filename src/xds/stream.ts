@@ -11,6 +11,7 @@ import type { Admission } from './admission.ts';
 import { claimedNode } from './claim.ts';
 import { encodeResponse } from './codec.ts';
 import { AdsMachine, type PartsOf } from './machine.ts';
+import type { KnownRun } from './message-assembly.ts';
 import { parseNode } from './node.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
@@ -28,7 +29,7 @@ const REQUEST_GRACE_MS = 1000;
 const MAX_UNKNOWN_TYPES = 16;
 
 /** What both kinds of requests have. */
-interface AnyRequest {
+export interface AnyRequest {
   readonly typeUrl: string;
   readonly nack: string | undefined;
   readonly node: Buffer | undefined;
@@ -38,7 +39,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
   readonly protocol: Protocol<Request>;
   /** Throws CtlError invalid_argument. */
-  readonly decode: (bytes: Buffer) => Request;
+  readonly decode: (bytes: Buffer, known: readonly KnownRun[]) => Request;
   readonly engine: PushEngine;
   readonly admission: Admission;
   /** Whose stream it is; undefined on an address that does not ask. */
@@ -73,11 +74,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   readonly #partsOf: PartsOf = (type) => this.#session?.parts(type) ?? [];
 
-  /** Takes one request off the wire. */
-  receive(bytes: Buffer): void {
+  /** Takes one request off the wire: its bytes without `known`, which are some of its lists. */
+  receive(bytes: Buffer, known: readonly KnownRun[]): void {
     if (this.#closed) return;
     this.#guarded(() => {
-      const request = this.#deps.decode(bytes);
+      const request = this.#deps.decode(bytes, known);
       if (this.#ready) {
         this.#handle(request);
         this.#advance();

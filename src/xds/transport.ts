@@ -1,16 +1,19 @@
 /**
- * Writing on a gRPC stream without copying what is shared. grpc-js copies each message into a buffer of its own per stream, and waits
- * for a message to be written before it takes the next; for a control plane that is nearly all of the cost of a push. So
- * frames are written on the HTTP/2 stream underneath, which takes any number of chunks as they are.
+ * A gRPC stream, read and written without copying what is shared. grpc-js copies each message into a buffer of its own per stream, and
+ * waits for a message to be written before it takes the next; for a control plane that is nearly all of the cost of a push, and of
+ * the ACKs that thousands of proxies answer it with. So frames are written on the HTTP/2 stream underneath, which takes any number of
+ * chunks as they are, and read from it as they arrive.
  *
  * That stream is reached over private members of grpc-js (the version is pinned). When they are not as expected the
- * public way is taken: same bytes, one copy.
+ * public way is taken: same bytes, copied.
  */
-import { constants, type ServerHttp2Stream } from 'node:http2';
+import { constants, type Http2Session, type ServerHttp2Stream } from 'node:http2';
 import { Metadata, type ServerDuplexStream } from '@grpc/grpc-js';
 import type { CtlError } from '../core/errors.ts';
 import { statusOf } from '../core/grpc-status.ts';
 import { FRAME_PREFIX_BYTES } from './codec.ts';
+import type { ListFields } from './message-assembly.ts';
+import { RequestReader, type RequestSink } from './request-reader.ts';
 
 /**
  * Bytes handed to the socket at once in plain text: large enough that slicing costs nothing, small enough that a slow reader
@@ -21,12 +24,26 @@ const PLAIN_SLICE_BYTES = 256 * 1024;
 /** Over TLS, Node encrypts a whole write into a buffer that the connection keeps: 64 KiB bounds it for 6 % more CPU. */
 const TLS_SLICE_BYTES = 64 * 1024;
 
+/**
+ * What a client may send before it has to wait for the server, bytes, on a stream and on its connection. With HTTP/2's 64 KiB a list of
+ * names comes in several round trips; what is larger than this would wait in memory for streams that are not let in yet.
+ */
+const RECEIVE_WINDOW_BYTES = 256 * 1024;
+
 export type SendResult = 'drained' | 'timeout' | 'closed';
+
+/** Who takes the requests of a stream. */
+export interface RequestHandler extends RequestSink {
+  /** The client has said all that it has to say. */
+  ended(): void;
+}
 
 export interface Transport {
   readonly peer: string;
   /** True when frames go out without a copy. */
   readonly direct: boolean;
+  /** Starts reading requests, which are searched for `lists`. To be called once. */
+  read(lists: ListFields, handler: RequestHandler): void;
   /** Sends gRPC frames (each as chunks); resolves when the bytes have left for the socket. Calls must not overlap. Never rejects. */
   send(frames: readonly (readonly Uint8Array[])[]): Promise<SendResult>;
   /** Stops and starts reading requests. */
@@ -55,6 +72,32 @@ export function http2StreamOf(call: AdsCall): ServerHttp2Stream | undefined {
   return stream as ServerHttp2Stream;
 }
 
+/**
+ * Takes the reading of the call's HTTP/2 stream over from grpc-js, before anything was read. False when grpc-js is built differently than
+ * expected, or has to decompress.
+ */
+function takeReading(call: AdsCall, stream: ServerHttp2Stream): boolean {
+  const inner: unknown = Reflect.get(call, 'call');
+  if (typeof inner !== 'object' || inner === null) return false;
+  const queue: unknown = Reflect.get(inner, 'readQueue');
+  const untouched = Array.isArray(queue) && queue.length === 0 && Reflect.get(inner, 'isReadPending') === false;
+  const [listener, ...others] = stream.listeners('data');
+  if (!untouched || Reflect.get(inner, 'incomingEncoding') !== 'identity') return false;
+  if (listener === undefined || others.length > 0 || !stream.isPaused()) return false;
+  stream.removeListener('data', listener as () => void);
+  return true;
+}
+
+const widened = new WeakSet<Http2Session>();
+
+/** Opens the windows of the stream's connection, once. */
+function widen({ session }: ServerHttp2Stream): void {
+  if (session === undefined || session.destroyed || widened.has(session)) return;
+  widened.add(session);
+  session.settings({ initialWindowSize: RECEIVE_WINDOW_BYTES });
+  session.setLocalWindowSize(RECEIVE_WINDOW_BYTES);
+}
+
 /** Cuts chunks into runs of at most `limit` bytes. Views only; nothing is copied. */
 export function* slices(chunks: readonly Uint8Array[], limit: number): Generator<Uint8Array[]> {
   let run: Uint8Array[] = [];
@@ -79,11 +122,15 @@ class CallTransport implements Transport {
   readonly #stream: ServerHttp2Stream | undefined;
   readonly #sendTimeoutMs: number;
   readonly #slice: number;
+  readonly #maxReceiveBytes: number;
+  /** Set when requests are read from the HTTP/2 stream. */
+  #reader: RequestReader | undefined;
   #closed = false;
   #stop: () => void = () => {};
 
-  constructor(call: AdsCall, sendTimeoutMs: number, direct: boolean) {
+  constructor(call: AdsCall, { sendTimeoutMs, maxReceiveBytes, direct }: TransportOptions) {
     this.#call = call;
+    this.#maxReceiveBytes = maxReceiveBytes;
     this.peer = call.getPeer();
     this.#stream = direct ? http2StreamOf(call) : undefined;
     this.#sendTimeoutMs = sendTimeoutMs;
@@ -102,6 +149,23 @@ class CallTransport implements Transport {
 
   get direct(): boolean {
     return this.#stream !== undefined;
+  }
+
+  read(lists: ListFields, handler: RequestHandler): void {
+    const stream = this.#stream;
+    if (stream === undefined || !takeReading(this.#call, stream)) {
+      this.#call.on('data', (bytes: Buffer) => handler.message(bytes, []));
+      this.#call.once('end', () => handler.ended());
+      return;
+    }
+    const reader = new RequestReader(handler, lists, this.#maxReceiveBytes);
+    this.#reader = reader;
+    widen(stream);
+    stream.on('data', (bytes: Buffer) => {
+      if (!this.#closed) reader.take(bytes);
+    });
+    stream.once('end', () => handler.ended());
+    stream.resume();
   }
 
   async send(frames: readonly (readonly Uint8Array[])[]): Promise<SendResult> {
@@ -147,11 +211,15 @@ class CallTransport implements Transport {
   }
 
   pause(): void {
-    this.#call.pause();
+    this.#reader?.pause();
+    if (this.#reader === undefined) this.#call.pause();
+    else this.#stream?.pause();
   }
 
   resume(): void {
-    this.#call.resume();
+    this.#reader?.resume();
+    if (this.#reader === undefined) this.#call.resume();
+    else this.#stream?.resume();
   }
 
   fail(error: CtlError): void {
@@ -173,7 +241,16 @@ class CallTransport implements Transport {
   }
 }
 
-/** The transport of a call. `direct: false` takes the public way of grpc-js also where the other is there. */
-export function createTransport(call: AdsCall, sendTimeoutMs: number, direct = true): Transport {
-  return new CallTransport(call, sendTimeoutMs, direct);
+export interface TransportOptions {
+  /** A write that makes no progress for so long has failed. */
+  readonly sendTimeoutMs: number;
+  /** Largest request, bytes. */
+  readonly maxReceiveBytes: number;
+  /** False: the public way of grpc-js is taken also where the other is there. */
+  readonly direct: boolean;
+}
+
+/** The transport of a call. */
+export function createTransport(call: AdsCall, options: TransportOptions): Transport {
+  return new CallTransport(call, options);
 }
