@@ -83,7 +83,7 @@ async function serveUntilEnd(
   } finally {
     supervisor.retire();
     supervisor.signal('SIGKILL');
-    await Promise.all(closing.map((close) => close()));
+    await Promise.all([supervisor.ended.catch(() => undefined), ...closing.map((close) => close())]);
   }
 }
 
@@ -112,6 +112,8 @@ function supervise(
   });
   // Looked at where the agent waits for it; until then it is no unhandled fault.
   supervisor.ended.catch(() => undefined);
+  // However the agent's process ends, short of being killed: an Envoy without an agent would serve on, and keep its ports.
+  process.once('exit', () => supervisor.signal('SIGKILL'));
   return supervisor;
 }
 

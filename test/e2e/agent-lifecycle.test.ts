@@ -90,7 +90,7 @@ test('it is ready only when Envoy has its first configuration, and stays ready w
   const discovery = await startDiscovery(t, { configDir, ports });
   await started.waitReady();
   assert.match(await started.admin('/stats?filter=lds.update_success'), /update_success: [1-9]/);
-  await discovery.stop();
+  await discovery.kill();
   assert.equal(await started.readiness(), 200);
 });
 
@@ -271,7 +271,20 @@ test('what cannot be used ends it with one line and a code', async (t) => {
     [{}, /^ctl-agent: invalid value "loud" for flag --proxyLogLevel: .*$/m, ['--proxyLogLevel', 'loud']],
     [{}, /^ctl-agent: unexpected argument "more" of proxy$/m, ['more']],
   ];
-  for (const [env, line, flags = []] of rows) {
+  const { status } = await agent(t, 'two').then(({ ports }) => ports);
+  const rowsOfPorts: typeof rows = [
+    [
+      {
+        PROXY_CONFIG: JSON.stringify({
+          ...plain(shared.get().mesh.discovery()),
+          statusPort: status,
+          configPath: folder,
+        }),
+      },
+      new RegExp(`^ctl-agent: cannot listen on port ${status}: EADDRINUSE$`, 'm'),
+    ],
+  ];
+  for (const [env, line, flags = []] of [...rows, ...rowsOfPorts]) {
     const started = await agent(t, 'one', { env, flags, waitReady: false });
     const { code } = await started.exited;
     assert.equal(code, 1, started.output());

@@ -22,7 +22,7 @@ const KEEPALIVE_INTERVAL = '30s';
 const KEEPALIVE_TIMEOUT = '10s';
 /** Between attempts to reach the control plane, with jitter by Envoy: soon at first, but never a storm. */
 const RECONNECT_BASE = '0.5s';
-const RECONNECT_MAX = '10s';
+const RECONNECT_MAX = '5s';
 /**
  * A stream that is opened anew after this time gets a connection of its own, and so shows the certificate of that time; streams that
  * are open stay. Without it a long-lived connection would go on with a certificate that has ended.

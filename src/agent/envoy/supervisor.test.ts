@@ -102,6 +102,15 @@ describe('superviseEnvoy', () => {
     assert.deepEqual(await second.ended, { kind: 'stopped' });
   });
 
+  test('an Envoy that comes up after it was retired is killed, and nobody hears of it', async () => {
+    const { deps, signals } = envoys();
+    const heard: number[] = [];
+    const supervisor = superviseEnvoy({ ...deps, onStart: (run) => heard.push(run) });
+    supervisor.retire();
+    assert.deepEqual(await supervisor.ended, { kind: 'stopped' });
+    assert.deepEqual([signals, heard], [['SIGKILL'], []]);
+  });
+
   test('a program that cannot be started is no reason to try again', async () => {
     const { deps } = envoys();
     const supervisor = superviseEnvoy({ ...deps, start: () => Promise.reject(new Error('no such file')) });

@@ -60,7 +60,9 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
         refusal.see(parsed.text);
         logEnvoyLine(deps.log, parsed);
       });
-      deps.onStart(count);
+      // Retired while it was being started: it was never told to drain, and has no work yet.
+      if (retired.signal.aborted) current.kill('SIGKILL');
+      else deps.onStart(count);
       const exit = await current.exited;
       current = undefined;
       if (retired.signal.aborted) return { kind: 'stopped' };
