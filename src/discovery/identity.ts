@@ -69,9 +69,14 @@ function oneOf(field: string, value: string, allowed: readonly string[]): void {
   throw new CtlError('invalid_argument', message, { field });
 }
 
-function checkSettings({ jwtPolicy, certProvider }: DiscoverySettings, trustDomain: string): void {
+/** Before anything is made: a first start with a slip in it leaves nothing behind. */
+function checkSettings(
+  { jwtPolicy, certProvider, spiffeBundleEndpoints }: DiscoverySettings,
+  trustDomain: string,
+): void {
   oneOf('JWT_POLICY', jwtPolicy, ['third-party-jwt', 'first-party-jwt']);
   oneOf('CTL_CERT_PROVIDER', certProvider, ['meshd', 'none']);
+  parseBundleEndpoints(spiffeBundleEndpoints);
   spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
 }
 

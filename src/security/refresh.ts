@@ -36,7 +36,7 @@ export class Refresh<T> {
   #retryMs = FIRST_RETRY_MS;
   #cancel: () => void = () => {};
   #loading: Promise<void> | undefined;
-  #loadedAt = Number.NEGATIVE_INFINITY;
+  #hurriedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: RefreshOptions<T>) {
     this.#options = options;
@@ -57,15 +57,17 @@ export class Refresh<T> {
     return this.#load();
   }
 
-  /** For a caller who has seen that the value is out of date: resolves after a load, or at once when the latest is fresh. */
+  /** For a caller who has seen that the value is out of date: resolves after a load, or at once when callers have had one lately. */
   hurry(): Promise<void> {
-    const fresh = this.#options.clock.now() - this.#loadedAt < this.#options.cooldownMs;
-    return this.#loading ?? (fresh ? Promise.resolve() : this.#load());
+    if (this.#loading !== undefined) return this.#loading;
+    const now = this.#options.clock.now();
+    if (now - this.#hurriedAt < this.#options.cooldownMs) return Promise.resolve();
+    this.#hurriedAt = now;
+    return this.#load();
   }
 
   #load(): Promise<void> {
     this.#cancel();
-    this.#loadedAt = this.#options.clock.now();
     this.#loading = this.#once().then((againMs) => {
       this.#loading = undefined;
       if (this.#ending.signal.aborted) return;

@@ -1,0 +1,264 @@
+/**
+ * Identity with the real ctl-discovery: a token of the local issuer, a certificate of the mesh CA for it, and xDS with that
+ * certificate, over TLS as an agent speaks it.
+ */
+import assert from 'node:assert/strict';
+import { X509Certificate } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { encode, mesh } from '../../src/protobuf/index.ts';
+import { csr, ecKey, type KeyPair } from '../../src/security/authority/testing/fixtures.ts';
+import { issueToken } from '../../src/security/index.ts';
+import { encodeNode, encodeSotwRequest } from '../../src/xds/testing.ts';
+import { type Discovery, discoveryPorts, startDiscovery, tempDir } from '../harness/index.ts';
+
+const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;
+const MESH = '/mesh.v1.auth.MeshCertificateService';
+const ISTIO = '/istio.v1.auth.IstioCertificateService';
+const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const CLUSTERS = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+
+interface World {
+  readonly discovery: Discovery;
+  readonly port: number;
+  readonly root: string;
+  token(
+    namespace: string,
+    serviceAccount: string,
+    changes?: { audience?: string; ttlMs?: number; now?: number },
+  ): Promise<string>;
+  restart(env?: Readonly<Record<string, string>>): Promise<World>;
+}
+
+async function startWorld(t: TestContext, env: Readonly<Record<string, string>> = {}): Promise<World> {
+  const [caDir, issuerDir, configDir] = [await tempDir(t), join(await tempDir(t), 'issuer'), await tempDir(t)];
+  const ports = await discoveryPorts();
+  const begin = async (more: Readonly<Record<string, string>>): Promise<World> => {
+    const discovery = await startDiscovery(t, {
+      configDir,
+      ports,
+      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, ...more },
+    });
+    return {
+      discovery,
+      port: ports.secure ?? 0,
+      root: await readFile(join(caDir, 'root-cert.pem'), 'utf8').catch(() => ''),
+      token: (namespace, serviceAccount, changes = {}) =>
+        issueToken({
+          directory: issuerDir,
+          identity: { namespace, serviceAccount },
+          audience: 'mesh-ca',
+          ttlMs: 60_000,
+          now: Date.now(),
+          ...changes,
+        }),
+      restart: async (changed = {}) => {
+        await discovery.stop();
+        return begin(changed);
+      },
+    };
+  };
+  return begin(env);
+}
+
+/** Shows the certificate, when there is one. */
+function channel({ root }: World, shown?: { readonly chain: string; readonly keys: KeyPair }): ChannelCredentials {
+  const key = shown?.keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
+  return credentials.createSsl(
+    Buffer.from(root),
+    key === undefined ? null : Buffer.from(key),
+    shown === undefined ? null : Buffer.from(shown.chain),
+  );
+}
+
+function client(t: TestContext, port: number, over: ChannelCredentials): Client {
+  const made = new Client(`localhost:${port}`, over, { 'grpc.use_local_subchannel_pool': 1 });
+  t.after(() => made.close());
+  return made;
+}
+
+function bearer(token: string | undefined): Metadata {
+  const metadata = new Metadata();
+  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  return metadata;
+}
+
+function call(from: Client, path: string, request: Uint8Array, token?: string): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    from.makeUnaryRequest(
+      path,
+      asIs,
+      asIs,
+      Buffer.from(request),
+      bearer(token),
+      { deadline: Date.now() + 10_000 },
+      (error, value) => (value === undefined ? reject(error ?? new Error('no answer')) : resolve(value)),
+    );
+  });
+}
+
+async function certificate(
+  from: Client,
+  keys: KeyPair,
+  token?: string,
+  service = MESH,
+  seconds = 0,
+): Promise<readonly string[]> {
+  const request = encode(MeshCertificateRequest, { csr: csr({ key: keys }), validityDuration: seconds });
+  return MeshCertificateResponse.decode(await call(from, `${service}/CreateCertificate`, request, token)).certChain;
+}
+
+interface Claim {
+  readonly namespace?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** `served`, or the status that the stream ended with. */
+function stream(from: Client, { namespace = 'shop', metadata = {} }: Claim = {}, token?: string) {
+  const call = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 20_000 });
+  const first = Promise.withResolvers<string>();
+  const ended = Promise.withResolvers<ServiceError>();
+  call.on('data', () => first.resolve('served'));
+  call.on('error', (error: ServiceError) => {
+    first.resolve(`${status[error.code]}: ${error.details}`);
+    ended.resolve(error);
+  });
+  const id = `sidecar~10.0.0.1~web.${namespace}~${namespace}.svc.cluster.local`;
+  const node = encodeNode(id, { NAMESPACE: namespace, ...metadata });
+  call.write(encodeSotwRequest({ typeUrl: CLUSTERS, node }));
+  return { first: first.promise, ended: ended.promise, call };
+}
+
+const codeOf = (error: unknown): string => status[(error as ServiceError).code] ?? String(error);
+
+test('a token gets a certificate, under both names of the service, and the certificate gets xDS', async (t) => {
+  const world = await startWorld(t);
+  const plain = client(t, world.port, channel(world));
+  const token = await world.token('shop', 'web');
+  const keys = ecKey('P-256');
+  for (const service of [MESH, ISTIO]) {
+    const chain = await certificate(plain, keys, token, service);
+    const leaf = new X509Certificate(chain[0] ?? '');
+    assert.equal(leaf.subjectAltName, 'URI:spiffe://cluster.local/ns/shop/sa/web');
+    assert.equal(
+      new X509Certificate(chain.at(-1) ?? '').fingerprint256,
+      new X509Certificate(world.root).fingerprint256,
+    );
+  }
+  const chain = (await certificate(plain, keys, token)).join('');
+  const known = client(t, world.port, channel(world, { chain, keys }));
+  const { roots } = TrustBundleResponse.decode(await call(known, `${MESH}/GetTrustBundle`, new Uint8Array()));
+  assert.equal(roots.length, 1);
+
+  assert.equal(await stream(known).first, 'served');
+  assert.equal(await stream(known, { metadata: { SERVICE_ACCOUNT: 'web' } }).first, 'served');
+  assert.equal(await stream(plain, {}, token).first, 'served');
+  // A certificate is renewed with the one at hand.
+  assert.equal((await certificate(known, ecKey('P-256'))).length, 2);
+
+  assert.match(await stream(known, { namespace: 'bank' }).first, /^PERMISSION_DENIED: .*claims "bank".*of "shop"/);
+  assert.match(
+    await stream(known, { metadata: { SERVICE_ACCOUNT: 'admin' } }).first,
+    /^PERMISSION_DENIED: node.metadata.SERVICE_ACCOUNT: claims "admin"/,
+  );
+  assert.match(await stream(known, { metadata: { NAMESPACE: 'bank' } }).first, /^PERMISSION_DENIED/);
+
+  const { discovery } = world;
+  assert.equal(await discovery.metric('ca_server_csr_count'), 4);
+  assert.equal(await discovery.metric('ca_server_success_cert_issuance_count'), 4);
+  const ends = (await discovery.metric('ca_server_root_cert_expiry_timestamp')) ?? 0;
+  assert.equal(ends * 1000, new X509Certificate(world.root).validToDate.getTime());
+});
+
+test('who shows nothing that holds is turned away, from the service and from xDS', async (t) => {
+  const world = await startWorld(t);
+  const plain = client(t, world.port, channel(world));
+  const keys = ecKey('P-256');
+  const refusals: readonly (readonly [string, string | undefined, RegExp])[] = [
+    ['nothing', undefined, /a client certificate of the mesh or a bearer token is needed/],
+    ['no token', 'secret', /token: not a JSON Web Token/],
+    ['an expired token', await world.token('shop', 'web', { now: Date.now() - 3_600_000 }), /it has expired/],
+    ['a token for others', await world.token('shop', 'web', { audience: 'vault' }), /meant for another audience/],
+  ];
+  for (const [what, token, reason] of refusals) {
+    await assert.rejects(certificate(plain, keys, token), (error: ServiceError) => {
+      assert.equal(codeOf(error), 'UNAUTHENTICATED', what);
+      assert.match(error.details, reason);
+      return true;
+    });
+    assert.match(await stream(plain, {}, token).first, /^UNAUTHENTICATED/, what);
+  }
+  assert.equal(await world.discovery.metric('ca_server_authentication_failure_count'), refusals.length);
+
+  const token = await world.token('shop', 'web');
+  const bad = encode(MeshCertificateRequest, { csr: 'none' });
+  await assert.rejects(call(plain, `${MESH}/CreateCertificate`, bad, token), /INVALID_ARGUMENT/);
+  assert.equal(await world.discovery.metric('ca_server_csr_parsing_err_count'), 1);
+  await assert.rejects(call(plain, `${MESH}/CreateCertificate`, Buffer.alloc(100_000), token), /RESOURCE_EXHAUSTED/);
+  await assert.rejects(certificate(plain, keys, token, MESH, 10 ** 9), /INVALID_ARGUMENT.*MAX_WORKLOAD_CERT_TTL/);
+
+  const open = client(t, world.discovery.ports.grpc, credentials.createInsecure());
+  await assert.rejects(certificate(open, keys, token), /UNIMPLEMENTED.*secured address only/);
+  assert.equal(await stream(open).first, 'served');
+});
+
+test('a stream ends when its credential does', async (t) => {
+  const world = await startWorld(t);
+  const plain = client(t, world.port, channel(world));
+  const byToken = stream(plain, {}, await world.token('shop', 'web', { ttlMs: 3000 }));
+  const keys = ecKey('P-256');
+  const chain = await certificate(plain, keys, await world.token('shop', 'web'), MESH, 3);
+  const known = client(t, world.port, channel(world, { chain: chain.join(''), keys }));
+  const byCertificate = stream(known);
+  for (const { first, ended } of [byToken, byCertificate]) {
+    assert.equal(await first, 'served');
+    const { code, details } = await ended;
+    assert.deepEqual(
+      [status[code], details],
+      ['UNAUTHENTICATED', 'the credential of this stream has expired, connect anew'],
+    );
+  }
+  // On a new connection of the same client, which can only show the old certificate.
+  assert.match(await stream(known).first, /^UNAUTHENTICATED: client certificate: it expired at/);
+});
+
+test('the authority keeps its root through a restart, and can be left out', async (t) => {
+  const world = await startWorld(t);
+  const keys = ecKey('P-256');
+  const token = await world.token('shop', 'web');
+  const chain = (await certificate(client(t, world.port, channel(world)), keys, token)).join('');
+
+  const again = await world.restart();
+  assert.equal(again.root, world.root);
+  assert.equal(await stream(client(t, again.port, channel(again, { chain, keys }))).first, 'served');
+
+  const open = await again.restart({ XDS_AUTH: 'false' });
+  const anybody = client(t, open.port, channel(open));
+  assert.equal(await stream(anybody, { namespace: 'bank' }).first, 'served');
+  await assert.rejects(certificate(anybody, keys), /UNAUTHENTICATED/);
+
+  const without = await open.restart({ ENABLE_CA_SERVER: 'false' });
+  await assert.rejects(certificate(client(t, without.port, channel(without)), keys, token), /UNAVAILABLE/);
+  assert.equal(await stream(client(t, without.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
+});
+
+test('settings that cannot be used end the program with one line', async (t) => {
+  const rows: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
+    [{ JWT_POLICY: 'none' }, /^ctl-discovery: JWT_POLICY: "none" is not one of/m],
+    [{ CTL_CERT_PROVIDER: 'kubernetes' }, /^ctl-discovery: CTL_CERT_PROVIDER: "kubernetes" is not one of/m],
+    [{ TOKEN_ISSUER: 'http://issuer.example' }, /^ctl-discovery: TOKEN_ISSUER: .*must be an https URL/m],
+    [
+      { SPIFFE_BUNDLE_ENDPOINTS: 'other.example' },
+      /^ctl-discovery: SPIFFE_BUNDLE_ENDPOINTS: "other.example": there is no trust/m,
+    ],
+  ];
+  for (const [env, line] of rows) {
+    const discovery = await startDiscovery(t, { configDir: await tempDir(t), env, waitReady: false });
+    assert.equal((await discovery.exited).code, 1);
+    assert.match(discovery.output(), line);
+  }
+});
