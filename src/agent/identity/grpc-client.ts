@@ -118,7 +118,8 @@ function unary(
       stream.close(constants.NGHTTP2_CANCEL);
     }
   });
-  stream.on('error', (error) => unreachable(sessionFault() ?? error));
+  // A stream that the connection's end has cancelled names the reason as its cause.
+  stream.on('error', (error) => unreachable(sessionFault() ?? error.cause ?? error));
   stream.on('close', () => {
     timer.cancel();
     if (status instanceof Error) reject(status);

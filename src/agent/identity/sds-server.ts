@@ -41,6 +41,9 @@ const MAX_CONNECTIONS = 100;
 /** A peer on the same machine that answers no ping for this long is stopped or gone. */
 const PING_TIMEOUT_MS = 5_000;
 
+/** How long a peer may leave its half of an ended stream open. */
+const HALF_OPEN_MS = 1_000;
+
 const VARIANTS: Readonly<Record<string, Variant>> = {
   '/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets': 'sotw',
   '/envoy.service.secret.v3.SecretDiscoveryService/DeltaSecrets': 'delta',
@@ -84,6 +87,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
     }
     const open = openStream(stream, variant, {
       table: () => table,
+      clock: options.clock,
       counters,
       log,
       unknown(name) {
@@ -148,13 +152,14 @@ function refuse(stream: ServerHttp2Stream, error: CtlError): void {
 
 interface StreamDeps {
   readonly table: () => SecretTable | undefined;
+  readonly clock: Clock;
   readonly counters: IdentityCounters;
   readonly log: Log;
   readonly unknown: (name: string) => void;
 }
 
 function openStream(stream: ServerHttp2Stream, variant: Variant, deps: StreamDeps): Open {
-  const { counters, log } = deps;
+  const { clock, counters, log } = deps;
   const secrets = createSecretStream(variant, {
     unknown: deps.unknown,
     rejected(names, message) {
@@ -168,6 +173,9 @@ function openStream(stream: ServerHttp2Stream, variant: Variant, deps: StreamDep
   stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
   stream.on('wantTrailers', () => {
     stream.sendTrailers({ 'grpc-status': String(status.code), 'grpc-message': encodeURIComponent(status.details) });
+    // A peer that leaves its own half open must not keep the stream; closing at once would overtake the status.
+    const timer = clock.setTimer(HALF_OPEN_MS, () => stream.close());
+    stream.on('close', () => timer.cancel());
   });
   const end = (error: CtlError): void => {
     status = statusOf(error);
