@@ -73,9 +73,17 @@ function mutualTls(
       // As a client Envoy would stop at 1.2 by itself.
       tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     },
-    sni: tls?.sni || meshServerName(port.port, subset, service.hostname),
+    sni: tls?.sni || serverName(port.port, subset, service.hostname),
   };
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
+}
+
+/** Envoy refuses longer ones. Servers of the mesh do not choose by name, so that none is as good. */
+const MAX_SERVER_NAME = 255;
+
+function serverName(port: number, subset: string, host: string): string {
+  const name = meshServerName(port, subset, host);
+  return name.length > MAX_SERVER_NAME ? '' : name;
 }
 
 /** Whom to expect: as the rule says, else the accounts of the service's workloads, else any workload of the mesh. */

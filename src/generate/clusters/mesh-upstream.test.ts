@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { createModel, replay } from '../../model/index.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { parseResource } from '../../resources/parse.ts';
+import { generate } from '../generate.ts';
+import type { OutboundView } from '../types.ts';
+
+const VIEW: OutboundView = {
+  part: 'outbound',
+  scope: 'shop/',
+  namespace: 'shop',
+  interception: 'REDIRECT',
+  ipv6Only: false,
+  sourceLabels: {},
+  dnsDomain: 'shop.svc.cluster.local',
+  network: '',
+  locality: '',
+  capabilities: { extensions: undefined, sds: true },
+};
+
+/** The clusters of a service entry, by name; whatever stands in it, each can be read by Envoy's own rules. */
+function clustersOf(spec: object) {
+  const metadata = { name: 'entry', namespace: 'shop' };
+  const document = { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'ServiceEntry', metadata, spec };
+  const parsed = parseResource(document, { source: 'test' }, () => undefined);
+  assert.ok('resource' in parsed, JSON.stringify(parsed));
+  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
+  const { units, failures } = generate(replay(empty, [parsed.resource]), VIEW, { cds: 'all' });
+  assert.deepEqual(failures, []);
+  const resources = [...(units.cds?.values() ?? [])].flat();
+  return new Map(resources.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
+}
+
+function tlsOf(cluster: envoy.config.cluster.v3.Cluster | undefined) {
+  const socket = cluster?.transportSocketMatches[0]?.transportSocket;
+  return envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext.decode(
+    socket?.typedConfig?.value ?? new Uint8Array(),
+  );
+}
+
+const ENTRY = {
+  ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+  resolution: 'STATIC',
+  location: 'MESH_INTERNAL',
+  endpoints: [{ address: '10.0.0.1' }],
+};
+const labels = { 'security.mesh.io/tlsMode': 'mesh' };
+
+test('a host too long for a server name is called without one, for Envoy would refuse the cluster', () => {
+  const host = `${Array.from({ length: 25 }, () => 'a'.repeat(9)).join('.')}.io`;
+  assert.equal(host.length, 252);
+  assert.equal(tlsOf(clustersOf({ ...ENTRY, hosts: [host] }).get(`outbound|80||${host}`)).sni, '');
+  assert.equal(tlsOf(clustersOf({ ...ENTRY, hosts: ['b.io'] }).get('outbound|80||b.io')).sni, 'outbound_.80_._.b.io');
+});
+
+test('whom to expect: known accounts, any of a namespace where one is not known, the names of the service', () => {
+  const endpoints = [
+    { address: '10.0.0.1', labels, serviceAccount: 'vm' },
+    { address: '10.0.0.2', labels },
+    { address: '10.0.0.3', labels, serviceAccount: 'not/possible' },
+  ];
+  const subjectAltNames = ['spiffe://other/vm', 'vm.example.com'];
+  const cluster = clustersOf({ ...ENTRY, hosts: ['vm.io'], endpoints, subjectAltNames }).get('outbound|80||vm.io');
+  const names = tlsOf(cluster).commonTlsContext?.combinedValidationContext?.defaultValidationContext;
+  assert.deepEqual(
+    names?.matchTypedSubjectAltNames.map(({ sanType, matcher }) => [sanType, matcher?.exact ?? `${matcher?.prefix}*`]),
+    [
+      [3, 'spiffe://cluster.local/ns/shop/sa/*'],
+      [3, 'spiffe://cluster.local/ns/shop/sa/vm'],
+      [3, 'spiffe://other/vm'],
+      [2, 'vm.example.com'],
+    ],
+  );
+});
+
+test('hosts outside the mesh are called in plain text unless an endpoint says that it takes mutual TLS', () => {
+  const outside = { ...ENTRY, hosts: ['api.io'], location: 'MESH_EXTERNAL' };
+  const matches = (spec: object) =>
+    clustersOf(spec)
+      .get('outbound|80||api.io')
+      ?.transportSocketMatches.map(({ name }) => name);
+  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1' }] }), []);
+  const both = ['tlsMode-mesh', 'tlsMode-disabled'];
+  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), both);
+  assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), both);
+});
