@@ -1,0 +1,65 @@
+/** The agent's identity half with the authority of the real ctl-discovery: a token once, then certificates for certificates. */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { startAgentIdentity } from '../../src/agent/identity/index.ts';
+import type { WorkloadSecrets } from '../../src/agent/types.ts';
+import { defaultAgentSettings } from '../../src/cli/index.ts';
+import { issueToken } from '../../src/security/index.ts';
+import { discoveryPorts, eventually, startDiscovery, tempDir } from '../harness/index.ts';
+
+const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
+
+for (const [what, settings] of [
+  ['RSA', {}],
+  ['ECDSA', { eccSignatureAlgorithm: 'ECDSA', pkcs8Key: true }],
+] as const) {
+  test(`${what}: certificates of ctl-discovery are had with a token, renewed with themselves, and kept in OUTPUT_CERTS`, async (t) => {
+    const [caDir, issuer, folder] = [await tempDir(t), join(await tempDir(t), 'issuer'), await tempDir(t)];
+    const ports = await discoveryPorts();
+    await startDiscovery(t, {
+      configDir: await tempDir(t),
+      ports,
+      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuer },
+    });
+    const token = join(folder, 'token');
+    const bearer = { directory: issuer, identity: IDENTITY, audience: 'mesh-ca', ttlMs: 60_000, now: Date.now() };
+    await writeFile(token, await issueToken(bearer));
+    const output = join(folder, 'out');
+    const identity = await startAgentIdentity({
+      identity: IDENTITY,
+      caServer: { host: '127.0.0.1', port: ports.secure ?? 0, serverName: 'meshd.mesh-system.svc', tls: true },
+      sdsPath: join(folder, 'SDS'),
+      settings: defaultAgentSettings({
+        caRootsFile: join(caDir, 'root-cert.pem'),
+        caTokenFile: token,
+        secretTtlMs: 4_000,
+        outputCerts: output,
+        ...settings,
+      }),
+    });
+    t.after(() => identity.close());
+    const seen: WorkloadSecrets[] = [];
+    identity.secrets.onChange((secrets) => {
+      seen.push(secrets);
+      // From here on nothing but the certificate proves the workload.
+      void rm(token, { force: true });
+    });
+    await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 20_000, what: 'two renewals' });
+    const metrics = new Map(identity.metrics().map(({ name, value }) => [name, value]));
+    assert.equal(metrics.get('num_failed_outgoing_requests'), 0);
+    assert.equal(new Set(seen.map(({ certificate }) => certificate.key)).size, seen.length);
+    for (const { certificate } of seen) {
+      assert.equal(new X509Certificate(certificate.chain).subjectAltName, 'URI:spiffe://cluster.local/ns/shop/sa/web');
+    }
+    const files = ['-CAfile', join(output, 'root-cert.pem'), join(output, 'cert-chain.pem')];
+    await eventually(async () => {
+      const { stdout } = await promisify(execFile)('openssl', ['verify', ...files]);
+      assert.match(stdout, /OK\n$/);
+    });
+  });
+}
