@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, type ClientDuplexStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { CtlError } from '../core/errors.ts';
 import type { XdsType } from '../generate/types.ts';
 import { encodeHealthRequest } from './health.ts';
 import type { XdsObserver } from './observer.ts';
@@ -445,4 +446,20 @@ describe('health service', { timeout: 20_000 }, () => {
     await until(() => states.length === 3);
     assert.deepEqual(states, [2, 1, 2]);
   });
+});
+
+it('after a stream whose credential does not hold, the next one comes on a new connection', async () => {
+  const peers: string[] = [];
+  await start({
+    observer: { ...observer(), refused: (peer) => peers.push(peer) },
+    authenticate: () => Promise.reject(new CtlError('unauthenticated', 'it expired')),
+  });
+  const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
+  const one = client();
+  for (let round = 0; round < 2; round++) {
+    const call = one.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    const refused = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
+    assert.deepEqual([refused.code, refused.details], [status.UNAUTHENTICATED, 'it expired']);
+  }
+  assert.equal(new Set(peers).size, 2);
 });

@@ -26,7 +26,7 @@ import type { XdsObserver } from './observer.ts';
 import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
-import { type AdsCall, createTransport } from './transport.ts';
+import { type AdsCall, createTransport, retireConnectionOf } from './transport.ts';
 
 export interface XdsListener {
   /** Address to bind; undefined: all. */
@@ -255,8 +255,11 @@ export class XdsServer {
         else refuse(late);
       })
       .catch((error: unknown) => {
-        if (error instanceof CtlError && error.code !== 'internal') refuse(error);
-        else {
+        if (error instanceof CtlError && error.code !== 'internal') {
+          refuse(error);
+          // What the handshake proved stays as it is: a client with a certificate that has ended would try on it for ever.
+          if (error.code === 'unauthenticated') retireConnectionOf(call);
+        } else {
           this.#options.observer.internalError(error, call.getPeer());
           call.emit('error', statusOf(new CtlError('internal', 'internal error')));
         }

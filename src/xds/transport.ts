@@ -72,6 +72,16 @@ export function http2StreamOf(call: AdsCall): ServerHttp2Stream | undefined {
   return stream as ServerHttp2Stream;
 }
 
+function retireSession(stream: ServerHttp2Stream | undefined): void {
+  const session = stream?.session;
+  if (session !== undefined && !session.closed) session.close();
+}
+
+/** Asks a call's peer to move, as a transport does that is not made for it. */
+export function retireConnectionOf(call: AdsCall): void {
+  retireSession(http2StreamOf(call));
+}
+
 /**
  * Takes the reading of the call's HTTP/2 stream over from grpc-js, before anything was read. False when grpc-js is built differently than
  * expected, or has to decompress.
@@ -236,8 +246,7 @@ class CallTransport implements Transport {
   }
 
   retireConnection(): void {
-    const session = this.#stream?.session;
-    if (session !== undefined && !session.closed) session.close();
+    retireSession(this.#stream);
   }
 }
 
