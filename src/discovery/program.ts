@@ -139,21 +139,24 @@ export class DiscoveryProgram {
   #startEngine(snapshot: Snapshot): Engine {
     const { generateWorkers, pushThrottle } = this.#settings;
     const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
-    const generator: Generator =
-      threads === 0
-        ? new InlineGenerator(snapshot)
-        : new PoolGenerator({
-            threads,
-            workerFile: fileURLToPath(workerUrl('generate')),
-            snapshot,
-            onCrash: (error) => {
-              this.#metrics.ctl_total_xds_internal_errors.inc();
-              getScope('ads').error(`a generation worker died, its job is retried: ${messageOf(error)}`);
-            },
-          });
+    const generator: Generator = threads === 0 ? new InlineGenerator(snapshot) : this.#startPool(threads, snapshot);
     this.#closers.push(() => generator.close());
     const observer = engineObserver(this.#metrics);
     return new Engine({ snapshot, generator, throttle: pushThrottle, now: systemClock.now, observer });
+  }
+
+  #startPool(threads: number, snapshot: Snapshot): Generator {
+    const pool = new PoolGenerator({
+      threads,
+      workerFile: fileURLToPath(workerUrl('generate')),
+      snapshot,
+      onCrash: (error) => {
+        this.#metrics.ctl_total_xds_internal_errors.inc();
+        getScope('ads').error(`a generation worker died, its job is retried: ${messageOf(error)}`);
+      },
+    });
+    pool.prepare();
+    return pool;
   }
 
   #startDebouncer(store: Store, publisher: Publisher): Debouncer {

@@ -40,6 +40,13 @@ describe('generation pool', () => {
     assert.deepEqual(crashes, []);
   });
 
+  it('has told its workers everything before the first job when it was prepared', async () => {
+    const pool = poolOf(DONE);
+    pool.prepare();
+    const { answer } = await pool.submit(JOB);
+    assert.deepEqual(answer, { from: 1, runs: 2 });
+  });
+
   it('tells everything to the successor of a worker that died between jobs', async () => {
     const pool = poolOf(
       `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };

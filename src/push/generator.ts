@@ -90,6 +90,27 @@ export class PoolGenerator implements Generator {
     this.#slots = Array.from({ length: options.threads }, () => this.#slot(options.workerFile));
   }
 
+  /** Has the workers build their replicas before there is work, so that the first proxies do not wait for it. */
+  prepare(): void {
+    for (const slot of this.#slots) if (!slot.busy) void this.#prepare(slot);
+  }
+
+  async #prepare(slot: Slot): Promise<void> {
+    slot.busy = true;
+    try {
+      slot.version = (await this.#task(slot, [])).version;
+    } catch (error) {
+      if (!this.#closed) this.#onCrash(error);
+    }
+    slot.busy = false;
+    this.#dispatch();
+  }
+
+  #task(slot: Slot, jobs: GenerateJob[]): Promise<GenerateAnswer> {
+    const task = { update: this.#log.since(slot.version), jobs };
+    return slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
+  }
+
   #slot(filename: string): Slot {
     const pool = new Piscina<GenerateTask, GenerateAnswer>({
       filename,
@@ -154,8 +175,7 @@ export class PoolGenerator implements Generator {
   async #run(slot: Slot, waiting: Waiting): Promise<void> {
     waiting.attempts++;
     try {
-      const task = { update: this.#log.since(slot.version), jobs: [waiting.source.takeJob()] };
-      const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
+      const answer = await this.#task(slot, [waiting.source.takeJob()]);
       if (answer.kind === 'behind') {
         slot.version = 0;
         this.#retry(waiting, new Error('the worker lost its replica'));
