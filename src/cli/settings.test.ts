@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { agentEnv } from './agent-env.ts';
 import { discoveryEnv } from './discovery-env.ts';
 import { discoveryFlags } from './discovery-flags.ts';
-import { envDocument, shownEnvironment } from './env-table.ts';
+import { envDocument, readEnv, shownEnvironment } from './env-table.ts';
 import { parseListenAddress } from './listen-address.ts';
 import { parseFlags } from './parse-flags.ts';
 import { defaultDiscoverySettings, flagAndEnvSettings } from './settings.ts';
@@ -51,6 +52,14 @@ describe('--namespace and --clusterID', () => {
       const settings = settingsOf(args, env);
       assert.deepEqual([settings.namespace, settings.clusterID], [namespace, clusterID]);
     });
+  }
+});
+
+test('fractions are read as numbers within their bounds', () => {
+  const ratio = (text: string) => readEnv(agentEnv, { SECRET_GRACE_PERIOD_RATIO: text }).get('secretGracePeriodRatio');
+  assert.deepEqual(['0.25', '1', '.5', '5e-1', ''].map(ratio), [0.25, 1, 0.5, 0.5, undefined]);
+  for (const text of ['half', '0.5s', '-0.1', '1.1', 'NaN', 'Infinity', '0x1']) {
+    assert.throws(() => ratio(text), /invalid value .* of variable SECRET_GRACE_PERIOD_RATIO/, text);
   }
 });
 

@@ -130,7 +130,14 @@ export function createCaClient(options: CaClientOptions): CaClient {
         const request = certificateRequest(csr, Math.max(0, Math.ceil(ttlMs / 1000)));
         const path = `${SERVICE}/CreateCertificate`;
         const chain = pemList(await call(connection, { path, request, metadata }));
-        return { chain, roots: await bundle(connection, metadata) };
+        try {
+          return { chain, roots: await bundle(connection, metadata) };
+        } catch (error) {
+          // The certificate is worth having all the same: the roots are asked for again at the next check.
+          log.debug('no trust bundle came with the certificate', { error: String(error) });
+          const known = current === undefined ? [] : [current.roots];
+          return { chain, roots: rootsText([...known, chain.at(-1) ?? ''], 'the chain') };
+        }
       }),
     trustBundle: (current) => withConnection(current, false, bundle),
     close() {

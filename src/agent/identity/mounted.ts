@@ -3,10 +3,11 @@
  * mounts change by swapped links, and watchers of files miss that after the first time. What does not fit together, as between two
  * writes, leaves the last good set in force.
  */
+import type { SecretSource } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';
 import { type Clock, sleep } from './clock.ts';
 import { condition, type Log, reasonOf } from './log.ts';
-import { createSecretHolder, type RunningSource } from './secret-holder.ts';
+import { createSecretHolder } from './secret-holder.ts';
 
 /** Where orchestrators mount them. */
 export const MOUNTED_FOLDER = '/etc/certs';
@@ -14,7 +15,7 @@ export const MOUNTED_FOLDER = '/etc/certs';
 /** Three small files; certificates are replaced long before they end, so seconds do not matter. */
 const LOOK_MS = 5_000;
 
-export function createMountedSource(directory: string, clock: Clock, log: Log): RunningSource {
+export function createMountedSource(directory: string, clock: Clock, log: Log): SecretSource {
   const holder = createSecretHolder(log);
   const stop = new AbortController();
   const { signal } = stop;

@@ -3,7 +3,9 @@
  * certificate (a new key each time; what there is stays until the next is complete), one for the roots, which may change between two
  * certificates and must reach everybody before a new root signs.
  */
+
 import { CtlError } from '../../core/errors.ts';
+import type { SecretSource } from '../types.ts';
 import { createBackoff } from './backoff.ts';
 import type { CaClient } from './ca-client.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
@@ -11,7 +13,7 @@ import { type Clock, sleep } from './clock.ts';
 import type { KeyAndRequest } from './csr.ts';
 import { condition, type Log, reasonOf } from './log.ts';
 import type { IdentityCounters } from './metrics.ts';
-import { createSecretHolder, type RunningSource } from './secret-holder.ts';
+import { createSecretHolder } from './secret-holder.ts';
 
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
@@ -46,7 +48,7 @@ export function rotationTime(receivedAt: number, expiresAt: number, graceRatio: 
   return receivedAt + Math.max(life - grace, life * LEAST_USE, LEAST_USE_MS);
 }
 
-export function createRotation(options: RotationOptions): RunningSource {
+export function createRotation(options: RotationOptions): SecretSource {
   const { ca, clock, counters, log, random } = options;
   const holder = createSecretHolder(log);
   const stop = new AbortController();

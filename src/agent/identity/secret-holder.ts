@@ -1,8 +1,6 @@
 /** The present secrets and who wants to know of new ones: what all sources have in common. */
-import type { SecretSource, WorkloadSecrets } from '../types.ts';
+import type { WorkloadSecrets } from '../types.ts';
 import { type Log, reasonOf } from './log.ts';
-
-export type RunningSource = SecretSource;
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;

@@ -21,6 +21,8 @@ export interface TestCa {
   root: TestRoot;
   /** The trust bundle; undefined answers UNIMPLEMENTED. */
   bundle: readonly string[] | undefined;
+  /** GetTrustBundle alone fails. */
+  bundleFails: boolean;
   lifeMs: number;
   /** Every call fails with it while it is set. */
   failure: { readonly code: number; readonly details: string } | undefined;
@@ -46,6 +48,7 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
   const state = {
     root: serverRoot,
     bundle: undefined as readonly string[] | undefined,
+    bundleFails: false,
     lifeMs: 3_600_000,
     failure: undefined as TestCa['failure'],
     calls,
@@ -81,6 +84,7 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
     getTrustBundle(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
       note('GetTrustBundle', call);
       if (state.failure !== undefined) return done(state.failure);
+      if (state.bundleFails) return done({ code: status.INTERNAL, details: 'broken' });
       if (state.bundle === undefined) return done({ code: status.UNIMPLEMENTED, details: 'no bundles here' });
       done(null, mesh.v1.auth.TrustBundleResponse.encode({ roots: [...state.bundle] }).finish());
     },

@@ -1,0 +1,78 @@
+/** An agent's identity beside a certificate service of the test's own, in a folder of theirs. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { defaultAgentSettings } from '../../../cli/index.ts';
+import type { AgentIdentity } from '../../types.ts';
+import { type AgentIdentityOptions, type IdentitySettings, startAgentIdentity } from '../index.ts';
+import type { FakeClock } from './fake-clock.ts';
+import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa, type TestCaOptions } from './test-ca.ts';
+
+/** An authority, and agents that it is to certify; both end with the test. */
+export interface Site {
+  readonly folder: string;
+  readonly ca: TestCa;
+  readonly files: { readonly roots: string; readonly token: string };
+  start(settings?: Partial<IdentitySettings>, options?: Partial<AgentIdentityOptions>): Promise<AgentIdentity>;
+  writeToken(expiresInSeconds: number): Promise<string>;
+}
+
+export async function site(context: TestContext, options: TestCaOptions = {}): Promise<Site> {
+  const folder = await mkdtemp(join(tmpdir(), 'identity-'));
+  const ca = await startTestCa(options);
+  const started: AgentIdentity[] = [];
+  context.after(async () => {
+    await Promise.all(started.map((identity) => identity.close()));
+    ca.close();
+    await rm(folder, { recursive: true });
+  });
+  const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
+  await writeFile(files.roots, ca.root.pem);
+  return {
+    folder,
+    ca,
+    files,
+    async start(settings = {}, more = {}) {
+      const identity = await startAgentIdentity({
+        identity: TEST_IDENTITY,
+        caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
+        sdsPath: join(folder, 'sds', 'SDS'),
+        settings: defaultAgentSettings({
+          caRootsFile: files.roots,
+          caTokenFile: files.token,
+          eccSignatureAlgorithm: 'ECDSA',
+          initialBackoffMs: 20,
+          ...settings,
+        }),
+        ...more,
+      });
+      started.push(identity);
+      return identity;
+    },
+    async writeToken(seconds) {
+      const claims = Buffer.from(JSON.stringify({ exp: Math.round(Date.now() / 1000) + seconds, id: Math.random() }));
+      const token = `e30.${claims.toString('base64url')}.c2ln`;
+      await writeFile(files.token, token);
+      return token;
+    },
+  };
+}
+
+/** Waits in real time: the other side is another event loop's or the network's. */
+export async function eventually(check: () => void, clock?: FakeClock): Promise<void> {
+  for (let turn = 0; ; turn++) {
+    try {
+      check();
+      return;
+    } catch (error) {
+      if (turn === 500) throw error;
+    }
+    await clock?.advance(10);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** The value of a metric. */
+export const metric = (identity: AgentIdentity, name: string): number =>
+  identity.metrics().find((each) => each.name === name)?.value ?? Number.NaN;
