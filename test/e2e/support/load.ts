@@ -1,0 +1,53 @@
+/** Load between two workloads that goes on while a test does something to the mesh. */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { eventually } from '../../harness/index.ts';
+import type { LoadReport } from '../../harness/load-main.ts';
+import { PORTS, type Workload } from './identity-world.ts';
+
+const PROGRAM = join(import.meta.dirname, '../../harness/load-main.ts');
+
+export interface Load {
+  report(): LoadReport;
+  /** Waits for a state of it; a request that fails meanwhile fails this. */
+  until(what: string, condition: (report: LoadReport) => boolean, timeoutMs: number): Promise<LoadReport>;
+  /** Settles after so many more answers, none of which failed. */
+  more(count: number): Promise<LoadReport>;
+  stop(): Promise<void>;
+}
+
+/** Requests of one workload to the service of another, over mutual TLS; `address` is another service's with the same ports. */
+export async function startLoad(from: Workload, to: Workload, address = to.serviceAddress): Promise<Load> {
+  const ports = [PORTS.http.service, PORTS.grpc.service].map(String);
+  const tcp = [to.serviceAddress, String(PORTS.bytes.service)];
+  const argv = [process.execPath, PROGRAM, address, ...ports, ...tcp];
+  const child = await from.netns.start(`load of ${from.id}`, argv);
+  const report = (): LoadReport => {
+    const line = child.output().trimEnd().split('\n').at(-1) ?? '';
+    return line.startsWith('{') && line.endsWith('}')
+      ? (JSON.parse(line) as LoadReport)
+      : { answered: 0, failures: [], certificates: [], ticks: 0 };
+  };
+  const until: Load['until'] = (what, condition, timeoutMs) =>
+    eventually(
+      () => {
+        child.assertRunning();
+        const now = report();
+        assert.deepEqual(now.failures, [], 'requests failed');
+        if (!condition(now)) throw new Error(`${what}: not yet: ${JSON.stringify(now)}`);
+        return now;
+      },
+      { timeoutMs, intervalMs: 100, what },
+    );
+  const load: Load = {
+    report,
+    until,
+    async more(count) {
+      const goal = report().answered + count;
+      return until(`${count} more answers`, ({ answered }) => answered >= goal, 15_000);
+    },
+    stop: async () => void (await child.stop()),
+  };
+  await load.until('load', ({ answered, ticks }) => answered > 10 && ticks > 0, 10_000);
+  return load;
+}
