@@ -463,3 +463,21 @@ it('after a stream whose credential does not hold, the next one comes on a new c
   }
   assert.equal(new Set(peers).size, 2);
 });
+
+it('after a stream that claims what its certificate does not prove, the next one comes on a new connection', async () => {
+  const peers: string[] = [];
+  const identity = { trustDomain: 'cluster.local', namespace: 'bank', serviceAccount: 'web' };
+  await start({
+    observer: { ...observer(), refused: (peer) => peers.push(peer) },
+    authenticate: () => Promise.resolve({ identity, by: 'certificate', expiresAt: Number.POSITIVE_INFINITY }),
+  });
+  const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
+  const one = client();
+  for (let round = 0; round < 2; round++) {
+    const call = one.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    call.write(sotw('cds', { node }));
+    const refused = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
+    assert.equal(refused.code, status.PERMISSION_DENIED);
+  }
+  assert.equal(new Set(peers).size, 2);
+});

@@ -231,10 +231,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   #fail(error: unknown): void {
     if (this.#closed) return;
-    const { observer, transport } = this.#deps;
+    const { caller, observer, transport } = this.#deps;
     if (error instanceof CtlError && error.code !== 'internal') {
       observer.refused(transport.peer, error);
       transport.fail(error);
+      // The certificate of a connection never becomes another's: with a new one, the proxy must come on a new connection.
+      if (error.code === 'permission_denied' && caller?.by === 'certificate') transport.retireConnection();
     } else {
       observer.internalError(error, this.#session?.connectionId ?? transport.peer);
       transport.fail(new CtlError('internal', 'internal error', {}, error));
