@@ -30,6 +30,7 @@ import { type ConfigDir, configDir, type Document, endpoints, pod, service } fro
 const PROXY_UID = 1337;
 export const TRUST_DOMAIN = 'cluster.local';
 const AUDIENCE = 'mesh-ca';
+const TOKEN_TTL_MS = 3_600_000;
 const DISCOVERY = join(import.meta.dirname, '../../../src/ctl-discovery.ts');
 const APPLICATION = join(import.meta.dirname, '../../harness/workload-main.ts');
 
@@ -54,15 +55,23 @@ const SERVICE_PORT_NAMES: Readonly<Record<PortName, string>> = {
 /** Served by every application, named by no service. */
 export const UNBOUND_PORT = 8088;
 
+export interface TokenOptions {
+  /** Default: that of the mesh's authority. */
+  readonly audience?: string;
+  /** Default: the workload's own name. */
+  readonly serviceAccount?: string;
+  /** True: it has ended already. */
+  readonly expired?: boolean;
+}
+
 export interface WorkloadOptions {
   readonly name: string;
   readonly namespace: string;
   readonly proxied: boolean;
   /** Other settings of its agent. */
   readonly agent?: Partial<AgentOptions>;
-  /** Lifetime of its token, ms; an hour without. */
-  readonly tokenTtlMs?: number;
-  readonly audience?: string;
+  /** Its first token; one that holds for an hour without. */
+  readonly token?: TokenOptions;
   /** Environment of the agent. */
   readonly env?: Readonly<Record<string, string>>;
   /** False returns before the agent is ready. */
@@ -101,14 +110,10 @@ export interface IdentityWorld {
   /** Starts another agent for a workload's namespace, as after a restart of its pod. */
   startAgent(workload: Omit<Workload, 'agent'>, options?: WorkloadOptions): Promise<Agent>;
   /** A new token in a workload's file. */
-  writeToken(
-    workload: Pick<Workload, 'name' | 'namespace' | 'tokenFile'>,
-    ttlMs: number,
-    audience?: string,
-  ): Promise<void>;
+  writeToken(workload: Pick<Workload, 'name' | 'namespace' | 'tokenFile'>, options?: TokenOptions): Promise<void>;
   /** Ends ctl-discovery. */
   stopDiscovery(): Promise<void>;
-  startDiscovery(env?: Readonly<Record<string, string>>): Promise<void>;
+  startDiscovery(env?: Readonly<Record<string, string>>, flags?: readonly string[]): Promise<void>;
   discoveryOutput(): string;
   /** GET at the HTTP port of ctl-discovery. */
   http(path: string): Promise<string>;
@@ -129,8 +134,8 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
   for (const [name, documents] of Object.entries(options.files ?? {})) await config.apply(name, ...documents);
 
   let discovery: Child | undefined;
-  const startDiscovery = async (env: Readonly<Record<string, string>> = {}): Promise<void> => {
-    discovery = await startDiscoveryIn(owner, control, config.path, {
+  const startDiscovery: IdentityWorld['startDiscovery'] = async (env = {}, flags = []) => {
+    discovery = await startDiscoveryIn(owner, control, ['--configDir', config.path, ...flags], {
       SELF_SIGNED_CA_DIR: caDir,
       ROOT_CA_DIR: join(folder, 'no-plugged-root'),
       LOCAL_TOKEN_ISSUER_DIR: issuerDir,
@@ -138,19 +143,17 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       ...env,
     });
   };
-  const writeToken: IdentityWorld['writeToken'] = async (
-    { name, namespace, tokenFile },
-    ttlMs,
-    audience = AUDIENCE,
-  ) => {
-    const identity = { namespace, serviceAccount: name };
-    const token = await issueToken({ directory: issuerDir, identity, audience, ttlMs, now: Date.now() });
+  const writeToken: IdentityWorld['writeToken'] = async ({ name, namespace, tokenFile }, token = {}) => {
+    const { audience = AUDIENCE, serviceAccount = name, expired = false } = token;
+    const identity = { namespace, serviceAccount };
+    const now = Date.now() - (expired ? 2 * TOKEN_TTL_MS : 0);
+    const text = await issueToken({ directory: issuerDir, identity, audience, ttlMs: TOKEN_TTL_MS, now });
     // In one step: an agent may read it at any time.
-    await writeFile(`${tokenFile}.new`, token, { mode: 0o644 });
+    await writeFile(`${tokenFile}.new`, text, { mode: 0o644 });
     await rename(`${tokenFile}.new`, tokenFile);
   };
   // Its key pair must be there before ctl-discovery looks for it.
-  await writeToken({ name: 'first', namespace: 'default', tokenFile: join(folder, 'first-token') }, 1000);
+  await writeToken({ name: 'first', namespace: 'default', tokenFile: join(folder, 'first-token') });
   await startDiscovery();
 
   const startAgentOf: IdentityWorld['startAgent'] = (workload, agentOptions) =>
@@ -165,7 +168,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
     startDiscovery,
     startAgent: startAgentOf,
     async addWorkload(wanted) {
-      const { name, namespace, proxied, tokenTtlMs = 3_600_000 } = wanted;
+      const { name, namespace, proxied } = wanted;
       const number = ++workloads;
       const netns = await network.addNamespace(`${name.slice(0, 6)}${number}`);
       const workload = {
@@ -178,7 +181,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
         serviceAddress: `10.96.0.${number}`,
         tokenFile: join(folder, `token-${number}`),
       };
-      await writeToken(workload, tokenTtlMs, wanted.audience);
+      await writeToken(workload, wanted.token);
       await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
       await Promise.all([
         startApplication(workload),
@@ -198,7 +201,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
 async function startDiscoveryIn(
   owner: Owner,
   netns: Namespace,
-  configPath: string,
+  flags: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Child> {
   const addresses = [
@@ -211,7 +214,7 @@ async function startDiscoveryIn(
     '--monitoringAddr',
     ':15014',
   ];
-  const argv = [process.execPath, DISCOVERY, 'discovery', '--configDir', configPath, ...addresses];
+  const argv = [process.execPath, DISCOVERY, 'discovery', ...addresses, ...flags];
   const [command = '', ...args] = netns.command(argv);
   const child = await startChild(owner, { name: 'ctl-discovery', command, args, env });
   await eventually(

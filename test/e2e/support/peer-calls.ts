@@ -74,7 +74,8 @@ export function withoutPolicies({ from, to, port }: Omit<Row, 'expected'>): stri
 
 /** Outcomes as they came, for a table that people read. */
 export class OutcomeTable {
-  readonly #lines: (readonly string[])[] = [['policy', 'client', 'server', 'port', 'outcome']];
+  /** Policy → server and port → outcome → clients. */
+  readonly #seen = new Map<string, Map<string, Map<string, Set<string>>>>();
 
   /** Waits until all rows are as expected at once, and notes them. */
   async check(policy: string, rows: readonly Row[]): Promise<void> {
@@ -89,20 +90,35 @@ export class OutcomeTable {
       },
       { timeoutMs: 15_000, intervalMs: 100 },
     );
-    for (const { from, to, port, expected } of rows) {
-      this.#lines.push([policy, side(from), side(to), port, expected]);
-    }
+    for (const row of rows) this.#note(policy, row);
+  }
+
+  #note(policy: string, { from, to, port, expected }: Row): void {
+    const servers = getOrAdd(this.#seen, policy, () => new Map());
+    const outcomes = getOrAdd(servers, `${side(to)} ${port}`, () => new Map<string, Set<string>>());
+    getOrAdd(outcomes, expected, () => new Set<string>()).add(side(from));
   }
 
   print(): void {
-    const widths = this.#lines[0]?.map((_, column) =>
-      Math.max(...this.#lines.map((line) => line[column]?.length ?? 0)),
-    );
-    const lines = this.#lines.map((line) => line.map((cell, column) => cell.padEnd(widths?.[column] ?? 0)).join('  '));
-    process.stdout.write(`${lines.join('\n')}\n`);
+    const lines = [...this.#seen].flatMap(([policy, servers]) => [
+      policy,
+      ...[...servers].map(([server, outcomes]) => {
+        const cells = [...outcomes].map(([outcome, clients]) => `${outcome} ← ${[...clients].join(', ')}`);
+        return `  ${server.padEnd(24)} ${cells.join('  |  ')}`;
+      }),
+    ]);
+    process.stdout.write(`Outcomes (* has no proxy):\n${lines.join('\n')}\n`);
   }
 }
 
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
 function side({ id, proxied }: Workload): string {
-  return proxied ? id : `${id} (no proxy)`;
+  return proxied ? id : `${id}*`;
 }
