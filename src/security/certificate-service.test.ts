@@ -1,0 +1,336 @@
+/** The certificate service and its TLS over real sockets: who gets what, with which credential. */
+import assert from 'node:assert/strict';
+import { createServer, type Server as NetServer, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { connect, type TLSSocket } from 'node:tls';
+import { Client, credentials, Metadata, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
+import { CtlError } from '../core/errors.ts';
+import { encode, mesh } from '../protobuf/index.ts';
+import { createAuthentication } from './authentication.ts';
+import { createCertificateAuthenticator } from './certificate-authenticator.ts';
+import { createCertificateServices } from './certificate-service.ts';
+import {
+  type Ca,
+  DAY_MS,
+  derOf,
+  ecKey,
+  ISSUER,
+  type KeyPair,
+  type LeafOptions,
+  makeCa,
+  makeLeaf,
+  NOW,
+  pemOf,
+  rootsOf,
+  type TestIssuer,
+  testIssuer,
+} from './testing.ts';
+import { type AnyCall, credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
+import { createTokenAuthenticator } from './token-authenticator.ts';
+import { TrustBundles } from './trust.ts';
+import type { SigningRequest } from './types.ts';
+
+const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;
+
+/** Clients judge the server by the machine's clock; callers are judged by the tests' own. */
+const REAL = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
+const serverCa = makeCa({ name: 'server-root', ...REAL });
+const root = makeCa({ name: 'root' });
+const middle = makeCa({ name: 'middle', issuer: root });
+const foreign = makeCa({ name: 'foreign' });
+const FOREIGN = 'spiffe://other.example/ns/shop/sa/web';
+
+function serverTls(name = 'localhost') {
+  const keys = ecKey('P-256');
+  const leaf = makeLeaf({ issuer: serverCa, keys, uris: [], dnsNames: [name], ...REAL });
+  const key = String(keys.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  return { chain: pemOf(leaf), key, requiredCa: undefined };
+}
+
+const tls = new MeshServerCredentials(serverTls());
+const server = new Server();
+const listening: NetServer[] = [];
+const sockets = new Set<Socket>();
+const seen: string[] = [];
+const signed: SigningRequest[] = [];
+const asIs = (bytes: Buffer): Buffer => bytes;
+let issuer: TestIssuer;
+let securePort = 0;
+let plainPort = 0;
+
+function listen(over: Parameters<Server['createConnectionInjector']>[0]): Promise<number> {
+  const injector = server.createConnectionInjector(over);
+  const net = createServer((socket) => {
+    sockets.add(socket);
+    injector.injectConnection(socket);
+  });
+  listening.push(net);
+  return new Promise((resolve) =>
+    net.listen(0, '127.0.0.1', () => {
+      const address = net.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : 0);
+    }),
+  );
+}
+
+before(async () => {
+  issuer = await testIssuer();
+  const trust = new TrustBundles();
+  trust.set('cluster.local', 'mesh', rootsOf(root));
+  trust.set('other.example', 'bundle', rootsOf(foreign));
+  const now = () => NOW;
+  const keys = async () => issuer.jwks;
+  const authentication = createAuthentication(
+    [
+      createCertificateAuthenticator({ trust, now }),
+      createTokenAuthenticator({
+        issuers: [{ issuer: ISSUER, keys: { keys, newerKeys: keys } }],
+        trustDomain: 'cluster.local',
+        audiences: ['mesh-ca'],
+        withoutAudience: false,
+        now,
+      }),
+    ],
+    () => seen.push('unknown'),
+  );
+  const services = createCertificateServices({
+    authority: {
+      sign: async (request) => {
+        if (request.csr === 'bad') throw new CtlError('invalid_argument', 'not a request');
+        if (request.csr === 'broken') throw new Error('secret detail');
+        signed.push(request);
+        return ['leaf', 'root'];
+      },
+      trustBundle: () => ['root', 'next'],
+    },
+    authentication,
+    trustDomain: 'cluster.local',
+    observer: {
+      requested: () => seen.push('requested'),
+      unfitIdentity: () => seen.push('unfit'),
+      issued: () => seen.push('issued'),
+      refused: (_peer, error) => seen.push(`refused ${error.code}`),
+      internalError: (error) => seen.push(`internal ${String(error)}`),
+    },
+  });
+  for (const { methods, handlers } of services) server.addService(methods, handlers);
+  const path = '/test/Shown';
+  const shown = { path, requestStream: false, responseStream: false, requestSerialize: asIs, requestDeserialize: asIs };
+  server.addService(
+    { Shown: { ...shown, responseSerialize: asIs, responseDeserialize: asIs } },
+    {
+      Shown: (call: AnyCall, reply: (error: null, value: Buffer) => void) => {
+        const { certificates, bearer } = credentialsOfCall(call) ?? { certificates: undefined, bearer: undefined };
+        const list = certificates?.map((der) => Buffer.from(der).toString('base64'));
+        reply(null, Buffer.from(JSON.stringify({ list, bearer })));
+      },
+    },
+  );
+  securePort = await listen(tls);
+  plainPort = await listen(ServerCredentials.createInsecure());
+});
+
+after(() => {
+  server.forceShutdown();
+  for (const socket of sockets) socket.destroy();
+  for (const net of listening) net.close();
+});
+
+interface Shown {
+  readonly keys: KeyPair;
+  readonly chain: readonly Buffer[];
+}
+
+function workload(issuedBy: Ca, changes: Partial<LeafOptions> = {}, ...more: readonly Buffer[]): Shown {
+  const keys = ecKey('P-256');
+  return { keys, chain: [makeLeaf({ issuer: issuedBy, keys, ...changes }), ...more] };
+}
+
+async function call(
+  path: string,
+  request: Uint8Array,
+  shown?: Shown,
+  token?: string,
+  port = securePort,
+): Promise<Buffer> {
+  const key = shown?.keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const over =
+    port === plainPort
+      ? credentials.createInsecure()
+      : credentials.createSsl(
+          Buffer.from(serverCa.certificate),
+          key === undefined ? null : Buffer.from(key),
+          shown === undefined ? null : Buffer.from(pemOf(...shown.chain)),
+        );
+  const client = new Client(`localhost:${port}`, over, { 'grpc.use_local_subchannel_pool': 1 });
+  const metadata = new Metadata();
+  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  try {
+    return await new Promise((resolve, reject) => {
+      const deadline = Date.now() + 10_000;
+      client.makeUnaryRequest(path, asIs, asIs, Buffer.from(request), metadata, { deadline }, (error, value) =>
+        value === undefined ? reject(error ?? new Error('no answer')) : resolve(value),
+      );
+    });
+  } finally {
+    client.close();
+  }
+}
+
+const MESH = '/mesh.v1.auth.MeshCertificateService';
+const METHODS = [
+  `${MESH}/CreateCertificate`,
+  `${MESH}/GetTrustBundle`,
+  '/istio.v1.auth.IstioCertificateService/CreateCertificate',
+];
+
+describe('who may call what', () => {
+  const CALLERS: readonly (readonly [string, () => Promise<{ shown?: Shown; token?: string }>, string, string])[] = [
+    ['nothing', async () => ({}), 'UNAUTHENTICATED', 'UNAUTHENTICATED'],
+    ['a token', async () => ({ token: await issuer.token() }), 'OK', 'OK'],
+    [
+      'an expired token',
+      async () => ({ token: await issuer.token({ exp: NOW / 1000 - 1 }) }),
+      'UNAUTHENTICATED',
+      'UNAUTHENTICATED',
+    ],
+    ['a certificate', async () => ({ shown: workload(root) }), 'OK', 'OK'],
+    ['a certificate of an intermediate', async () => ({ shown: workload(middle, {}, derOf(middle)) }), 'OK', 'OK'],
+    [
+      'an expired certificate',
+      async () => ({ shown: workload(root, { notAfter: NOW - 1000 }) }),
+      'UNAUTHENTICATED',
+      'UNAUTHENTICATED',
+    ],
+    [
+      'a certificate of a stranger',
+      async () => ({ shown: workload(makeCa({ name: 'root' })) }),
+      'UNAUTHENTICATED',
+      'UNAUTHENTICATED',
+    ],
+    [
+      'an expired certificate and a token',
+      async () => ({ shown: workload(root, { notAfter: NOW - 1000 }), token: await issuer.token() }),
+      'OK',
+      'OK',
+    ],
+    [
+      'a certificate of another mesh',
+      async () => ({ shown: workload(foreign, { uris: [FOREIGN] }) }),
+      'PERMISSION_DENIED',
+      'OK',
+    ],
+  ];
+  for (const [what, make, creation, bundle] of CALLERS)
+    for (const method of METHODS)
+      it(`${what} → ${method}`, async () => {
+        const { shown, token } = await make();
+        const wanted = method.endsWith('GetTrustBundle') ? bundle : creation;
+        const request = method.endsWith('GetTrustBundle')
+          ? new Uint8Array()
+          : encode(MeshCertificateRequest, { csr: 'csr' });
+        const got = await call(method, request, shown, token).then(
+          () => 'OK',
+          (error: ServiceError) => status[error.code],
+        );
+        assert.equal(got, wanted);
+        const open = await call(method, request, undefined, token, plainPort).catch((error: ServiceError) => error);
+        assert.equal((open as ServiceError).code, status.UNIMPLEMENTED);
+      });
+});
+
+describe('the certificate service', () => {
+  const create = `${MESH}/CreateCertificate`;
+
+  it('signs for the caller’s identity and for as long as asked', async () => {
+    const token = await issuer.token();
+    const request = encode(MeshCertificateRequest, { csr: 'mine', validityDuration: 90 });
+    const { certChain } = MeshCertificateResponse.decode(await call(create, request, undefined, token));
+    assert.deepEqual(certChain, ['leaf', 'root']);
+    const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
+    assert.deepEqual(signed.at(-1), { csr: 'mine', identity, ttlMs: 90_000 });
+    await call(create, encode(MeshCertificateRequest, { csr: 'mine', validityDuration: -5 }), undefined, token);
+    assert.equal(signed.at(-1)?.ttlMs, -5000);
+    const bundle = TrustBundleResponse.decode(await call(`${MESH}/GetTrustBundle`, new Uint8Array(), undefined, token));
+    assert.deepEqual(bundle.roots, ['root', 'next']);
+  });
+
+  it('tells callers their mistakes, and nothing of ours', async () => {
+    const token = await issuer.token();
+    seen.length = 0;
+    const send = (csr: string) => call(create, encode(MeshCertificateRequest, { csr }), undefined, token);
+    await assert.rejects(send('bad'), { code: status.INVALID_ARGUMENT, details: 'not a request' });
+    await assert.rejects(send('broken'), { code: status.INTERNAL, details: 'internal error' });
+    await assert.rejects(call(create, Buffer.from([0x0a, 0xff]), undefined, token), { code: status.INVALID_ARGUMENT });
+    assert.deepEqual(seen, [
+      'requested',
+      'refused invalid_argument',
+      'requested',
+      'internal Error: secret detail',
+      'requested',
+      'refused invalid_argument',
+    ]);
+  });
+});
+
+describe('the TLS of the secured address', () => {
+  const shownBy = async (shown?: Shown, port = securePort): Promise<{ list?: string[]; bearer?: string }> =>
+    JSON.parse(String(await call('/test/Shown', new Uint8Array(), shown, 'abc', port)));
+
+  it('shows all of a caller’s chain, whoever signed it, and the token', async () => {
+    const shown = workload(middle, {}, derOf(middle));
+    const { list = [], bearer } = await shownBy(shown);
+    assert.deepEqual(
+      list.slice(0, 2),
+      shown.chain.map((der) => der.toString('base64')),
+    );
+    assert.equal(bearer, 'abc');
+    assert.deepEqual((await shownBy()).list, []);
+    assert.deepEqual(await shownBy(undefined, plainPort), {});
+  });
+
+  const handshake = (options: object = {}): Promise<TLSSocket> =>
+    new Promise((resolve, reject) => {
+      const socket = connect(
+        {
+          port: securePort,
+          host: '127.0.0.1',
+          servername: 'localhost',
+          ca: serverCa.certificate,
+          ALPNProtocols: ['h2'],
+          ...options,
+        },
+        () => resolve(socket),
+      );
+      socket.once('error', reject);
+    });
+
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'])
+    it(`never resumes a session (${maxVersion})`, async () => {
+      const first = await handshake({ maxVersion });
+      let session: Buffer | undefined = first.getSession();
+      first.on('session', (ticket: Buffer) => (session = ticket));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      first.destroy();
+      const second = await handshake({ maxVersion, session });
+      assert.equal(second.isSessionReused(), false);
+      second.destroy();
+    });
+
+  it('takes no older TLS', async () => {
+    await assert.rejects(handshake({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
+  });
+
+  it('gives a new certificate to new connections only', async () => {
+    const before = await handshake();
+    const renewed = serverTls();
+    tls.renew(renewed);
+    const next = await handshake();
+    assert.notEqual(next.getPeerX509Certificate()?.fingerprint256, before.getPeerX509Certificate()?.fingerprint256);
+    assert.equal(before.destroyed, false);
+    assert.equal(next.authorized, true);
+    before.destroy();
+    next.destroy();
+    assert.deepEqual((await shownBy(workload(root))).list?.length, 1);
+  });
+});

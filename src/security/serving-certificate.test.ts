@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { CtlError } from '../core/errors.ts';
+import { fakeClock } from './authority/testing/fixtures.ts';
+import { followServingCertificate } from './serving-certificate.ts';
+import { NOW } from './testing.ts';
+
+const HOUR = 3_600_000;
+
+/** An authority that numbers its certificates. */
+async function serving() {
+  const { clock, advance } = fakeClock();
+  const given: string[] = [];
+  const problems: string[] = [];
+  let made = 0;
+  let fault: Error | undefined;
+  let changed = (): void => {};
+  const follow = () =>
+    followServingCertificate({
+      authority: {
+        serverCertificate: async (names, ttlMs) => {
+          if (fault !== undefined) throw fault;
+          return { chain: `${names.join()} ${++made}`, key: '', expiresAt: clock.now() + ttlMs };
+        },
+        onChange: (listener) => {
+          changed = listener;
+          return () => (changed = () => {});
+        },
+      },
+      dnsNames: ['meshd.mesh-system.svc'],
+      ttlMs: 24 * HOUR,
+      clock,
+      random: () => 0.5,
+      onCertificate: ({ chain }) => given.push(chain),
+      onProblem: (error) => problems.push(error.message),
+    });
+  return { advance, given, problems, follow, change: () => changed(), fail: (error?: Error) => (fault = error) };
+}
+
+describe('the certificate of the secured address', () => {
+  it('is renewed before it ends, and when the authority’s root changes', async () => {
+    const { advance, given, follow, change } = await serving();
+    const { first, close } = await follow();
+    assert.equal(first.chain, 'meshd.mesh-system.svc 1');
+    assert.equal(first.expiresAt, NOW + 24 * HOUR);
+    await advance(11 * HOUR);
+    assert.deepEqual(given, []);
+    await advance(2 * HOUR);
+    assert.deepEqual(given, ['meshd.mesh-system.svc 2']);
+    change();
+    await advance(0);
+    assert.deepEqual(given.length, 2);
+    // Renewed then: the earlier timer is no longer there.
+    await advance(11.5 * HOUR);
+    assert.deepEqual(given.length, 2);
+    close();
+    change();
+    await advance(48 * HOUR);
+    assert.deepEqual(given.length, 2);
+  });
+
+  it('is tried for until there is one; the last one stays', async () => {
+    const { advance, given, problems, follow, fail } = await serving();
+    const { close } = await follow();
+    fail(new CtlError('unavailable', 'not now'));
+    await advance(12 * HOUR + 10_000);
+    assert.ok(problems.length >= 3 && problems.length < 10, String(problems.length));
+    fail();
+    await advance(60_000);
+    assert.equal(given.length, 1);
+    close();
+  });
+
+  it('is needed at the start', async () => {
+    const { follow, fail } = await serving();
+    fail(new CtlError('invalid_argument', 'no name'));
+    await assert.rejects(follow(), /no name/);
+  });
+});
