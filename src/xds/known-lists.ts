@@ -7,6 +7,7 @@
  * proxy can make another's list be taken for its own.
  */
 import { EntryTable } from './entry-table.ts';
+import { GrowingList } from './growing-list.ts';
 
 /** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
 const MAX_ALIKE = 16;
@@ -23,10 +24,12 @@ interface Form<V> extends ListForm {
   readonly known: Known<V>;
 }
 
-/** A known list, without its kind. */
+/** Known lists, without their kind. A `head` is their first {@link HEAD_BYTES} bytes as latin1. */
 export interface FormIndex {
-  /** Forms that begin with `head`, of {@link HEAD_BYTES} bytes as latin1; longest first. */
+  /** Forms that begin with `head`; longest first. */
   beginningWith(head: string): ListForm[];
+  /** The list that is being learned from what begins with `head`; a new one where there is none. */
+  growing(head: string): GrowingList;
 }
 
 interface Known<V> {
@@ -82,6 +85,13 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
   readonly #byHead = new WeakBuckets<Form<V>>();
   readonly #of = new WeakMap<V, Known<V>>();
   readonly #byForm = new WeakMap<ListForm, Known<V>>();
+  readonly #growing = new WeakBuckets<GrowingList>();
+  readonly #make: (entries: Buffer) => V;
+
+  /** `make` decodes well-formed entries, and may throw. */
+  constructor(make: (entries: Buffer) => V) {
+    this.#make = make;
+  }
 
   /** The known list that the message has from `offset` on, its entries and its bytes; it may go on with more entries behind it. */
   at(
@@ -102,28 +112,42 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
     return this.#byHead.all(head).sort((a, b) => b.bytes.length - a.bytes.length);
   }
 
+  growing(head: string): GrowingList {
+    const known = this.#growing.find(head, (list) => list.open);
+    if (known !== undefined) return known;
+    const list = new GrowingList((entries, count) => this.#learn(entries, count).form);
+    this.#growing.add(head, list);
+    return list;
+  }
+
   /** What a form says; undefined when it is of another kind of lists. */
   meaningOf(form: ListForm): { readonly value: V; readonly count: number } | undefined {
     return this.#byForm.get(form);
   }
 
-  /** The list that `bytes` (`count` well-formed encoded entries) mean. `make` decodes them, and may throw. */
-  recognise(bytes: Buffer, count: number, make: () => V): V {
+  /** The list that `bytes` (`count` well-formed encoded entries) mean. Throws what `make` throws. */
+  recognise(bytes: Buffer, count: number): V {
+    return this.#learn(bytes, count).value;
+  }
+
+  /** The form is left out when the list cannot be known by its bytes. */
+  #learn(bytes: Buffer, count: number): { readonly value: V; readonly form?: ListForm } {
     const size = `${count}/${bytes.length}`;
     const known = this.#bySize.find(size, (candidate) => sameEntries(candidate, bytes));
     if (known !== undefined) {
-      known.latest = this.#form(known, bytes);
-      return known.value;
+      const form = this.#form(known, bytes);
+      known.latest = form;
+      return { value: known.value, form };
     }
-    const value = make();
+    const value = this.#make(bytes);
     // With an entry that comes twice, the order might count.
-    if (value.size === count && !this.#of.has(value)) {
-      const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
-      learned.first = this.#form(learned, bytes);
-      this.#of.set(value, learned);
-      this.#bySize.add(size, learned);
-    }
-    return value;
+    if (value.size !== count || this.#of.has(value)) return { value };
+    const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
+    const form = this.#form(learned, bytes);
+    learned.first = form;
+    this.#of.set(value, learned);
+    this.#bySize.add(size, learned);
+    return { value, form };
   }
 
   #form(known: Known<V>, bytes: Buffer): Form<V> {

@@ -5,8 +5,8 @@
  *
  * Between lists the fields are gathered in a small buffer, which is a well-formed message by itself: the request without its known lists.
  */
+import { fieldAt, type GrowingList } from './growing-list.ts';
 import { type FormIndex, HEAD_BYTES, headAt, type ListForm } from './known-lists.ts';
-import { WIRE_BYTES } from './wire.ts';
 
 /** Fields of a message that hold lists, by number. */
 export type ListFields = ReadonlyMap<number, FormIndex>;
@@ -32,27 +32,6 @@ const GROWTH = 4;
 /** Lists looked up in one message; Envoys send at most three. Ends what a message of alternating fields could cost. */
 const MAX_LOOKUPS = 8;
 
-/** Reads a varint: [value, offset behind it], or undefined when it does not end before `end`. */
-function varintAt(bytes: Buffer, start: number, end: number): [number, number] | undefined {
-  let value = 0;
-  let scale = 1;
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at] ?? 0;
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return [value, at + 1];
-    scale *= 128;
-  }
-  return undefined;
-}
-
-/** Field number and end of the length-delimited field at `start`; undefined when too little of it is there, or it is of another kind. */
-function fieldAt(bytes: Buffer, start: number, end: number): { number: number; end: number } | undefined {
-  const tag = varintAt(bytes, start, end);
-  if (tag === undefined || tag[0] % 8 !== WIRE_BYTES) return undefined;
-  const length = varintAt(bytes, tag[1], end);
-  return length === undefined ? undefined : { number: Math.floor(tag[0] / 8), end: length[1] + length[0] };
-}
-
 /** Bytes from the given places on that are equal. */
 function equalBytes(a: Buffer, aStart: number, b: Buffer, bStart: number, length: number): number {
   let [equal, differs] = [0, length + 1];
@@ -64,8 +43,19 @@ function equalBytes(a: Buffer, aStart: number, b: Buffer, bStart: number, length
   return equal;
 }
 
-function samePrefix(a: ListForm, b: ListForm, length: number): boolean {
-  return a.bytes.length >= length && a.bytes.compare(b.bytes, 0, length, 0, length) === 0;
+/** True when the first `length` bytes of both are there and equal. */
+function startsWith(a: Buffer, b: Buffer, length: number): boolean {
+  return a.length >= length && b.length >= length && a.compare(b, 0, length, 0, length) === 0;
+}
+
+/** Shorter lists that are not known are gathered. */
+const MIN_GROWING_BYTES = 16 * 1024;
+
+/** What has come of a list equals the first `done` bytes of one that is being learned, from this stream or others. */
+interface Following {
+  readonly field: number;
+  readonly list: GrowingList;
+  done: number;
 }
 
 /** What has come of a list equals the first `done` bytes of `form`. */
@@ -89,6 +79,7 @@ export class MessageAssembly {
   #lookups = 0;
   readonly #known: KnownRun[] = [];
   #match: Match | undefined;
+  #following: Following | undefined;
   /** Nothing more is looked for: the rest is gathered. */
   #plain = false;
 
@@ -104,6 +95,7 @@ export class MessageAssembly {
     this.#missing -= piece.length;
     for (let at = 0; at < piece.length; ) {
       if (this.#match !== undefined) at = this.#compare(this.#match, piece, at);
+      else if (this.#following !== undefined) at = this.#follow(this.#following, piece, at);
       else if (this.#plain) at = this.#gather(piece, at, piece.length);
       else at = this.#search(piece, at);
     }
@@ -111,6 +103,7 @@ export class MessageAssembly {
 
   /** The message, when all of it was taken: its bytes without the known lists, and these. */
   finish(): { readonly bytes: Buffer; readonly known: readonly KnownRun[] } {
+    if (this.#following !== undefined) this.#followedToEnd(this.#following);
     if (this.#match !== undefined) this.#differs(this.#match, undefined);
     return { bytes: this.#gathered.subarray(0, this.#filled), known: this.#known };
   }
@@ -132,16 +125,15 @@ export class MessageAssembly {
   #search(piece: Buffer, at: number): number {
     const before = this.#filled;
     const end = this.#gather(piece, at, Math.min(at + STEP_BYTES, piece.length));
-    const match = this.#scan(this.#missing + piece.length - end);
-    if (match === undefined) return end;
-    // Its head is equal, so that what was gathered of it earlier is.
-    match.done = Math.max(0, before - this.#filled);
-    this.#match = match;
+    if (!this.#scan(before, this.#missing + piece.length - end)) return end;
     return at + Math.max(0, this.#filled - before);
   }
 
-  /** Goes on over gathered fields to the next list that is known, and takes its beginning back. `left`: bytes not gathered yet. */
-  #scan(left: number): Match | undefined {
+  /**
+   * Goes on over gathered fields to the next list that is known, or being learned, and takes its beginning back, of which what was gathered
+   * up to `before` stays done. `left`: bytes not gathered yet. False when nothing was found.
+   */
+  #scan(before: number, left: number): boolean {
     for (;;) {
       const start = this.#scanned;
       const field = fieldAt(this.#gathered, start, this.#filled);
@@ -149,19 +141,77 @@ export class MessageAssembly {
       if (field === undefined || index === undefined) {
         if (field === undefined || field.end > this.#filled) {
           this.#plain = this.#filled > MAX_SCANNED_BYTES;
-          return undefined;
+          return false;
         }
         this.#scanned = field.end;
         continue;
       }
-      if (this.#filled - start < HEAD_BYTES) return undefined;
-      const room = this.#filled - start + left;
-      const forms = this.#lookups++ < MAX_LOOKUPS ? index.beginningWith(headAt(this.#gathered, start)) : [];
-      const [form, ...others] = forms.filter(({ bytes }) => bytes.length <= room);
-      this.#plain = form === undefined;
-      if (form === undefined) return undefined;
+      if (this.#filled - start < HEAD_BYTES) return false;
+      this.#plain =
+        this.#lookups++ >= MAX_LOOKUPS || !this.#find(field.number, index, Math.max(0, before - start), left);
+      if (this.#plain) return false;
       this.#filled = start;
-      return { field: field.number, form, done: 0, others };
+      return true;
+    }
+  }
+
+  /** Looks for what the list begins with that was gathered behind `#scanned`, its first `done` bytes for good. */
+  #find(field: number, index: FormIndex, done: number, left: number): boolean {
+    const begun = this.#gathered.subarray(this.#scanned, this.#filled);
+    const [form, ...others] = index
+      .beginningWith(headAt(begun, 0))
+      .filter(({ bytes }) => bytes.length <= begun.length + left && startsWith(bytes, begun, done));
+    if (form !== undefined) this.#match = { field, form, done, others };
+    else this.#following = this.#join(field, index, begun, done, left);
+    return this.#match !== undefined || this.#following !== undefined;
+  }
+
+  /** The list that others are at, when it is the same as far as `begun`, of which `done` bytes are done. */
+  #join(field: number, index: FormIndex, begun: Buffer, done: number, left: number): Following | undefined {
+    if (begun.length < HEAD_BYTES || begun.length + left < MIN_GROWING_BYTES) return undefined;
+    const list = index.growing(headAt(begun, 0));
+    const common = Math.min(list.filled, begun.length);
+    if (!startsWith(list.bytes, begun, common)) return undefined;
+    list.append(begun, common, begun.length);
+    return { field, list, done };
+  }
+
+  /** Compares with what is there of the list, or adds to it. */
+  #follow(following: Following, piece: Buffer, at: number): number {
+    const { list, done } = following;
+    if (!list.open) {
+      this.#leave(following);
+      return at;
+    }
+    if (done === list.filled) {
+      list.append(piece, at, piece.length);
+      following.done = list.filled;
+      return piece.length;
+    }
+    const length = Math.min(piece.length - at, list.filled - done);
+    const equal = list.bytes.compare(piece, at, at + length, done, done + length) === 0;
+    following.done += equal ? length : equalBytes(list.bytes, done, piece, at, length);
+    if (!equal) this.#leave(following);
+    return at + following.done - done;
+  }
+
+  #followedToEnd(following: Following): void {
+    const { list, done } = following;
+    if (list.open && done === list.filled) list.end();
+    this.#leave(following);
+  }
+
+  /** The list was learned, or is another from here on. */
+  #leave({ field, list, done }: Following): void {
+    const { form } = list;
+    this.#following = undefined;
+    if (form === undefined) {
+      this.#plain = true;
+      this.#gather(list.bytes, 0, done);
+    } else if (done < form.bytes.length) this.#match = { field, form, done, others: [] };
+    else {
+      this.#found({ field, form });
+      this.#gather(list.bytes, form.bytes.length, done);
     }
   }
 
@@ -179,7 +229,7 @@ export class MessageAssembly {
     return at + equal;
   }
 
-  #found({ field, form }: Match): void {
+  #found({ field, form }: Pick<Match, 'field' | 'form'>): void {
     this.#known.push({ at: this.#filled, field, form });
     this.#match = undefined;
   }
@@ -187,7 +237,7 @@ export class MessageAssembly {
   /** Behind what is equal comes another byte than in the form, or the end: on with another form, if there is one. */
   #differs(match: Match, byte: number | undefined): void {
     const { form, done } = match;
-    const alike = match.others.filter((other) => samePrefix(other, form, done));
+    const alike = match.others.filter((other) => startsWith(other.bytes, form.bytes, done));
     const next = byte === undefined ? undefined : alike.find(({ bytes }) => bytes[done] === byte);
     if (next !== undefined) {
       match.form = next;
@@ -200,7 +250,12 @@ export class MessageAssembly {
       return;
     }
     this.#match = undefined;
+    const index = this.#lists.get(match.field);
+    const begun = form.bytes.subarray(0, done);
+    if (byte !== undefined && index !== undefined)
+      this.#following = this.#join(match.field, index, begun, done, this.#missing);
+    if (this.#following !== undefined) return;
     this.#plain = true;
-    this.#gather(form.bytes, 0, done);
+    this.#gather(begun, 0, done);
   }
 }

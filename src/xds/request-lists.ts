@@ -33,7 +33,6 @@ interface ListKind<V extends Sized> {
   readonly empty: V;
   /** Throws CtlError invalid_argument for what cannot be an entry, as far as it is seen without reading it. */
   check(reader: WireReader, entry: WireField): void;
-  make(entries: Buffer): V;
 }
 
 /** A repeated field of a request while the message is walked over. */
@@ -91,7 +90,7 @@ export class ListField<V extends Sized> {
     const [only] = runs;
     const entries =
       runs.length === 1 && only !== undefined ? only.bytes : Buffer.concat(runs.map(({ bytes }) => bytes));
-    return this.#kind.known.recognise(entries, this.#count, () => this.#kind.make(entries));
+    return this.#kind.known.recognise(entries, this.#count);
   }
 }
 
@@ -112,34 +111,35 @@ function checkName(reader: WireReader, field: WireField): void {
     throw new CtlError('invalid_argument', `a resource name may have at most ${MAX_NAME_BYTES} bytes`);
 }
 
+function readNames(entries: Buffer): NameSet {
+  const text = textReader(entries);
+  const reader = new WireReader(entries);
+  const names: string[] = [];
+  for (let entry = reader.next(); entry !== undefined; entry = reader.next()) {
+    checkName(reader, entry);
+    names.push(text(entry));
+  }
+  return nameSetOf(names);
+}
+
 /** The names in a repeated string field. */
-export const NAMES: ListKind<NameSet> = {
-  known: new KnownLists(),
-  empty: NO_NAMES,
-  check: checkName,
-  make(entries) {
-    const text = textReader(entries);
-    const reader = new WireReader(entries);
-    const names: string[] = [];
-    for (let entry = reader.next(); entry !== undefined; entry = reader.next()) names.push(text(entry));
-    return nameSetOf(names);
-  },
-};
+export const NAMES: ListKind<NameSet> = { known: new KnownLists(readNames), empty: NO_NAMES, check: checkName };
+
+function readVersions(entries: Buffer): VersionMap {
+  const text = textReader(entries);
+  const reader = new WireReader(entries);
+  const versions = new Map<string, string>();
+  for (let entry = reader.next(); entry !== undefined; entry = reader.next())
+    readVersion(reader.inside(entry), text, versions);
+  return versions;
+}
 
 /** A `map<string, string>` field of names and versions. */
 export const VERSIONS: ListKind<VersionMap> = {
-  known: new KnownLists(),
+  known: new KnownLists(readVersions),
   empty: NO_VERSIONS,
   check(reader, entry) {
     if (entry.wireType !== WIRE_BYTES) reader.inside(entry);
-  },
-  make(entries) {
-    const text = textReader(entries);
-    const reader = new WireReader(entries);
-    const versions = new Map<string, string>();
-    for (let entry = reader.next(); entry !== undefined; entry = reader.next())
-      readVersion(reader.inside(entry), text, versions);
-    return versions;
   },
 };
 
