@@ -8,9 +8,15 @@ import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { stringify } from 'yaml';
 import { eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
-import { type Document, endpoints, resource, service } from './support/config.ts';
+import { resource } from './support/config.ts';
 import { foreignRoot, meshRoot, signedBy } from './support/foreign-certificate.ts';
-import { type IdentityWorld, startIdentityWorld, type TokenOptions, type Workload } from './support/identity-world.ts';
+import {
+  type IdentityWorld,
+  sharedService,
+  startIdentityWorld,
+  type TokenOptions,
+  type Workload,
+} from './support/identity-world.ts';
 import { startLoad } from './support/load.ts';
 import { httpOutcome, outcomeOf } from './support/peer-calls.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
@@ -50,22 +56,11 @@ async function refused(to: Workload): Promise<void> {
   assert.equal(await outcomeOf({ from: shared.get().plain, to, port: 'http' }), '000/56');
 }
 
-/** A service behind which these workloads are. */
-function pair(...workloads: readonly Workload[]): Document[] {
-  const ports = [
+const pair = (...workloads: readonly Workload[]) =>
+  sharedService('pair', PAIR_ADDRESS, workloads, [
     { name: 'http', port: 80, targetPort: 8080 },
     { name: 'grpc', port: 81, targetPort: 8081 },
-  ];
-  return [
-    service('pair', { namespace: 'foo', clusterIP: PAIR_ADDRESS, ports }),
-    endpoints(
-      'pair',
-      Object.fromEntries(workloads.map(({ name, netns }) => [name, netns.address])),
-      ports.map(({ name, targetPort }) => ({ name, port: targetPort })),
-      'foo',
-    ),
-  ];
-}
+  ]);
 
 describe('a workload whose token does not hold', { skip }, () => {
   const ROWS: readonly (readonly [string, string, TokenOptions, RegExp])[] = [
@@ -117,9 +112,9 @@ test('certificates of other trust domains and of other roots are refused, unless
 }, async (t) => {
   const { world, one, plain } = shared.get();
   const root = await meshRoot(t, world);
-  const own = await signedBy(t, root, 'spiffe://cluster.local/ns/foo/sa/by-hand');
-  const other = await signedBy(t, root, 'spiffe://other.example/ns/foo/sa/by-hand');
-  const stranger = await signedBy(t, await foreignRoot(t), 'spiffe://cluster.local/ns/foo/sa/by-hand');
+  const own = await signedBy(t, root, 'URI:spiffe://cluster.local/ns/foo/sa/by-hand');
+  const other = await signedBy(t, root, 'URI:spiffe://other.example/ns/foo/sa/by-hand');
+  const stranger = await signedBy(t, await foreignRoot(t), 'URI:spiffe://cluster.local/ns/foo/sa/by-hand');
   const outcome = async ({ certificate, key }: { certificate: string; key: string }): Promise<string> => {
     const url = `https://${one.netns.address}:8080/`;
     const text = await httpOutcome(plain, one, ['-k', '-m', '5', '--cert', certificate, '--key', key, url]);

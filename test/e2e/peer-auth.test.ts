@@ -3,22 +3,28 @@
  * to 7), request by request through agents, real Envoys and redirection. Each policy is applied to the running mesh and deleted again.
  * The table of all outcomes is printed at the end.
  */
+import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { netnsUnavailable } from '../harness/index.ts';
+import { eventually, netnsUnavailable } from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
-import { type IdentityWorld, startIdentityWorld, type Workload } from './support/identity-world.ts';
-import { OutcomeTable, type Row, type Target, withoutPolicies } from './support/peer-calls.ts';
+import { foreignRoot, signedBy } from './support/foreign-certificate.ts';
+import { type IdentityWorld, sharedService, startIdentityWorld, type Workload } from './support/identity-world.ts';
+import { httpOutcome, OutcomeTable, type Row, type Target, withoutPolicies } from './support/peer-calls.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
+import { startTlsApplication, TLS_PORT } from './support/tls-application.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
 
 const WORKLOADS = [
   { name: 'web', namespace: 'foo', proxied: true },
   { name: 'api', namespace: 'foo', proxied: true },
-  { name: 'web', namespace: 'bar', proxied: true },
+  // By the other way of redirection: everything below holds for it too.
+  { name: 'web', namespace: 'bar', proxied: true, interception: 'TPROXY' },
+  // Where proxied ones are, and behind the same service as one of them.
+  { name: 'bare', namespace: 'foo', proxied: false },
   { name: 'plain', namespace: 'legacy', proxied: false },
 ] as const;
-type Id = 'web.foo' | 'api.foo' | 'web.bar' | 'plain.legacy';
+type Id = 'web.foo' | 'api.foo' | 'web.bar' | 'bare.foo' | 'plain.legacy';
 
 interface Shared {
   readonly world: IdentityWorld;
@@ -95,7 +101,7 @@ interface Scenario {
 
 const REFUSED = '000/56';
 const PROXIED: readonly Id[] = ['web.foo', 'api.foo', 'web.bar'];
-const ALL: readonly Id[] = [...PROXIED, 'plain.legacy'];
+const ALL: readonly Id[] = [...PROXIED, 'bare.foo', 'plain.legacy'];
 const PLAIN: Id = 'plain.legacy';
 
 /** Every client to one server. */
@@ -108,7 +114,9 @@ function clientsOf(to: Id, proxied: string, plain: string, port: Target = 'http'
 }
 
 /** A server without proxy is reached by everybody, whatever the policy. */
-const PLAIN_SERVER: readonly Expectation[] = PROXIED.map((from) => ({ from, to: PLAIN, is: '200 plain' }));
+const PLAIN_SERVER: readonly Expectation[] = PROXIED.flatMap((from) =>
+  ([PLAIN, 'bare.foo'] as const).map((to) => ({ from, to, is: '200 plain' })),
+);
 
 const EVERY_PORT: readonly Target[] = ['http', 'grpc', 'tcp', 'bytes'];
 const isTcp = (port: Target): boolean => port === 'tcp' || port === 'bytes';
@@ -238,6 +246,9 @@ const SCENARIOS: readonly Scenario[] = [
   },
 ];
 
+const MIXED_ADDRESS = '10.96.1.1';
+const SECURE_ADDRESS = '10.96.1.2';
+
 function rowsOf(expected: readonly Expectation[]): Row[] {
   return expected.map(({ from, to, port = 'http', is }) => ({
     from: workload(from),
@@ -275,4 +286,98 @@ describe('peer authentication', { skip }, () => {
       );
     });
   }
+
+  test('redirection by TPROXY took what came to the workload that asked for it', async () => {
+    const rules = await workload('web.bar').netns.run('iptables-save', '-c', '-t', 'mangle');
+    assert.match(rules, /^\[[1-9]\d*:\d+\] -A MESH_INBOUND .*-j MESH_TPROXY$/m);
+  });
+
+  test('rule 1, endpoint by endpoint: of one service, the proxied one gets mutual TLS and the other plain text', async () => {
+    const { config } = shared.get().world;
+    const [from, proxied, bare] = [workload('web.foo'), workload('api.foo'), workload('bare.foo')];
+    await config.apply(
+      'mixed',
+      ...sharedService('mixed', MIXED_ADDRESS, [proxied, bare], [{ name: 'http', port: 80, targetPort: 8080 }]),
+    );
+    const seen = async () => {
+      const outcomes = new Set<string>();
+      // Several in a row for each, because they take turns.
+      for (const to of [proxied, bare]) {
+        for (let i = 0; i < 6; i++) {
+          const outcome = await httpOutcome(from, to, ['-m', '5', `http://${MIXED_ADDRESS}/`]);
+          // Asked of the one that answered.
+          if (!outcome.startsWith('200 by ')) outcomes.add(`${to.id}: ${outcome}`);
+        }
+      }
+      return [...outcomes].sort();
+    };
+    const check = (mode: string) =>
+      eventually(async () => assert.deepEqual(await seen(), [`api.foo: 200 ${mode}`, 'bare.foo: 200 plain']), {
+        timeoutMs: 15_000,
+      });
+    await check('mtls');
+    await config.apply('policy', peerAuthentication('foo', 'DISABLE', { app: 'api' }));
+    await check('plain');
+    await config.apply('policy', peerAuthentication('foo', 'STRICT'));
+    await check('mtls');
+    await config.remove('policy');
+    await config.remove('mixed');
+  });
+
+  test('DestinationRules that say SIMPLE or MUTUAL speak TLS with certificates of their own', async (t) => {
+    const { config } = shared.get().world;
+    const [from, bare] = [workload('web.foo'), workload('bare.foo')];
+    const root = await foreignRoot(t);
+    const [server, client] = [
+      await signedBy(t, root, 'DNS:secure.example'),
+      await signedBy(t, root, 'DNS:client.example'),
+    ];
+    await startTlsApplication(bare, server, root);
+    await config.apply(
+      'secure',
+      ...sharedService('secure', SECURE_ADDRESS, [bare], [{ name: 'http', port: 80, targetPort: TLS_PORT }]),
+    );
+    const speak = (tls: Document) =>
+      config.apply(
+        'policy',
+        resource('DestinationRule', 'secure', { host: 'secure.foo.svc.cluster.local', trafficPolicy: { tls } }, 'foo'),
+      );
+    const answered = (what: string) =>
+      eventually(
+        async () => {
+          const text = await from.netns.run(
+            'curl',
+            '-s',
+            '-m',
+            '5',
+            '-w',
+            ' %{http_code}',
+            `http://${SECURE_ADDRESS}/`,
+          );
+          assert.equal(text, what);
+        },
+        { timeoutMs: 15_000 },
+      );
+    const simple = { mode: 'SIMPLE', sni: 'secure.example', caCertificates: root.certificate };
+    await speak({ ...simple, subjectAltNames: ['secure.example'] });
+    await answered('nobody asks secure.example 200');
+    await speak({ ...simple, mode: 'MUTUAL', clientCertificate: client.certificate, privateKey: client.key });
+    await answered('DNS:client.example asks secure.example 200');
+    // A server that is not who it should be is not spoken to.
+    await speak({ ...simple, subjectAltNames: ['elsewhere.example'] });
+    await eventually(async () => {
+      const status = await from.netns.run(
+        'curl',
+        '-s',
+        '-o',
+        '/dev/null',
+        '-w',
+        '%{http_code}',
+        `http://${SECURE_ADDRESS}/`,
+      );
+      assert.equal(status, '503');
+    });
+    await config.remove('policy');
+    await config.remove('secure');
+  });
 });

@@ -1,6 +1,6 @@
 /** Certificates that no authority of the mesh has been asked for, made with openssl: those of other trust domains, and of other roots. */
 import { execFile } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Owner, tempDir } from '../../harness/index.ts';
@@ -33,19 +33,22 @@ export async function foreignRoot(owner: Owner): Promise<CertificateFiles> {
   const files = { certificate: join(folder, 'root.pem'), key: join(folder, 'root.key') };
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', files.key];
   await openssl('req', '-x509', ...key, '-subj', '/O=elsewhere', '-days', '1', '-out', files.certificate);
+  await chmod(folder, 0o755);
   return files;
 }
 
-/** A workload's certificate with this identity, signed by a root. */
-export async function signedBy(owner: Owner, root: CertificateFiles, identity: string): Promise<CertificateFiles> {
+/** A certificate with this one name, such as `URI:spiffe://…` or `DNS:…`, signed by a root. */
+export async function signedBy(owner: Owner, root: CertificateFiles, name: string): Promise<CertificateFiles> {
   const folder = await tempDir(owner);
   const files = { certificate: join(folder, 'leaf.pem'), key: join(folder, 'leaf.key') };
   const [request, extensions] = [join(folder, 'leaf.csr'), join(folder, 'extensions')];
   const usage = 'keyUsage=critical,digitalSignature\nextendedKeyUsage=clientAuth,serverAuth\n';
-  await writeFile(extensions, `subjectAltName=critical,URI:${identity}\n${usage}`);
+  await writeFile(extensions, `subjectAltName=critical,${name}\n${usage}`);
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', files.key];
   await openssl('req', '-new', ...key, '-subj', '/', '-out', request);
   const signer = ['-CA', root.certificate, '-CAkey', root.key, '-set_serial', '4711', '-days', '1'];
   await openssl('x509', '-req', '-in', request, ...signer, '-extfile', extensions, '-out', files.certificate);
+  // Proxies run as another user and may have to read them.
+  await Promise.all([chmod(folder, 0o755), chmod(files.key, 0o644)]);
   return files;
 }

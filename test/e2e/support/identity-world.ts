@@ -12,7 +12,6 @@ import { join } from 'node:path';
 import { issueToken } from '../../../src/security/index.ts';
 import {
   type Agent,
-  type AgentOptions,
   type Child,
   createNetwork,
   eventually,
@@ -68,8 +67,8 @@ export interface WorkloadOptions {
   readonly name: string;
   readonly namespace: string;
   readonly proxied: boolean;
-  /** Other settings of its agent. */
-  readonly agent?: Partial<AgentOptions>;
+  /** How connections reach its proxy; default REDIRECT. */
+  readonly interception?: 'REDIRECT' | 'TPROXY';
   /** Its first token; one that holds for an hour without. */
   readonly token?: TokenOptions;
   /** Environment of the agent. */
@@ -168,7 +167,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
     startDiscovery,
     startAgent: startAgentOf,
     async addWorkload(wanted) {
-      const { name, namespace, proxied } = wanted;
+      const { name, namespace, proxied, interception = 'REDIRECT' } = wanted;
       const number = ++workloads;
       const netns = await network.addNamespace(`${name.slice(0, 6)}${number}`);
       const workload = {
@@ -185,7 +184,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
       await Promise.all([
         startApplication(workload),
-        proxied ? redirectTraffic(netns, { proxyUid: PROXY_UID }) : undefined,
+        proxied ? redirectTraffic(netns, { proxyUid: PROXY_UID, mode: interception }) : undefined,
       ]);
       return { ...workload, agent: proxied ? await startAgentOf(workload, wanted) : undefined };
     },
@@ -277,6 +276,7 @@ function startAgentIn(
   options: Partial<WorkloadOptions> = {},
 ): Promise<Agent> {
   const { name, namespace, netns, tokenFile } = workload;
+  const { interception = 'REDIRECT' } = options;
   return startAgent(owner, {
     name,
     podNamespace: namespace,
@@ -284,7 +284,8 @@ function startAgentIn(
     netns,
     uid: PROXY_UID,
     discoveryAddress: `${control.address}:15012`,
-    ...options.agent,
+    transparent: interception === 'TPROXY',
+    proxyConfig: { interceptionMode: interception },
     ...(options.waitReady === undefined ? {} : { waitReady: options.waitReady }),
     env: {
       SERVICE_ACCOUNT: name,
@@ -298,4 +299,23 @@ function startAgentIn(
 /** The authority's roots as they are kept now, PEM. */
 export function rootsOf(world: Pick<IdentityWorld, 'caDir'>): Promise<string> {
   return readFile(join(world.caDir, 'root-cert.pem'), 'utf8');
+}
+
+/** A service of its own in the workloads' namespace, behind which they are together. */
+export function sharedService(
+  name: string,
+  clusterIP: string,
+  workloads: readonly Workload[],
+  ports: readonly { readonly name: string; readonly port: number; readonly targetPort: number }[],
+): Document[] {
+  const namespace = workloads[0]?.namespace ?? 'default';
+  return [
+    service(name, { namespace, clusterIP, ports }),
+    endpoints(
+      name,
+      Object.fromEntries(workloads.map((each) => [each.name, each.netns.address])),
+      ports.map((port) => ({ name: port.name, port: port.targetPort })),
+      namespace,
+    ),
+  ];
 }
