@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { Client, type ClientDuplexStream, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
 import type { XdsType } from '../generate/types.ts';
-import { encodeHealthRequest } from './health.ts';
 import type { XdsObserver } from './observer.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
-import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
+import { ADS_METHODS, ADS_METHODS_V2 } from './services.ts';
 import {
   Content,
   encodeDeltaRequest,
@@ -16,24 +15,11 @@ import {
   encodeSotwRequest,
   nested,
   type ParsedResponse,
-  parseDelta,
-  parseSotw,
   SIDECAR_ID,
 } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
+import { openPeer, type Peer } from './testing-peer.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
-
-type Call = ClientDuplexStream<Buffer, Buffer>;
-
-interface Peer {
-  readonly call: Call;
-  send(bytes: Buffer): void;
-  /** The next response; rejects with the stream's status when it ends first. */
-  next(): Promise<ParsedResponse>;
-  /** Resolves when the stream has ended. */
-  readonly ended: Promise<{ code: number; details: string }>;
-  received(): number;
-}
 
 const node = encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', LABELS: { app: 'web' } });
 
@@ -88,41 +74,7 @@ function client(): Client {
 }
 
 function open(mode: 'sotw' | 'delta', methods: typeof ADS_METHODS = ADS_METHODS): Peer {
-  const definition = mode === 'sotw' ? methods.StreamAggregatedResources : methods.DeltaAggregatedResources;
-  const call = client().makeBidiStreamRequest(
-    definition.path,
-    definition.requestSerialize,
-    definition.responseDeserialize,
-  );
-  const parse = mode === 'sotw' ? parseSotw : parseDelta;
-  const messages: ParsedResponse[] = [];
-  const waiting: { resolve(m: ParsedResponse): void; reject(error: unknown): void }[] = [];
-  let count = 0;
-  call.on('data', (bytes: Buffer) => {
-    count++;
-    const waiter = waiting.shift();
-    if (waiter === undefined) messages.push(parse(bytes));
-    else waiter.resolve(parse(bytes));
-  });
-  const ended = new Promise<{ code: number; details: string }>((resolve) => {
-    call.on('error', (error: ServiceError) => resolve(error));
-    call.on('status', resolve);
-  });
-  ended.then((reason) => {
-    for (const waiter of waiting.splice(0)) waiter.reject(new Error(`ended: ${reason.details}`));
-  });
-  return {
-    call,
-    ended,
-    send: (bytes) => call.write(bytes),
-    next: () =>
-      new Promise((resolve, reject) => {
-        const message = messages.shift();
-        if (message === undefined) waiting.push({ resolve, reject });
-        else resolve(message);
-      }),
-    received: () => count,
-  };
+  return openPeer(client(), mode, methods);
 }
 
 function names(response: ParsedResponse): string[] {
@@ -401,50 +353,6 @@ describe('a rejected resource', { timeout: 20_000 }, () => {
     const [connection] = server.connections();
     assert.deepEqual(connection?.types.get('lds')?.lastNack?.resources, ['broken']);
     assert.deepEqual([...(connection?.types.get('lds')?.quarantined ?? [])], [['broken', 'v:1']]);
-  });
-});
-
-describe('health service', { timeout: 20_000 }, () => {
-  function check(service: string): Promise<number> {
-    const { Check } = HEALTH_METHODS;
-    return new Promise((resolve, reject) => {
-      client().makeUnaryRequest(
-        Check.path,
-        Check.requestSerialize,
-        Check.responseDeserialize,
-        encodeHealthRequest(service),
-        (error, reply) => (error === null ? resolve(reply?.[1] ?? 0) : reject(error)),
-      );
-    });
-  }
-
-  it('says whether the server serves', async () => {
-    await start();
-    assert.equal(await check(''), 2);
-    server.setServing(true);
-    assert.equal(await check(''), 1);
-    assert.equal(await check(ADS_SERVICE), 1);
-    await assert.rejects(check('other'), { code: status.NOT_FOUND });
-  });
-
-  it('tells watchers of changes', async () => {
-    await start();
-    const { Watch } = HEALTH_METHODS;
-    const call = client().makeServerStreamRequest(
-      Watch.path,
-      Watch.requestSerialize,
-      Watch.responseDeserialize,
-      encodeHealthRequest(''),
-    );
-    const states: number[] = [];
-    call.on('data', (bytes: Buffer) => states.push(bytes[1] ?? 0));
-    call.on('error', () => {});
-    await until(() => states.length === 1);
-    server.setServing(true);
-    await until(() => states.length === 2);
-    await server.close({ drainMs: 1000 });
-    await until(() => states.length === 3);
-    assert.deepEqual(states, [2, 1, 2]);
   });
 });
 

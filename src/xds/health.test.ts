@@ -1,0 +1,78 @@
+/** The health service over a socket. */
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Client, credentials, status } from '@grpc/grpc-js';
+import { encodeHealthRequest } from './health.ts';
+import { createXdsServer, type XdsServer } from './server.ts';
+import { ADS_SERVICE, HEALTH_METHODS } from './services.ts';
+import { Content } from './testing.ts';
+import { FakeEngine, quietObserver } from './testing-engine.ts';
+
+let server: XdsServer;
+let client: Client;
+
+beforeEach(async () => {
+  server = createXdsServer({
+    engine: new FakeEngine(new Content()),
+    observer: quietObserver,
+    listeners: [{ host: '127.0.0.1', port: 0 }],
+    maxReceiveBytes: 1024,
+    maxStreams: 100,
+    keepaliveIntervalMs: 30_000,
+    keepaliveTimeoutMs: 10_000,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+  });
+  await server.start();
+  client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure());
+});
+
+afterEach(async () => {
+  client.close();
+  await server.close({ drainMs: 0 });
+});
+
+describe('health service', { timeout: 20_000 }, () => {
+  function check(service: string): Promise<number> {
+    const { Check } = HEALTH_METHODS;
+    return new Promise((resolve, reject) => {
+      client.makeUnaryRequest(
+        Check.path,
+        Check.requestSerialize,
+        Check.responseDeserialize,
+        encodeHealthRequest(service),
+        (error, reply) => (error === null ? resolve(reply?.[1] ?? 0) : reject(error)),
+      );
+    });
+  }
+
+  it('says whether the server serves', async () => {
+    assert.equal(await check(''), 2);
+    server.setServing(true);
+    assert.equal(await check(''), 1);
+    assert.equal(await check(ADS_SERVICE), 1);
+    await assert.rejects(check('other'), { code: status.NOT_FOUND });
+  });
+
+  it('tells watchers of changes', async () => {
+    const { Watch } = HEALTH_METHODS;
+    const call = client.makeServerStreamRequest(
+      Watch.path,
+      Watch.requestSerialize,
+      Watch.responseDeserialize,
+      encodeHealthRequest(''),
+    );
+    const states: number[] = [];
+    const arrived = new EventEmitter();
+    call.on('data', (bytes: Buffer) => {
+      states.push(bytes[1] ?? 0);
+      arrived.emit('state');
+    });
+    call.on('error', () => {});
+    await once(arrived, 'state');
+    server.setServing(true);
+    await once(arrived, 'state');
+    await Promise.all([once(arrived, 'state'), server.close({ drainMs: 1000 })]);
+    assert.deepEqual(states, [2, 1, 2]);
+  });
+});
