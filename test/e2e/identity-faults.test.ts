@@ -66,6 +66,12 @@ describe('a workload whose token does not hold', { skip }, () => {
   const ROWS: readonly (readonly [string, string, TokenOptions, RegExp])[] = [
     ['late', 'has expired', { expired: true }, /no new certificate: the token in \S+ has expired at/],
     ['astray', 'is for another audience', { audience: 'elsewhere' }, /no new certificate: .*for another audience/],
+    [
+      'other',
+      "is another workload's",
+      { serviceAccount: 'one' },
+      /no new certificate: .*sa\/one, but it is service account other/,
+    ],
   ];
   for (const [name, what, token, said] of ROWS) {
     test(`${what}: it does not become ready, says why, and does as soon as the token is a good one`, async () => {
@@ -88,23 +94,6 @@ describe('a workload whose token does not hold', { skip }, () => {
       await agent.stop();
     });
   }
-
-  test("is another workload's: its stream is refused, until it is started with one of its own", async () => {
-    const { world, client } = shared.get();
-    const token = { serviceAccount: 'one' };
-    const options = { name: 'other', namespace: 'foo', proxied: true, env: AGENT, waitReady: false };
-    const workload = await world.addWorkload({ ...options, token });
-    const { agent } = workload;
-    assert.ok(agent !== undefined);
-    // Percent-encoded by Envoy, which is the one that is refused.
-    await eventually(() => assert.match(agent.output(), /SERVICE_ACCOUNT:%20claims%20%22other%22/));
-    assert.equal(await agent.readiness(), 503);
-    await agent.stop();
-    await world.writeToken(workload);
-    const again = await world.startAgent(workload, { ...options, waitReady: true });
-    await reached(client, workload);
-    await again.stop();
-  });
 });
 
 test('certificates of other trust domains and of other roots are refused, unless the mesh says otherwise', {

@@ -97,6 +97,7 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   return createRotation({
     ca,
     newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, uri),
+    claimed: { namespace: options.identity.namespace, serviceAccount: settings.serviceAccount || undefined },
     ttlMs: settings.secretTtlMs,
     graceRatio: settings.secretGracePeriodRatio,
     checkIntervalMs: settings.secretRotationCheckIntervalMs,

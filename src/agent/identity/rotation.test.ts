@@ -21,8 +21,15 @@ const unavailable = (): never => {
   throw new CtlError('unavailable', 'connection refused');
 };
 
+interface SetUp {
+  readonly lifeMs?: number;
+  readonly random?: () => number;
+  readonly graceRatio?: number;
+  readonly claimed?: { readonly namespace: string; readonly serviceAccount: string | undefined };
+}
+
 /** A rotation whose authority and time are the test's. */
-function setUp(options: { lifeMs?: number; random?: () => number; graceRatio?: number } = {}) {
+function setUp(options: SetUp = {}) {
   // Certificates count whole seconds.
   const clock = fakeClock(Math.floor(Date.now() / SECOND) * SECOND);
   const log = logLines();
@@ -30,7 +37,12 @@ function setUp(options: { lifeMs?: number; random?: () => number; graceRatio?: n
   const keys: KeyAndRequest[] = [];
   const signedAt: number[] = [];
   const changes: WorkloadSecrets[] = [];
-  const state = { root: testRoot('one'), bundle: undefined as string | undefined, fail: (): void => undefined };
+  const state = {
+    uri: URI,
+    root: testRoot('one'),
+    bundle: undefined as string | undefined,
+    fail: (): void => undefined,
+  };
   const start = clock.now();
   const pairs = new Map<string, ReturnType<typeof generateKeyPairSync>>();
   const source = createRotation({
@@ -41,7 +53,7 @@ function setUp(options: { lifeMs?: number; random?: () => number; graceRatio?: n
           state.fail();
           const pair = pairs.get(csr);
           if (pair === undefined) throw new Error('a request that nobody made');
-          const leaf = state.root.issue(pair.publicKey, [URI], options.lifeMs ?? 24 * HOUR, clock.now());
+          const leaf = state.root.issue(pair.publicKey, [state.uri], options.lifeMs ?? 24 * HOUR, clock.now());
           resolve({ chain: [leaf, state.root.pem], roots: state.bundle });
         });
       },
@@ -62,6 +74,7 @@ function setUp(options: { lifeMs?: number; random?: () => number; graceRatio?: n
       pairs.set(made.csr, pair);
       return Promise.resolve(made);
     },
+    ...(options.claimed === undefined ? {} : { claimed: options.claimed }),
     ttlMs: 24 * HOUR,
     graceRatio: options.graceRatio ?? 0.5,
     checkIntervalMs: 5 * MINUTE,
@@ -216,4 +229,30 @@ test('delays double up to their most, and stay within their jitter', () => {
       },
     ),
   );
+});
+
+test('a certificate of another identity is not taken, and asked for again until it is the own one', async () => {
+  const { clock, source, changes, log, state } = setUp({ claimed: { namespace: 'default', serviceAccount: 'web' } });
+  state.uri = 'spiffe://cluster.local/ns/default/sa/other';
+  source.start();
+  await clock.advance(10 * SECOND);
+  assert.deepEqual([changes.length, source.current()], [0, undefined]);
+  assert.deepEqual(log.lines, ['warn no new certificate']);
+  state.uri = URI;
+  await clock.advance(10 * MINUTE);
+  assert.equal(changes.length, 1);
+  await source.close();
+});
+
+test('an account that is not said is the one that is certified, in the own namespace', async () => {
+  for (const [namespace, taken] of [
+    ['default', 1],
+    ['elsewhere', 0],
+  ] as const) {
+    const { clock, source, changes } = setUp({ claimed: { namespace, serviceAccount: undefined } });
+    source.start();
+    await clock.advance(SECOND);
+    assert.equal(changes.length, taken);
+    await source.close();
+  }
 });

@@ -5,6 +5,7 @@
  */
 
 import { CtlError } from '../../core/errors.ts';
+import { parseSpiffeUri } from '../../core/identity.ts';
 import type { SecretSource } from '../types.ts';
 import { createBackoff } from './backoff.ts';
 import type { CaClient } from './ca-client.ts';
@@ -18,6 +19,8 @@ import { createSecretHolder } from './secret-holder.ts';
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
   readonly newKey: () => Promise<KeyAndRequest>;
+  /** What the proxy says of itself to the control plane; an undefined account is whatever is certified. */
+  readonly claimed?: { readonly namespace: string; readonly serviceAccount: string | undefined };
   /** Asked of the authority. */
   readonly ttlMs: number;
   /** Part of a certificate's life that is left when it is replaced (SECRET_GRACE_PERIOD_RATIO). */
@@ -64,6 +67,7 @@ export function createRotation(options: RotationOptions): SecretSource {
     const secrets = secretsOf(key, chain, roots, receivedAt);
     if (signal.aborted) return receivedAt;
     const named = spiffeIdOf(secrets);
+    checkClaim(named, options.claimed);
     if (named !== identity) log.info('the identity is certified', { identity: named ?? 'none' });
     identity = named;
     holder.set(secrets);
@@ -130,6 +134,19 @@ export function createRotation(options: RotationOptions): SecretSource {
       await running;
     },
   };
+}
+
+/**
+ * With a certificate of another workload the control plane would refuse the proxy, and the certificate would prove that other identity at
+ * each renewal, whatever the token says by then. Without one the token is what counts.
+ */
+function checkClaim(named: string | undefined, claimed: RotationOptions['claimed']): void {
+  const certified = named === undefined ? undefined : parseSpiffeUri(named);
+  if (certified === undefined || claimed === undefined) return;
+  const { namespace, serviceAccount = certified.serviceAccount } = claimed;
+  if (certified.namespace === namespace && certified.serviceAccount === serviceAccount) return;
+  const who = `service account ${serviceAccount} of namespace ${namespace}`;
+  throw new CtlError('permission_denied', `the authority knows this workload as ${named}, but it is ${who}`);
 }
 
 /** Throws CtlError invalid_argument for a share that is none. */

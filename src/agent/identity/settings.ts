@@ -20,7 +20,9 @@ export type IdentitySettings = Pick<
   | 'outputCerts'
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
->;
+> &
+  // Empty or left out: whatever the token says.
+  Partial<Pick<AgentSettings, 'serviceAccount'>>;
 
 /** Where the pod's volume with the mesh's roots is mounted. */
 export const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';
