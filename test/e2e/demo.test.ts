@@ -85,7 +85,7 @@ test('the live view comes up, and a signal ends everything', async (context) => 
 
 test('a signal while it starts leaves nothing running', async (context) => {
   const demo = startDemo(context, '--freePorts');
-  await eventually(() => assert.match(demo.stderr(), /starting three Envoys/), { timeoutMs: 60_000 });
+  await eventually(() => assert.match(demo.stderr(), /starting three agents/), { timeoutMs: 60_000 });
   demo.process.kill('SIGTERM');
   assert.equal(await demo.exit, 0, demo.stderr());
   assert.equal(groupIsAlive(demo.pid), false);
@@ -94,10 +94,10 @@ test('a signal while it starts leaves nothing running', async (context) => {
 test('a process that dies ends the demo, with one line that says which', async (context) => {
   const demo = startDemo(context, '--freePorts');
   await waitForView(demo);
-  const [envoy] = await childrenOf(demo.pid, 'envoy');
-  process.kill(envoy ?? assert.fail('no Envoy runs'), 'SIGKILL');
+  const [agent] = await childrenOf(demo.pid, 'ctl-agent');
+  process.kill(agent ?? assert.fail('no agent runs'), 'SIGKILL');
   assert.equal(await demo.exit, 1);
-  assert.match(demo.stderr(), /^demo: Envoy gateway ended with signal SIGKILL/m);
+  assert.match(demo.stderr(), /^demo: the agent of gateway\.demo ended with signal SIGKILL/m);
   assert.equal(groupIsAlive(demo.pid), false);
 });
 

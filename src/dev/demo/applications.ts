@@ -11,6 +11,8 @@ export interface ApplicationReply {
   readonly host: string;
   /** Header `x-called-by`, which a sample route sets. */
   readonly calledBy?: string;
+  /** Header of that name: who called, when it was over mutual TLS. */
+  readonly 'x-forwarded-client-cert'?: string;
 }
 
 /** Longer than any route of the samples waits, milliseconds. */
@@ -22,11 +24,13 @@ function application(app: string): RequestListener {
   return (request, response) => {
     const { url: path = '/', headers } = request;
     const calledBy = headers['x-called-by'];
+    const certificate = headers['x-forwarded-client-cert'];
     const reply: ApplicationReply = {
       app,
       path,
       host: headers.host ?? '',
       ...(typeof calledBy === 'string' ? { calledBy } : {}),
+      ...(typeof certificate === 'string' ? { 'x-forwarded-client-cert': certificate } : {}),
     };
     const answer = (status: number) => {
       response.writeHead(status, { 'content-type': 'application/json' });

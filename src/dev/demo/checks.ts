@@ -2,6 +2,7 @@
 import { join } from 'node:path';
 import { eventually, type Response, request } from '../../../test/harness/index.ts';
 import type { ApplicationReply } from './applications.ts';
+import { identityOf } from './identity.ts';
 import type { DemoMesh } from './mesh.ts';
 import type { Place } from './ports.ts';
 import { editFile } from './samples.ts';
@@ -56,6 +57,51 @@ async function answers(mesh: DemoMesh, count: number): Promise<string[]> {
   const names: string[] = [];
   for (let i = 0; i < count; i++) names.push((await reply(mesh.places.gateway, { path: '/hello' })).app);
   return names;
+}
+
+/** The first answer of this application among requests that go by weight. */
+async function replyOf(mesh: DemoMesh, app: string): Promise<ApplicationReply> {
+  for (let i = 0; i < SAMPLE_SIZE; i++) {
+    const answer = await reply(mesh.places.gateway, { path: '/hello' });
+    if (answer.app === app) return answer;
+  }
+  throw new Error(`${app} answers none of ${SAMPLE_SIZE} requests`);
+}
+
+/** What the application saw must name exactly these two, as server and as client. */
+function expectIdentities(answer: ApplicationReply, server: string, client: string): string {
+  const seen = answer['x-forwarded-client-cert'] ?? 'no certificate';
+  const expected = /^By=([^;]+);Hash=[0-9a-f]{64};Subject="";URI=([^;,]+)$/.exec(seen);
+  if (expected?.[1] !== identityOf(server) || expected[2] !== identityOf(client)) throw new Error(seen);
+  return `${answer.app} sees ${identityOf(client)}`;
+}
+
+function expectPlain(answer: ApplicationReply): string {
+  const seen = answer['x-forwarded-client-cert'];
+  if (seen !== undefined) throw new Error(seen);
+  return `${answer.app} sees no certificate`;
+}
+
+const PLAIN: Call = { path: '/', host: 'hello' };
+
+/** A call without certificate at the sidecar of hello-v1 must end without an answer (curl: exit code 56). */
+async function plainIsRefused({ places }: DemoMesh): Promise<void> {
+  let answer: Response;
+  try {
+    answer = await call(places.helloSidecar, PLAIN);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ECONNRESET') return;
+    throw error;
+  }
+  throw new Error(`status ${answer.status}`);
+}
+
+async function strict(mesh: DemoMesh): Promise<string> {
+  const edit = { file: 'peer-authentication.yaml', from: 'mode: PERMISSIVE', to: 'mode: STRICT' };
+  const when = await afterEdit(mesh, edit, () => plainIsRefused(mesh));
+  expectIdentities(await replyOf(mesh, 'hello-v1'), 'hello', 'gateway');
+  expectPlain(await replyOf(mesh, 'hello-v2'));
+  return `connection reset ${when}; the gateway still reaches both versions`;
 }
 
 async function statusAt(place: Place, options: Call, status: number): Promise<string> {
@@ -174,6 +220,31 @@ export const CHECKS: readonly Check[] = [
   {
     name: '… but none that its Sidecar does not allow',
     run: ({ places }) => statusAt(places.shopOutbound, { path: '/', host: 'shop.demo.svc.cluster.local' }, 502),
+  },
+  {
+    name: 'the gateway calls a workload with sidecar over mutual TLS, and shows who it is',
+    run: async (mesh) => expectIdentities(await replyOf(mesh, 'hello-v1'), 'hello', 'gateway'),
+  },
+  {
+    name: '… and a workload without sidecar in plain text',
+    run: async (mesh) => expectPlain(await replyOf(mesh, 'hello-v2')),
+  },
+  {
+    name: 'a sidecar shows its own identity',
+    run: async ({ places }) =>
+      expectIdentities(await reply(places.shopOutbound, { path: '/hello', host: 'hello' }), 'hello', 'shop'),
+  },
+  {
+    name: 'a plain call at a sidecar is taken while PeerAuthentication is PERMISSIVE',
+    run: async ({ places }) => expectPlain(await reply(places.helloSidecar, PLAIN)),
+  },
+  { name: '… and refused as soon as it is STRICT', run: strict },
+  {
+    name: '… and taken again when it is PERMISSIVE again',
+    run: (mesh) => {
+      const edit = { file: 'peer-authentication.yaml', from: 'mode: STRICT', to: 'mode: PERMISSIVE' };
+      return afterEdit(mesh, edit, () => reply(mesh.places.helloSidecar, PLAIN));
+    },
   },
   {
     name: 'an edit of the weights moves all traffic to v2',

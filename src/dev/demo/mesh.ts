@@ -1,31 +1,31 @@
 /**
- * The demo mesh: ctl-discovery over a configuration directory, three real Envoys and the applications behind them.
+ * The demo mesh: ctl-discovery over a configuration directory, three agents with real Envoys, and the applications behind them.
  *
  *   you ─▶ gateway ─┬─▶ hello-v1's sidecar ─▶ hello-v1
  *                   ├─▶ hello-v2 (has no sidecar)
  *                   └─▶ shop's sidecar ─▶ shop ─▶ shop's sidecar ─▶ hello, clock
+ *
+ * Agents get certificates from ctl-discovery for tokens of a local issuer: between two Envoys everything is mutual TLS.
  */
 import {
+  type Agent,
   type Discovery,
-  type Envoy,
   type Exit,
   eventually,
   GiveUp,
   type Owner,
+  startAgent,
   startDiscovery,
-  startEnvoy,
 } from '../../../test/harness/index.ts';
-import type { JsonObject } from '../../protobuf/index.ts';
 import { startApplication } from './applications.ts';
-import type { Place, Places } from './ports.ts';
+import { createIdentity, type DemoIdentity } from './identity.ts';
+import type { Places } from './ports.ts';
 
-/** How an Envoy of the demo asks for its configuration. */
-type Mode = 'sotw' | 'delta';
-
+/** An agent of the demo with its Envoy. */
 export interface DemoProxy {
   /** `<pod>.<namespace>`, as the debug interface names it. */
   readonly workload: string;
-  readonly envoy: Envoy;
+  readonly agent: Agent;
 }
 
 export interface DemoMesh {
@@ -49,40 +49,50 @@ export interface MeshOptions {
 /** How long the parts of the mesh may take to become ready on a machine that is busy otherwise, milliseconds. */
 const START_TIMEOUT_MS = 60_000;
 
-function envoysOf(places: Places) {
+/** Nobody who ends the demo waits for connections to drain. */
+const DRAIN_ENV = { TERMINATION_DRAIN_DURATION_SECONDS: '0' };
+
+/** The proxies on loopback, where nothing redirects traffic to them. */
+function proxiesOf(places: Places) {
   return [
     {
       name: 'gateway',
-      type: 'router',
-      mode: 'sotw',
+      role: 'router',
+      account: 'gateway',
       address: '127.0.0.1',
       labels: { app: 'gateway' },
-      admin: places.gatewayAdmin,
+      ports: agentPortsOf(places, 'gateway'),
+      // State of the World here, Delta, which is the default, for the sidecars: both can be seen side by side.
+      env: { MESH_DELTA_XDS: 'false' },
     },
     {
       name: 'hello-v1',
-      type: 'sidecar',
-      mode: 'delta',
+      role: 'sidecar',
+      account: 'hello',
       address: '127.0.11.1',
       labels: { app: 'hello', version: 'v1' },
-      admin: places.helloAdmin,
+      ports: agentPortsOf(places, 'hello'),
+      env: {},
     },
     {
       name: 'shop',
-      type: 'sidecar',
-      mode: 'delta',
+      role: 'sidecar',
+      account: 'shop',
       address: '127.0.13.1',
       labels: { app: 'shop' },
-      admin: places.shopAdmin,
+      ports: agentPortsOf(places, 'shop'),
+      env: {},
     },
-  ] as const satisfies readonly {
-    readonly name: string;
-    readonly type: 'router' | 'sidecar';
-    readonly mode: Mode;
-    readonly address: string;
-    readonly labels: JsonObject;
-    readonly admin: Place;
-  }[];
+  ] as const;
+}
+
+function agentPortsOf(places: Places, proxy: 'gateway' | 'hello' | 'shop') {
+  return {
+    admin: places[`${proxy}Admin`].port,
+    status: places[`${proxy}Status`].port,
+    readiness: places[`${proxy}Readiness`].port,
+    prometheus: places[`${proxy}Prometheus`].port,
+  };
 }
 
 /** Starts everything and waits until each Envoy has its configuration. What was started ends with its owner, also on failure. */
@@ -93,41 +103,70 @@ export async function startMesh(owner: Owner, options: MeshOptions): Promise<Dem
   await startApplication(owner, 'shop', places.shop);
   await startApplication(owner, 'clock', places.clock);
 
+  const identity = await createIdentity(owner);
   progress('starting ctl-discovery');
-  const discovery = await startDiscovery(owner, { configDir, ports: discoveryPorts(places), waitReady: false });
+  const discovery = await startDiscovery(owner, {
+    configDir,
+    ports: discoveryPorts(places),
+    env: identity.discoveryEnv,
+    waitReady: false,
+  });
   const discoveryEnd = discovery.exited.then((exit) => ended('ctl-discovery', exit, discovery.output()));
   await ready('ctl-discovery is ready', [discoveryEnd], signal, async () => {
     const { status } = await discovery.http('/ready');
     if (status !== 200) throw new Error(`/ready answered ${status}`);
   });
 
-  progress('starting three Envoys');
-  const proxies: DemoProxy[] = [];
-  const ends: Promise<Error>[] = [discoveryEnd];
-  for (const { name, type, mode, address, labels, admin } of envoysOf(places)) {
-    signal.throwIfAborted();
-    const envoy = await startEnvoy(owner, {
-      id: `${type}~${address}~${name}.demo~demo.svc.cluster.local`,
-      metadata: { NAMESPACE: 'demo', LABELS: labels, INTERCEPTION_MODE: 'NONE' },
-      mode,
-      adminPort: admin.port,
-      adsPort: places.grpc.port,
-      waitLive: false,
-    });
-    proxies.push({ workload: `${name}.demo`, envoy });
-    ends.push(envoy.exited.then((exit) => ended(`Envoy ${name}`, exit, envoy.output())));
-  }
-  await Promise.all(
-    proxies.map(({ workload, envoy }) => ready(`Envoy ${workload} is live`, ends, signal, () => envoy.admin('/ready'))),
-  );
+  progress('starting three agents with their Envoys');
+  const proxies = await startProxies(owner, places, identity, signal);
+  const ends = [discoveryEnd, ...proxies.map(agentEnd)];
+  await Promise.all(proxies.map(({ workload, agent }) => ready(`${workload} is ready`, ends, signal, readyAt(agent))));
   const broken = Promise.race(ends).then((error) => Promise.reject(error));
   // When the mesh is stopped on purpose, nobody may be listening any more.
   broken.catch(() => {});
   return { places, configDir, discovery, proxies, broken };
 }
 
-function discoveryPorts({ grpc, http, monitoring, introspection }: Places) {
-  return { grpc: grpc.port, http: http.port, monitoring: monitoring.port, introspection: introspection.port };
+async function startProxies(
+  owner: Owner,
+  places: Places,
+  identity: DemoIdentity,
+  signal: AbortSignal,
+): Promise<DemoProxy[]> {
+  const proxies: DemoProxy[] = [];
+  for (const { account, env, ...proxy } of proxiesOf(places)) {
+    signal.throwIfAborted();
+    const agent = await startAgent(owner, {
+      ...proxy,
+      podNamespace: 'demo',
+      discoveryAddress: `127.0.0.1:${places.secure.port}`,
+      env: { ...DRAIN_ENV, ...(await identity.agentEnv(account)), ...env },
+      waitReady: false,
+    });
+    proxies.push({ workload: `${proxy.name}.demo`, agent });
+  }
+  // Hooks run one after the other, the last one first: here all agents end at the same time.
+  owner.after(async () => void (await Promise.all(proxies.map(({ agent }) => agent.stop()))));
+  return proxies;
+}
+
+function agentEnd({ workload, agent }: DemoProxy): Promise<Error> {
+  return agent.exited.then((exit) => ended(`the agent of ${workload}`, exit, agent.output()));
+}
+
+const readyAt = (agent: Agent) => async (): Promise<void> => {
+  const status = await agent.readiness();
+  if (status !== 200) throw new Error(`/healthz/ready answered ${status}`);
+};
+
+function discoveryPorts({ grpc, secure, http, monitoring, introspection }: Places) {
+  return {
+    grpc: grpc.port,
+    secure: secure.port,
+    http: http.port,
+    monitoring: monitoring.port,
+    introspection: introspection.port,
+  };
 }
 
 /** One line saying how a process ended; if by itself, with the last thing it said. */

@@ -44,13 +44,24 @@ export function placesOf(base: number) {
     http: place('ctl-discovery: HTTP', '127.0.0.1', 85),
     monitoring: place('ctl-discovery: metrics', '127.0.0.1', 86),
     introspection: place('ctl-discovery: introspection', '127.0.0.1', 87),
+    secure: place('ctl-discovery: gRPC over TLS', '127.0.0.1', 88),
+    // What agents serve beside Envoy's listeners: metrics of all (15020 by default), readiness (15021), Envoy's metrics (15090).
+    gatewayStatus: place('the agent of the gateway: metrics', '127.0.0.1', 60),
+    gatewayReadiness: place('the agent of the gateway: readiness', '127.0.0.1', 61),
+    gatewayPrometheus: place("the gateway's metrics", '127.0.0.1', 62),
+    helloStatus: place('the agent of hello-v1: metrics', '127.0.0.1', 63),
+    helloReadiness: place('the agent of hello-v1: readiness', '127.0.0.1', 64),
+    helloPrometheus: place('the metrics of hello-v1', '127.0.0.1', 65),
+    shopStatus: place('the agent of shop: metrics', '127.0.0.1', 66),
+    shopReadiness: place('the agent of shop: readiness', '127.0.0.1', 67),
+    shopPrometheus: place('the metrics of shop', '127.0.0.1', 68),
   } as const satisfies Record<string, Place>;
 }
 
 export type Places = Readonly<Record<keyof ReturnType<typeof placesOf>, Place>>;
 
 /** The ports that ctl-discovery has by default; nothing in the sample files depends on them. */
-const STANDARD_PORTS = { grpc: 15_010, http: 8080, monitoring: 15_014, introspection: 9876 } as const;
+const STANDARD_PORTS = { grpc: 15_010, secure: 15_012, http: 8080, monitoring: 15_014, introspection: 9876 } as const;
 
 /** Held for as long as a demo runs, so that two that start together do not choose the same base. */
 const HOLD_OFFSET = 99;

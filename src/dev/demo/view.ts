@@ -88,11 +88,11 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
 /** What to try: it stands still. `folder` is the configuration directory as the user would name it. */
 export function hintLines(places: Places, folder: string, paint: Paint): string[] {
-  const { gateway, shopOutbound, http, monitoring } = places;
+  const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
   const front = `http://${gateway.address}:${gateway.port}`;
   const shop = `http://${shopOutbound.address}:${shopOutbound.port}`;
   const rows: [label: string, text: string, about: string][] = [
-    ['try', `curl ${front}/hello`, 'v1 or v2, by weight'],
+    ['try', `curl ${front}/hello`, 'v1 or v2, by weight; v1 shows who called (mutual TLS)'],
     ['', `curl -H 'x-version: v2' ${front}/hello`, 'always v2, by header'],
     ['', `curl -i ${front}/old`, 'a redirect'],
     ['', `curl ${front}/shop/items`, 'a rewrite'],
@@ -100,7 +100,9 @@ export function hintLines(places: Places, folder: string, paint: Paint): string[
     ['', `curl -i ${front}/slow`, 'a timeout'],
     ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
     ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
-    ['edit', `${folder}/gateway-routes.yaml`, 'and every other file there'],
+    ['', `curl http://${helloSidecar.address}:${helloSidecar.port}/`, 'plain text at the sidecar of hello-v1'],
+    ['edit', `${folder}/gateway-routes.yaml`, 'weights, timeouts, … and every other file there'],
+    ['', `${folder}/peer-authentication.yaml`, 'STRICT: the plain text call fails (curl 56), the others go on'],
     ['look', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows'],
     ['', `http://${monitoring.address}:${monitoring.port}/metrics`, 'its metrics'],
     ['', 'Ctrl-C', 'ends everything'],
