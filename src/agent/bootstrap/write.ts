@@ -1,14 +1,15 @@
 /** The bootstrap as a file: written aside and renamed, so that Envoy never reads half of it. */
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
 import type { JsonObject } from '../../protobuf/index.ts';
+import { makeFolder } from '../folder.ts';
 
 /** Writes it into the folder, which is made if need be; gives the file's path. Throws a CtlError when that cannot be done. */
 export async function writeBootstrap(folder: string, content: JsonObject): Promise<string> {
   const path = join(folder, 'envoy-rev0.json');
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
     // Templates and overrides may hold credentials.
     await writeFile(`${path}.${process.pid}`, JSON.stringify(content, null, 2), { mode: 0o600 });
     await rename(`${path}.${process.pid}`, path);

@@ -5,9 +5,10 @@
  * Written as a set: the files of one moment stand in a directory of their own, `..data` is a link to it, and the three names are links
  * through `..data`. Replacing that one link changes all three at once, which is how orchestrators mount secrets.
  */
-import { mkdir, mkdtemp, open, readFile, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { mkdtemp, open, readFile, readlink, rename, rm, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
+import { makeFolder } from '../folder.ts';
 import type { WorkloadSecrets } from '../types.ts';
 import { rootsText, secretsOf } from './certificates.ts';
 
@@ -50,7 +51,7 @@ async function readText(file: string): Promise<string> {
 
 /** Replaces the files of a directory by these, all at once; the key for the owner only. Rejects with the file system's error. */
 export async function writeCertFiles(directory: string, { certificate, roots }: WorkloadSecrets): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o755 });
+  await makeFolder(directory, 0o755);
   const before = await readlink(join(directory, DATA)).catch(() => undefined);
   // Not `join`, which would take the two dots for the folder above.
   const fresh = await mkdtemp(`${directory}/..`);

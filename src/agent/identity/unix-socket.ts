@@ -1,9 +1,10 @@
 /** Listening on a Unix domain socket that belongs to the owner only, in the place of one that a dead process left. */
-import { lstat, mkdir, unlink } from 'node:fs/promises';
+import { lstat, unlink } from 'node:fs/promises';
 import type { Http2Server } from 'node:http2';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
+import { makeFolder } from '../folder.ts';
 
 /** `sun_path` of unix(7), without the zero at its end. */
 const MAX_PATH_BYTES = 107;
@@ -16,7 +17,7 @@ export async function listenOnSocket(server: Http2Server, path: string): Promise
     });
   }
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await makeFolder(dirname(path), 0o700);
     await listen(server, path).catch(async (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EADDRINUSE') throw error;
       await removeStale(path);
