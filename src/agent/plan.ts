@@ -25,6 +25,8 @@ export interface AgentPlan {
   readonly configFolder: string;
   /** Undefined when there is nobody to get certificates from: a control plane in plain text gives none. */
   readonly identity: IdentityPlan | undefined;
+  /** Where xDS comes from. */
+  readonly controlPlane: ControlPlane;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Environment variables for Envoy, under the agent's own. */
@@ -125,6 +127,7 @@ export async function planAgent(
     place,
     configFolder,
     identity,
+    controlPlane: upstream,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: {
       binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,

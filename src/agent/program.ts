@@ -14,6 +14,7 @@ import { envoyArguments } from './envoy/command.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
+import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
@@ -27,6 +28,8 @@ const ADMIN_TIMEOUT_MS = 800;
 const DRAIN_CALL_TIMEOUT_MS = 5_000;
 const MAX_ADMIN_ANSWER = 64 * 1024;
 
+const now = (): number => performance.now();
+
 const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
   // Woken early is not failed.
   delay(ms, undefined, { signal }).catch(() => undefined);
@@ -38,7 +41,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const metrics = createAgentMetrics();
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
-  const readiness = createReadiness({ admin: (path) => admin(plan, path), now: () => performance.now() });
+  const readiness = createReadiness({ admin: (path) => admin(plan, path), now });
   const end = watchSignals();
 
   const [configPath, identity] = await Promise.all([
@@ -70,17 +73,27 @@ async function serveUntilEnd(
   end: EndRequests,
 ): Promise<number> {
   const closing: (() => Promise<void>)[] = [];
+  const looking = new AbortController();
   try {
     closing.push(await startServers(plan, readiness, metrics, end.request));
+    const { host, port } = plan.controlPlane;
+    const look = {
+      check: readiness.check,
+      admin: (path: string) => admin(plan, path),
+      controlPlane: `${host}:${port}`,
+    };
+    void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
     const first = await Promise.race([supervisor.ended, end.requested]);
     if (first === undefined) {
       readiness.draining();
+      looking.abort();
       supervisor.retire();
       await drain(plan, supervisor, end);
       return 0;
     }
     return exitCode(first);
   } finally {
+    looking.abort();
     supervisor.retire();
     supervisor.signal('SIGKILL');
     await Promise.all([supervisor.ended.catch(() => undefined), ...closing.map((close) => close())]);
@@ -99,10 +112,11 @@ function supervise(
   const supervisor = superviseEnvoy({
     start: (onLine) =>
       startEnvoyProcess({ binary: plan.envoy.binary, args, env: { ...plan.envoyEnv, ...env }, onLine }),
-    now: () => performance.now(),
+    now,
     sleep,
     random: Math.random,
     log,
+    passOn: (line) => void process.stderr.write(`${line}\n`),
     onStart(run) {
       metrics.add('envoy_starts_total');
       readiness.restarted();

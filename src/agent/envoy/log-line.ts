@@ -4,7 +4,7 @@ import type { Logger } from '../../observe/logging.ts';
 
 export interface EnvoyLogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
-  /** Envoy's component, such as `config`; empty for what is no log line of the agreed form. */
+  /** Envoy's component, such as `config`. */
   readonly component: string;
   readonly text: string;
 }
@@ -19,11 +19,11 @@ const LEVELS: Readonly<Record<string, EnvoyLogLine['level']>> = {
   critical: 'error',
 };
 
-/** A line in the format that `command.ts` asks for; anything else, such as the words of a dynamic linker, is a warning. */
-export function parseLogLine(line: string): EnvoyLogLine {
+/** A line in the format that `command.ts` asks for; undefined for anything else, such as access logs to stderr. */
+export function parseLogLine(line: string): EnvoyLogLine | undefined {
   const [, level = '', component = '', text = ''] = /^\[(\w+)\]\[(\w+)\] (.*)$/.exec(line) ?? [];
   const known = LEVELS[level];
-  if (known === undefined) return { level: 'warn', component: '', text: line };
+  if (known === undefined) return undefined;
   return { level: known, component, text: plainText(text) };
 }
 
@@ -35,7 +35,7 @@ function plainText(text: string): string {
 
 /** Writes a line of Envoy's to the log. */
 export function logEnvoyLine(log: Logger, { level, component, text }: EnvoyLogLine): void {
-  log[level](`envoy: ${text}`, component === '' ? undefined : { component });
+  log[level](`envoy: ${text}`, { component });
 }
 
 /** Longer lines are cut in pieces: a dumped configuration must not become the agent's memory. */

@@ -9,11 +9,12 @@ import { type SupervisorDeps, superviseEnvoy } from './supervisor.ts';
 setLevel('default', 'none');
 
 /** Envoys that end as told, one after the other, each after so much time; the last one runs until it is signalled. */
-function envoys(...ends: readonly { readonly afterMs: number; readonly exit: EnvoyExit; readonly line?: string }[]) {
+function envoys(...ends: readonly { readonly afterMs: number; readonly exit: EnvoyExit; readonly lines?: string[] }[]) {
   let clock = 0;
   const started: number[] = [];
   const signals: string[] = [];
   const waits: number[] = [];
+  const passedOn: string[] = [];
   const deps: SupervisorDeps = {
     async start(onLine): Promise<EnvoyProcess> {
       const end = ends[started.length];
@@ -24,7 +25,7 @@ function envoys(...ends: readonly { readonly afterMs: number; readonly exit: Env
         last.resolve({ code: null, signal });
       };
       if (end === undefined) return { pid: started.length, exited: last.promise, kill };
-      if (end.line !== undefined) onLine(end.line);
+      end.lines?.forEach(onLine);
       // The time passes while whoever waits for the end waits.
       const exited = Promise.resolve().then(() => {
         clock += end.afterMs;
@@ -39,9 +40,10 @@ function envoys(...ends: readonly { readonly afterMs: number; readonly exit: Env
     },
     random: () => 0,
     log: getScope('default'),
+    passOn: (line) => void passedOn.push(line),
     onStart: () => undefined,
   };
-  return { deps, started, signals, waits };
+  return { deps, started, signals, waits, passedOn };
 }
 
 const CRASH = { code: null, signal: 'SIGSEGV' } as const;
@@ -68,15 +70,30 @@ describe('superviseEnvoy', () => {
   test('a bootstrap that is refused is not tried again; a port that is taken is', async () => {
     const line =
       "[critical][main] error `Protobuf message (no such\\n  field) has unknown fields` initializing config \\'x.json\\'";
-    const refused = envoys({ afterMs: 5, exit: FAILED, line });
+    const refused = envoys({ afterMs: 5, exit: FAILED, lines: [line] });
     assert.deepEqual(await superviseEnvoy(refused.deps).ended, {
       kind: 'rejected',
       reason: 'Protobuf message (no such field) has unknown fields',
     });
     const busy =
       "[critical][main] error initializing config 'x': cannot bind '127.0.0.1:15000': Address already in use";
-    const taken = envoys({ afterMs: 5, exit: FAILED, line: busy }, { afterMs: 5, exit: { code: 0, signal: null } });
+    const taken = envoys({ afterMs: 5, exit: FAILED, lines: [busy] }, { afterMs: 5, exit: { code: 0, signal: null } });
     assert.deepEqual(await superviseEnvoy(taken.deps).ended, { kind: 'quit' });
+  });
+
+  test('who has a port that is taken for too long is said at the end', async () => {
+    const busy = "[critical][main] error `cannot bind '1.2.3.4:80'` initializing config 'x.json'";
+    const { deps } = envoys(...Array.from({ length: 11 }, () => ({ afterMs: 5, exit: FAILED, lines: [busy] })));
+    const reason = "exit code 1: cannot bind '1.2.3.4:80'";
+    assert.deepEqual(await superviseEnvoy(deps).ended, { kind: 'failed', failures: 11, reason });
+  });
+
+  test('lines that are no log go on as they are, except the bare words of a refusal that was logged', async () => {
+    const refusal = "[critical][main] error `no such\\n  field` initializing config 'x.json'";
+    const lines = ['{"status":200}', refusal, 'no such', '  field', 'GET / 200'];
+    const { deps, passedOn } = envoys({ afterMs: 5, exit: FAILED, lines });
+    await superviseEnvoy(deps).ended;
+    assert.deepEqual(passedOn, ['{"status":200}', 'GET / 200']);
   });
 
   test('a retired supervisor starts nothing more, whether an Envoy runs or the next one is waited for', async () => {
@@ -125,13 +142,13 @@ describe("Envoy's log", () => {
       component: 'config',
       text: 'a [b] c',
     });
-    assert.equal(parseLogLine('[critical][main] x').level, 'error');
-    assert.equal(parseLogLine('[trace][main] x').level, 'debug');
+    assert.equal(parseLogLine('[critical][main] x')?.level, 'error');
+    assert.equal(parseLogLine('[trace][main] x')?.level, 'debug');
   });
 
-  test('what Envoy has escaped is text again; what is no log line is a warning', () => {
-    assert.equal(parseLogLine("[info][main] a\\n\\tb \\'c\\' \\\\d").text, "a\n\tb 'c' \\d");
-    assert.deepEqual(parseLogLine('ld.so: no'), { level: 'warn', component: '', text: 'ld.so: no' });
+  test('what Envoy has escaped is text again; what is no log line is none', () => {
+    assert.equal(parseLogLine("[info][main] a\\n\\tb \\'c\\' \\\\d")?.text, "a\n\tb 'c' \\d");
+    assert.equal(parseLogLine('ld.so: no'), undefined);
   });
 });
 

@@ -43,6 +43,8 @@ export interface SupervisorDeps {
   /** 0 to 1. */
   readonly random: () => number;
   readonly log: Logger;
+  /** Takes a line of Envoy's stderr that is none of its log: what an access log to stderr wrote, goes on as it is. */
+  readonly passOn: (line: string) => void;
   /** Called when an Envoy runs: 1 for the first one. */
   readonly onStart: (run: number) => void;
 }
@@ -57,6 +59,10 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       const startedAt = deps.now();
       current = await deps.start((line) => {
         const parsed = parseLogLine(line);
+        if (parsed === undefined) {
+          if (!refusal.repeats(line)) deps.passOn(line);
+          return;
+        }
         refusal.see(parsed.text);
         logEnvoyLine(deps.log, parsed);
       });
@@ -67,7 +73,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       current = undefined;
       if (retired.signal.aborted) return { kind: 'stopped' };
       if (exit.code === 0) return { kind: 'quit' };
-      const reason = exitText(exit);
+      const reason = [exitText(exit), ...(refusal.busy === undefined ? [] : [refusal.busy])].join(': ');
       if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
       failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
@@ -94,18 +100,37 @@ function exitText({ code, signal }: EnvoyExit): string {
   return signal === null ? `exit code ${code ?? 'unknown'}` : `signal ${signal}`;
 }
 
-/** Finds the line by which Envoy refuses its bootstrap. An address in use is no refusal: the one who has it may go away. */
-function rejectionWatch(): { see(text: string): void; readonly reason: string | undefined } {
-  let reason: string | undefined;
+interface RejectionWatch {
+  /** Takes the text of a log line. */
+  see(text: string): void;
+  /** Whether a line only says once more what was seen: Envoy ends with the bare words of its refusal. */
+  repeats(line: string): boolean;
+  /** Why Envoy refuses its bootstrap. */
+  readonly reason: string | undefined;
+  /** An address that is in use is no refusal: the one who has it may go away. */
+  readonly busy: string | undefined;
+}
+
+/** Finds the line by which Envoy refuses its bootstrap. */
+function rejectionWatch(): RejectionWatch {
+  let words: string | undefined;
+  const busy = () => words !== undefined && /cannot bind|Address already in use/i.test(words);
   return {
     see(text) {
       const [, quoted, plain] =
         /^error (?:`(.*)` )?initializing config(?:uration)? '[^']*'(?:: (.*))?$/s.exec(text) ?? [];
-      const words = (quoted ?? plain)?.replace(/\s+/g, ' ');
-      if (words !== undefined && !/cannot bind|Address already in use/i.test(words)) reason = words;
+      words = oneLine(quoted ?? plain) ?? words;
     },
+    repeats: (line) => words?.includes(oneLine(line) ?? '') ?? false,
     get reason() {
-      return reason;
+      return busy() ? undefined : words;
+    },
+    get busy() {
+      return busy() ? words : undefined;
     },
   };
+}
+
+function oneLine(text: string | undefined): string | undefined {
+  return text?.trim().replace(/\s+/g, ' ');
 }

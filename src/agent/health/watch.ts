@@ -1,0 +1,57 @@
+/**
+ * Says in the log when a proxy has become ready and, while it does not, why not. Whoever looks at an agent that waits (no control plane,
+ * no certificate) would otherwise see nothing but silence.
+ */
+import type { Logger } from '../../observe/logging.ts';
+
+/** How often is looked. */
+const PERIOD_MS = 1_000;
+/** A control plane and its authority have answered by then, if they are there. */
+const PATIENCE_MS = 10_000;
+/** Envoy's own word for "I have a stream to the control plane": documentation, "xDS" statistics. */
+export const CONNECTED_STATS = `/stats?filter=${encodeURIComponent('^control_plane.connected_state$')}`;
+
+interface WatchDeps {
+  /** Undefined when ready, otherwise why not. */
+  readonly check: () => Promise<string | undefined>;
+  /** GET at Envoy's admin interface, bounded in time. */
+  readonly admin: (path: string) => Promise<{ readonly text: string }>;
+  /** `host:port`, for the message. */
+  readonly controlPlane: string;
+  /** Milliseconds on a clock that only goes forward. */
+  readonly now: () => number;
+  /** Resolves after the time or, early, when the signal aborts. */
+  readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  readonly log: Logger;
+}
+
+/** Looks until the proxy is ready or the signal aborts; never rejects. Each reason is said once. */
+export async function watchReadiness(deps: WatchDeps, signal: AbortSignal): Promise<void> {
+  const start = deps.now();
+  let said: string | undefined;
+  for (;;) {
+    const why = await deps.check();
+    if (signal.aborted) return;
+    const afterMs = Math.round(deps.now() - start);
+    if (why === undefined) {
+      deps.log.info('the proxy is ready', { afterMs });
+      return;
+    }
+    if (afterMs >= PATIENCE_MS) {
+      const reason = `${why}${await connection(deps)}`;
+      if (signal.aborted) return;
+      if (reason !== said) deps.log.warn(`the proxy is not ready yet: ${reason}`);
+      said = reason;
+    }
+    await deps.sleep(PERIOD_MS, signal);
+    if (signal.aborted) return;
+  }
+}
+
+async function connection({ admin, controlPlane }: WatchDeps): Promise<string> {
+  const text = await admin(CONNECTED_STATS).then(
+    (answer) => answer.text,
+    () => '',
+  );
+  return /: 0\s*$/.test(text) ? `, it has no connection to the control plane at ${controlPlane}` : '';
+}
