@@ -50,7 +50,7 @@ export const meshIptablesFlags = {
   'proxy-gid': text('g', 'GID of the user for which redirection is not applied (same default as -u).'),
   'proxy-uid': text(
     'u',
-    "UID of the user for which redirection is not applied, typically the proxy container's (default: that of $PROXY_USER, else 1337).",
+    "UID of the user for which redirection is not applied, typically the proxy container's; when empty that of the user $PROXY_USER, else 1337.",
   ),
   'restore-format': { type: 'bool', short: 'f', default: false, meaning: 'Print rules in iptables-restore format.' },
   'run-validation': { type: 'bool', default: false, meaning: 'Validate iptables.' },
