@@ -49,7 +49,7 @@ before(async () => {
   shared.set({ world, client, one, two, plain });
 });
 
-const reached = (from: Workload, to: Workload, timeoutMs = 20_000) =>
+const reached = (from: Workload, to: Workload, timeoutMs = 30_000) =>
   eventually(async () => assert.equal(await outcomeOf({ from, to, port: 'http' }), '200 mtls'), { timeoutMs });
 
 async function refused(to: Workload): Promise<void> {
@@ -86,10 +86,10 @@ describe('a workload whose token does not hold', { skip }, () => {
       });
       const { agent } = workload;
       assert.ok(agent !== undefined);
-      await eventually(() => assert.match(agent.output(), said));
+      await eventually(() => assert.match(agent.output(), said), { timeoutMs: 30_000 });
       assert.equal(await agent.readiness(), 503);
       await world.writeToken(workload);
-      await agent.waitReady(20_000);
+      await agent.waitReady(40_000);
       await reached(client, workload);
       await agent.stop();
     });
@@ -121,17 +121,17 @@ test('certificates of other trust domains and of other roots are refused, unless
   await world.stopDiscovery();
   await world.startDiscovery({}, ['--meshConfig', meshConfig]);
   await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), {
-    timeoutMs: 15_000,
+    timeoutMs: 30_000,
   });
 
   await world.stopDiscovery();
   await world.startDiscovery({ CTL_SKIP_VALIDATE_TRUST_DOMAIN: 'true' });
   await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), {
-    timeoutMs: 15_000,
+    timeoutMs: 30_000,
   });
   await world.stopDiscovery();
   await world.startDiscovery();
-  await eventually(async () => assert.deepEqual(await all(), [accepted, 'refused', 'refused']), { timeoutMs: 15_000 });
+  await eventually(async () => assert.deepEqual(await all(), [accepted, 'refused', 'refused']), { timeoutMs: 30_000 });
 });
 
 test('a proxy that is told to end under load drains: no request fails', { skip }, async () => {
@@ -175,7 +175,7 @@ test('an outage that certificates do not outlive ends with the outage', { skip }
       expired(client);
       expired(two);
     },
-    { timeoutMs: 15_000 },
+    { timeoutMs: 30_000 },
   );
   await world.startDiscovery();
   await reached(client, two);
@@ -185,6 +185,6 @@ test('an outage that certificates do not outlive ends with the outage', { skip }
     resource('PeerAuthentication', 'all', { mtls: { mode: 'DISABLE' } }, 'mesh-system'),
   );
   await eventually(async () => assert.equal(await outcomeOf({ from: client, to: two, port: 'http' }), '200 plain'), {
-    timeoutMs: 20_000,
+    timeoutMs: 30_000,
   });
 });

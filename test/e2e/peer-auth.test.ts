@@ -313,7 +313,7 @@ describe('peer authentication', { skip }, () => {
     };
     const check = (mode: string) =>
       eventually(async () => assert.deepEqual(await seen(), [`api.foo: 200 ${mode}`, 'bare.foo: 200 plain']), {
-        timeoutMs: 15_000,
+        timeoutMs: 30_000,
       });
     await check('mtls');
     await config.apply('policy', peerAuthentication('foo', 'DISABLE', { app: 'api' }));
@@ -356,7 +356,7 @@ describe('peer authentication', { skip }, () => {
           );
           assert.equal(text, what);
         },
-        { timeoutMs: 15_000 },
+        { timeoutMs: 30_000 },
       );
     const simple = { mode: 'SIMPLE', sni: 'secure.example', caCertificates: root.certificate };
     await speak({ ...simple, subjectAltNames: ['secure.example'] });

@@ -3,7 +3,7 @@
  * instead of hours; the program is the same.
  *
  *   root     ├── signs ──┤ announced │ next signs …        (50 s, replaced from the middle of its life on)
- *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                    (20 s, replaced after 5 s)
+ *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                    (30 s, replaced after 5 s)
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -23,7 +23,7 @@ const SHORT_LIVED = {
   CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '8s',
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
 };
-const AGENT = { SECRET_TTL: '20s', SECRET_GRACE_PERIOD_RATIO: '0.75', SECRET_ROTATION_CHECK_INTERVAL: '1s' };
+const AGENT = { SECRET_TTL: '30s', SECRET_GRACE_PERIOD_RATIO: '0.85', SECRET_ROTATION_CHECK_INTERVAL: '1s' };
 
 interface Shared {
   readonly world: IdentityWorld;
@@ -80,7 +80,7 @@ describe('under load', { skip }, () => {
     await load.more(50);
     await rooted('the first root has gone', (pem) => !pem.includes(firstRoot));
     const { certificates } = load.report();
-    await load.until('a certificate of the next root', (now) => now.certificates.length > certificates.length, 15_000);
+    await load.until('a certificate of the next root', (now) => now.certificates.length > certificates.length, 30_000);
     await load.more(50);
   });
 
@@ -90,7 +90,7 @@ describe('under load', { skip }, () => {
     await load.more(50);
     await world.startDiscovery();
     const { certificates } = load.report();
-    await load.until('a new certificate', (now) => now.certificates.length > certificates.length, 15_000);
+    await load.until('a new certificate', (now) => now.certificates.length > certificates.length, 30_000);
     await load.more(50);
     const { answered, failures, certificates: seen, ticks } = load.report();
     assert.deepEqual(failures, []);

@@ -7,7 +7,7 @@
  *   plain.legacy ─ application ────┼─ bridge ─ ctl-discovery :15012
  *   …                              ┘
  */
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { issueToken } from '../../../src/security/index.ts';
 import {
@@ -197,6 +197,20 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
   };
 }
 
+/**
+ * Where Node keeps the programs compiled, so that starting a mesh is not mostly compiling the same files; by user, because each can
+ * write only its own.
+ */
+async function compileCache(uid = 0): Promise<string> {
+  const folder = join(import.meta.dirname, '../../../.cache/compile-cache', String(uid));
+  await mkdir(folder, { recursive: true });
+  await chown(folder, uid, uid);
+  return folder;
+}
+
+/** Far above what a start takes, also where other tests keep the cores busy. */
+const START_TIMEOUT_MS = 60_000;
+
 async function startDiscoveryIn(
   owner: Owner,
   netns: Namespace,
@@ -215,13 +229,14 @@ async function startDiscoveryIn(
   ];
   const argv = [process.execPath, DISCOVERY, 'discovery', ...addresses, ...flags];
   const [command = '', ...args] = netns.command(argv);
-  const child = await startChild(owner, { name: 'ctl-discovery', command, args, env });
+  const cached = { NODE_COMPILE_CACHE: await compileCache(), ...env };
+  const child = await startChild(owner, { name: 'ctl-discovery', command, args, env: cached });
   await eventually(
     () => {
       child.assertRunning();
       return netns.run('curl', '-sS', '--fail', '--max-time', '2', 'http://127.0.0.1:8080/ready');
     },
-    { timeoutMs: 20_000, intervalMs: 100, what: 'ctl-discovery is ready' },
+    { timeoutMs: START_TIMEOUT_MS, intervalMs: 100, what: 'ctl-discovery is ready' },
   );
   return child;
 }
@@ -268,7 +283,7 @@ async function startApplication({ id, netns }: WorkloadFacts): Promise<void> {
   });
 }
 
-function startAgentIn(
+async function startAgentIn(
   owner: Owner,
   workload: WorkloadFacts,
   control: Namespace,
@@ -277,7 +292,7 @@ function startAgentIn(
 ): Promise<Agent> {
   const { name, namespace, netns, tokenFile } = workload;
   const { interception = 'REDIRECT' } = options;
-  return startAgent(owner, {
+  const agent = await startAgent(owner, {
     name,
     podNamespace: namespace,
     labels: { app: name },
@@ -286,14 +301,17 @@ function startAgentIn(
     discoveryAddress: `${control.address}:15012`,
     transparent: interception === 'TPROXY',
     proxyConfig: { interceptionMode: interception },
-    ...(options.waitReady === undefined ? {} : { waitReady: options.waitReady }),
+    waitReady: false,
     env: {
+      NODE_COMPILE_CACHE: await compileCache(PROXY_UID),
       SERVICE_ACCOUNT: name,
       CA_TOKEN_FILE: tokenFile,
       CA_ROOT_CA: join(caDir, 'root-cert.pem'),
       ...options.env,
     },
   });
+  if (options.waitReady !== false) await agent.waitReady(START_TIMEOUT_MS);
+  return agent;
 }
 
 /** The authority's roots as they are kept now, PEM. */

@@ -44,10 +44,10 @@ export async function startLoad(from: Workload, to: Workload, address = to.servi
     until,
     async more(count) {
       const goal = report().answered + count;
-      return until(`${count} more answers`, ({ answered }) => answered >= goal, 15_000);
+      return until(`${count} more answers`, ({ answered }) => answered >= goal, 30_000);
     },
     stop: async () => void (await child.stop()),
   };
-  await load.until('load', ({ answered, ticks }) => answered > 10 && ticks > 0, 10_000);
+  await load.until('load', ({ answered, ticks }) => answered > 10 && ticks > 0, 20_000);
   return load;
 }

@@ -92,7 +92,7 @@ export class OutcomeTable {
           rows.map((row) => text(row, row.expected)),
         );
       },
-      { timeoutMs: 15_000, intervalMs: 100 },
+      { timeoutMs: 30_000, intervalMs: 100 },
     );
     for (const row of rows) this.#note(policy, row);
   }
