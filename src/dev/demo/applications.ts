@@ -13,13 +13,30 @@ export interface ApplicationReply {
   readonly calledBy?: string;
   /** Header of that name: who called, when it was over mutual TLS. */
   readonly 'x-forwarded-client-cert'?: string;
+  /** What the application answered that this one called for it, or why there is no answer. */
+  readonly called?: ApplicationReply | string;
 }
 
 /** Longer than any route of the samples waits, milliseconds. */
 const SLOW_MS = 2000;
 
-/** `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once. */
-function application(app: string): RequestListener {
+/** Longer than an answer of another application takes, milliseconds. */
+const CALL_TIMEOUT_MS = 2000;
+
+async function answerOf(url: string): Promise<ApplicationReply | string> {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(CALL_TIMEOUT_MS) });
+    return answer.ok ? ((await answer.json()) as ApplicationReply) : `status ${answer.status}`;
+  } catch {
+    return 'no answer';
+  }
+}
+
+/**
+ * `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once, or as soon as the one that it
+ * `calls` (a URL) has answered.
+ */
+export function application(app: string, calls?: string): RequestListener {
   let flaky = 0;
   return (request, response) => {
     const { url: path = '/', headers } = request;
@@ -32,12 +49,13 @@ function application(app: string): RequestListener {
       ...(typeof calledBy === 'string' ? { calledBy } : {}),
       ...(typeof certificate === 'string' ? { 'x-forwarded-client-cert': certificate } : {}),
     };
-    const answer = (status: number) => {
+    const answer = (status: number, more: Partial<ApplicationReply> = {}) => {
       response.writeHead(status, { 'content-type': 'application/json' });
-      response.end(`${JSON.stringify(reply)}\n`);
+      response.end(`${JSON.stringify({ ...reply, ...more })}\n`);
     };
     if (path.startsWith('/slow')) setTimeout(answer, SLOW_MS, 200).unref();
     else if (path.startsWith('/flaky')) answer(flaky++ % 2 === 0 ? 503 : 200);
+    else if (calls !== undefined) void answerOf(calls).then((called) => answer(200, { called }));
     else answer(200);
   };
 }

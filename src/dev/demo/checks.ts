@@ -1,10 +1,11 @@
 /** What the demo proves: each check is one line for the user, and fails with what was seen instead. */
 import { join } from 'node:path';
-import { eventually, type Response, request } from '../../../test/harness/index.ts';
+import { eventually, type Namespace, type Response, request } from '../../../test/harness/index.ts';
 import type { ApplicationReply } from './applications.ts';
 import { identityOf } from './identity.ts';
 import type { DemoMesh } from './mesh.ts';
 import type { Place } from './ports.ts';
+import type { Redirection } from './redirection.ts';
 import { editFile } from './samples.ts';
 import { readState } from './state.ts';
 import { countOf } from './traffic.ts';
@@ -12,9 +13,19 @@ import { countOf } from './traffic.ts';
 export interface Check {
   /** What is proved, as a sentence. */
   readonly name: string;
-  /** Gives a detail worth showing, or throws. */
+  /** Gives a detail worth showing, or throws; throws {@link Skip} when the machine does not allow what is to be shown. */
   readonly run: (mesh: DemoMesh) => Promise<string>;
 }
+
+/** Why a check says nothing here. */
+export class Skip extends Error {}
+
+const redirectedCheck =
+  (run: (redirection: Redirection) => Promise<string>) =>
+  async ({ redirection }: DemoMesh): Promise<string> => {
+    if (typeof redirection === 'string') throw new Skip(redirection);
+    return run(redirection);
+  };
 
 /** Requests for the weights: at 400, a share of 20 % strays by 10 points once in millions of runs. */
 const SAMPLE_SIZE = 400;
@@ -96,11 +107,35 @@ async function plainIsRefused({ places }: DemoMesh): Promise<void> {
   throw new Error(`status ${answer.status}`);
 }
 
+/** A plain call of an application in a namespace, by the name of a service. */
+async function callIn(netns: Namespace, url: string): Promise<ApplicationReply> {
+  const text = await netns.run('curl', '-sS', '--fail', '--max-time', '5', url);
+  return JSON.parse(text) as ApplicationReply;
+}
+
+/** Who has no proxy calls a redirected workload: the connection must be cut, for which curl's exit code is 56. */
+async function plainIntoNamespaceIsRefused({ outside, stock }: Redirection): Promise<void> {
+  await eventually(async () => {
+    const code = await callIn(outside, `http://${stock.netns.address}:8080/`).then(
+      () => 0,
+      (error: { readonly code?: unknown }) => error.code,
+    );
+    if (code !== 56) throw new Error(`curl at stock ends with ${String(code)}`);
+  });
+}
+
+async function ordersCallStock({ stock }: Redirection): Promise<string> {
+  const orders = await callIn(stock.netns, 'http://orders/');
+  if (typeof orders.called !== 'object') throw new Error(`stock: ${orders.called ?? 'not called'}`);
+  return `${expectIdentities(orders, 'orders', 'stock')}, ${expectIdentities(orders.called, 'stock', 'orders')}`;
+}
+
 async function strict(mesh: DemoMesh): Promise<string> {
   const edit = { file: 'peer-authentication.yaml', from: 'mode: PERMISSIVE', to: 'mode: STRICT' };
   const when = await afterEdit(mesh, edit, () => plainIsRefused(mesh));
   expectIdentities(await replyOf(mesh, 'hello-v1'), 'hello', 'gateway');
   expectPlain(await replyOf(mesh, 'hello-v2'));
+  if (typeof mesh.redirection !== 'string') await plainIntoNamespaceIsRefused(mesh.redirection);
   return `connection reset ${when}; the gateway still reaches both versions`;
 }
 
@@ -134,9 +169,8 @@ async function allInSync(mesh: DemoMesh): Promise<string> {
   });
   if (state.problems.length > 0) throw new Error(state.problems.join('; '));
   const protocols = state.proxies.map(({ workload, protocol }) => `${workload} ${protocol}`);
-  if (protocols.join(', ') !== 'gateway.demo sotw, hello-v1.demo delta, shop.demo delta') {
-    throw new Error(protocols.join(', '));
-  }
+  const expected = ['gateway.demo sotw', ...mesh.proxies.slice(1).map(({ workload }) => `${workload} delta`)];
+  if (protocols.join(', ') !== expected.join(', ')) throw new Error(protocols.join(', '));
   return protocols.join(', ');
 }
 
@@ -233,6 +267,19 @@ export const CHECKS: readonly Check[] = [
     name: 'a sidecar shows its own identity',
     run: async ({ places }) =>
       expectIdentities(await reply(places.shopOutbound, { path: '/hello', host: 'hello' }), 'hello', 'shop'),
+  },
+  {
+    name: 'a redirected application calls http://stock.demo/ knowing nothing of the mesh, and arrives with its identity',
+    run: redirectedCheck(async ({ orders }) =>
+      expectIdentities(await callIn(orders.netns, 'http://stock.demo/'), 'stock', 'orders'),
+    ),
+  },
+  { name: '… and so does the application it calls when that calls on', run: redirectedCheck(ordersCallStock) },
+  {
+    name: '… and callers without a proxy are taken in plain text',
+    run: redirectedCheck(async ({ outside, stock }) =>
+      expectPlain(await callIn(outside, `http://${stock.netns.address}:8080/`)),
+    ),
   },
   {
     name: 'a plain call at a sidecar is taken while PeerAuthentication is PERMISSIVE',

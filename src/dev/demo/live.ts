@@ -50,7 +50,17 @@ export async function showLive(mesh: DemoMesh, screen: Screen, signal: AbortSign
   const paint: Paint = inPlace && screen.hasColors?.() === true ? coloured : plain;
   const show = inPlace ? terminal(screen) : printer(screen);
   const folder = relative(process.cwd(), mesh.configDir);
-  const fixed = hintLines(mesh.places, folder.startsWith('..') ? mesh.configDir : folder, paint);
+  const fixed = hintLines(
+    {
+      places: mesh.places,
+      folder: folder.startsWith('..') ? mesh.configDir : folder,
+      redirected:
+        typeof mesh.redirection === 'string'
+          ? { unavailable: mesh.redirection }
+          : { netns: mesh.redirection.orders.netns.name },
+    },
+    paint,
+  );
   const traffic = startTraffic(mesh.places.gateway);
   let last: { state: MeshState; push: LastPush | undefined } | undefined;
   const ending = new AbortController();

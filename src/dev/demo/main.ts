@@ -79,10 +79,22 @@ async function main(args: readonly string[]): Promise<number> {
   // A second signal changes nothing: stopping has deadlines of its own, and cut short it would leave processes behind.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopping.abort());
   stopWithParent(stopping);
+  // A fault of the demo itself must not leave processes and namespaces behind either.
+  let fault: unknown;
+  process.on('uncaughtException', (error) => {
+    fault ??= error;
+    stopping.abort();
+  });
   const scope = createScope();
   try {
-    return await run(scope, options, stopping.signal);
+    const code = await run(scope, options, stopping.signal);
+    if (fault === undefined) return code;
+    throw fault;
   } catch (error) {
+    if (fault !== undefined) {
+      process.stderr.write(`demo: ${fault instanceof Error ? fault.stack : String(fault)}\n`);
+      return 1;
+    }
     // Asked to stop while starting: what failed then is of no interest.
     if (stopping.signal.aborted) return options.once ? 1 : 0;
     process.stderr.write(`demo: ${explain(error, options)}\n`);

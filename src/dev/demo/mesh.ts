@@ -5,7 +5,7 @@
  *                   ├─▶ hello-v2 (has no sidecar)
  *                   └─▶ shop's sidecar ─▶ shop ─▶ shop's sidecar ─▶ hello, clock
  *
- * Agents get certificates from ctl-discovery for tokens of a local issuer: between two Envoys everything is mutual TLS.
+ * Where it may, redirection.ts adds two workloads in network namespaces. Agents get certificates from ctl-discovery for tokens of a local issuer: between two Envoys everything is mutual TLS.
  */
 import {
   type Agent,
@@ -20,6 +20,7 @@ import {
 import { startApplication } from './applications.ts';
 import { createIdentity, type DemoIdentity } from './identity.ts';
 import type { Places } from './ports.ts';
+import { type Redirection, redirectionUnavailable, startRedirection } from './redirection.ts';
 
 /** An agent of the demo with its Envoy. */
 export interface DemoProxy {
@@ -33,6 +34,8 @@ export interface DemoMesh {
   readonly configDir: string;
   readonly discovery: Discovery;
   readonly proxies: readonly DemoProxy[];
+  /** The workloads in network namespaces, or why there are none. */
+  readonly redirection: Redirection | string;
   /** Rejects with one line as soon as a process of the mesh has ended by itself; never resolves. */
   readonly broken: Promise<never>;
 }
@@ -117,22 +120,25 @@ export async function startMesh(owner: Owner, options: MeshOptions): Promise<Dem
     if (status !== 200) throw new Error(`/ready answered ${status}`);
   });
 
-  progress('starting three agents with their Envoys');
-  const proxies = await startProxies(owner, places, identity, signal);
-  const ends = [discoveryEnd, ...proxies.map(agentEnd)];
-  await Promise.all(proxies.map(({ workload, agent }) => ready(`${workload} is ready`, ends, signal, readyAt(agent))));
+  const proxies = await startProxies(owner, options, identity);
+  const redirection = await startRedirectionIfPossible(owner, options, identity);
+  const all = [...proxies, ...(typeof redirection === 'string' ? [] : [redirection.orders, redirection.stock])];
+  // Hooks run one after the other, the last one first: here all agents end at the same time.
+  owner.after(async () => void (await Promise.all(all.map(({ agent }) => agent.stop()))));
+  const ends = [discoveryEnd, ...all.map(agentEnd), ...helpersEnd(redirection)];
+  await Promise.all(all.map(({ workload, agent }) => ready(`${workload} is ready`, ends, signal, readyAt(agent))));
   const broken = Promise.race(ends).then((error) => Promise.reject(error));
   // When the mesh is stopped on purpose, nobody may be listening any more.
   broken.catch(() => {});
-  return { places, configDir, discovery, proxies, broken };
+  return { places, configDir, discovery, proxies: all, redirection, broken };
 }
 
 async function startProxies(
   owner: Owner,
-  places: Places,
+  { places, signal, progress }: MeshOptions,
   identity: DemoIdentity,
-  signal: AbortSignal,
 ): Promise<DemoProxy[]> {
+  progress('starting three agents with their Envoys');
   const proxies: DemoProxy[] = [];
   for (const { account, env, ...proxy } of proxiesOf(places)) {
     signal.throwIfAborted();
@@ -145,9 +151,27 @@ async function startProxies(
     });
     proxies.push({ workload: `${proxy.name}.demo`, agent });
   }
-  // Hooks run one after the other, the last one first: here all agents end at the same time.
-  owner.after(async () => void (await Promise.all(proxies.map(({ agent }) => agent.stop()))));
   return proxies;
+}
+
+async function startRedirectionIfPossible(
+  owner: Owner,
+  { places, signal, progress }: MeshOptions,
+  identity: DemoIdentity,
+): Promise<Redirection | string> {
+  const reason = await redirectionUnavailable();
+  signal.throwIfAborted();
+  if (reason !== undefined) {
+    progress(`no workloads in network namespaces: ${reason}; going on with plain loopback`);
+    return reason;
+  }
+  progress('starting two workloads in network namespaces');
+  return await startRedirection(owner, { identity, securePort: places.secure.port, env: DRAIN_ENV, signal });
+}
+
+function helpersEnd(redirection: Redirection | string): Promise<Error>[] {
+  if (typeof redirection === 'string') return [];
+  return redirection.helpers.map((child) => child.exited.then((exit) => ended(child.name, exit, child.output())));
 }
 
 function agentEnd({ workload, agent }: DemoProxy): Promise<Error> {

@@ -68,7 +68,11 @@ test('colours change nothing but colours', () => {
 });
 
 test('hints name where things listen', () => {
-  const lines = hintLines(placesOf(SAMPLE_BASE), 'samples/demo', plain);
+  const hints = { places: placesOf(SAMPLE_BASE), folder: 'samples/demo' };
+  const lines = hintLines({ ...hints, redirected: { netns: 'meshd-1-orders' } }, plain);
+  assert.ok(lines.some((line) => line.includes('ip netns exec meshd-1-orders curl http://stock.demo/')));
+  const without = hintLines({ ...hints, redirected: { unavailable: 'needs root' } }, plain);
+  assert.ok(without.some((line) => line.includes('(no redirection: needs root)')));
   assert.ok(lines.some((line) => line.startsWith('try       curl http://127.0.0.1:18080/hello ')));
   assert.ok(lines.some((line) => line.startsWith('edit      samples/demo/gateway-routes.yaml ')));
 });

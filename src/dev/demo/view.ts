@@ -86,8 +86,17 @@ export function viewLines({ state, lastPush, traffic }: View, paint: Paint): str
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-/** What to try: it stands still. `folder` is the configuration directory as the user would name it. */
-export function hintLines(places: Places, folder: string, paint: Paint): string[] {
+/** What the hints name. */
+export interface Hints {
+  readonly places: Places;
+  /** The configuration directory as the user would name it. */
+  readonly folder: string;
+  /** Name of a network namespace whose applications are redirected, or why there is none. */
+  readonly redirected: { readonly netns: string } | { readonly unavailable: string };
+}
+
+/** What to try: it stands still. */
+export function hintLines({ places, folder, redirected }: Hints, paint: Paint): string[] {
   const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
   const front = `http://${gateway.address}:${gateway.port}`;
   const shop = `http://${shopOutbound.address}:${shopOutbound.port}`;
@@ -101,6 +110,9 @@ export function hintLines(places: Places, folder: string, paint: Paint): string[
     ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
     ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
     ['', `curl http://${helloSidecar.address}:${helloSidecar.port}/`, 'plain text at the sidecar of hello-v1'],
+    'netns' in redirected
+      ? ['', `ip netns exec ${redirected.netns} curl http://stock.demo/`, 'redirected by iptables, as root']
+      : ['', `(no redirection: ${redirected.unavailable})`, 'as root there would be two workloads more'],
     ['edit', `${folder}/gateway-routes.yaml`, 'weights, timeouts, … and every other file there'],
     ['', `${folder}/peer-authentication.yaml`, 'STRICT: the plain text call fails (curl 56), the others go on'],
     ['look', `http://${http.address}:${http.port}/debug`, 'what ctl-discovery knows'],

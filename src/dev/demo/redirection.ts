@@ -1,0 +1,167 @@
+/**
+ * The part of the demo that needs root: two workloads in network namespaces, `orders` and `stock`, plain applications that know nothing
+ * of the mesh. `ctl-agent mesh-iptables` redirects what they send and receive to the Envoy of an agent beside them.
+ *
+ *   orders.demo ─ application ⇄ Envoy ─┐
+ *   stock.demo ── application ⇄ Envoy ─┼─ bridge ─ control: relay ─▶ ctl-discovery on the host's loopback
+ */
+import { execFile } from 'node:child_process';
+import { constants, rmSync } from 'node:fs';
+import { access, mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  type Agent,
+  type Child,
+  createNetwork,
+  envoyPath,
+  type Namespace,
+  netnsUnavailable,
+  type Owner,
+  redirectTraffic,
+  startAgent,
+  tempDir,
+} from '../../../test/harness/index.ts';
+import type { DemoIdentity } from './identity.ts';
+import { createRelay } from './relay.ts';
+
+/** The user of agents and Envoys: what it sends is not redirected. */
+const PROXY_UID = 1337;
+const CONTROL_PORT = 15_012;
+const AGENT_SOURCE = join(import.meta.dirname, '../../ctl-agent.ts');
+
+/** Names inside the namespaces, as a DNS server would know them: address of the service in samples/demo/orders.yaml. */
+const HOSTS = Object.entries({ orders: '10.97.0.1', stock: '10.97.0.2' }).map(
+  ([name, address]) => `${address} ${name} ${name}.demo ${name}.demo.svc.cluster.local\n`,
+);
+
+export interface RedirectedWorkload {
+  /** `<pod>.<namespace>`. */
+  readonly workload: string;
+  readonly netns: Namespace;
+  readonly agent: Agent;
+}
+
+export interface Redirection {
+  readonly orders: RedirectedWorkload;
+  readonly stock: RedirectedWorkload;
+  /** A place in the same network without proxy. */
+  readonly outside: Namespace;
+  /** What runs beside the agents. */
+  readonly helpers: readonly Child[];
+}
+
+/** Why there can be no redirection here, in a few words, or undefined when there can. */
+export async function redirectionUnavailable(): Promise<string | undefined> {
+  const reason = await netnsUnavailable();
+  if (reason !== undefined) return reason;
+  try {
+    await access('/etc', constants.W_OK);
+  } catch {
+    return 'needs to write below /etc/netns';
+  }
+  const script = 'curl --version && test -x "$1" && test -r "$2" && test -x "$4" && exec "$3" --version';
+  const user = ['--reuid', String(PROXY_UID), '--regid', String(PROXY_UID), '--clear-groups'];
+  const paths = [envoyPath(), AGENT_SOURCE, process.execPath, tmpdir()];
+  return await promisify(execFile)('setpriv', [...user, 'sh', '-c', script, 'sh', ...paths]).then(
+    () => undefined,
+    () => `user ${PROXY_UID} must be able to run curl, Envoy, Node.js and what is in ${join(AGENT_SOURCE, '..')}`,
+  );
+}
+
+/** Files of namespaces that exist: a process that exits without running its owners' hooks removes them on its way out. */
+const hostFolders = new Set<string>();
+process.once('exit', () => {
+  for (const folder of hostFolders) rmSync(folder, { recursive: true, force: true });
+});
+
+/** What `ip netns exec` shows as /etc/hosts inside. */
+async function nameServices(owner: Owner, netns: Namespace): Promise<void> {
+  const folder = `/etc/netns/${netns.name}`;
+  hostFolders.add(folder);
+  owner.after(async () => {
+    await rm(folder, { recursive: true, force: true });
+    hostFolders.delete(folder);
+    // Whose it is cannot be known; empty, it means nothing to anybody.
+    await rmdir('/etc/netns').catch(() => {});
+  });
+  await mkdir(folder, { recursive: true });
+  await writeFile(join(folder, 'hosts'), `127.0.0.1 localhost\n${HOSTS.join('')}`);
+}
+
+/** Leads port 15012 of a namespace to a loopback port of the host. */
+async function openRelay(owner: Owner, netns: Namespace, port: number): Promise<Child> {
+  const path = join(await tempDir(owner), 'relay');
+  const outer = createRelay({ host: '127.0.0.1', port });
+  await new Promise<void>((resolve, reject) => {
+    outer.once('error', reject);
+    outer.listen(path, resolve);
+  });
+  owner.after(() => {
+    const closed = new Promise<void>((resolve) => outer.close(() => resolve()));
+    outer.destroyAll();
+    return closed;
+  });
+  const argv = [join(import.meta.dirname, 'relay-main.ts'), netns.address, String(CONTROL_PORT), path];
+  return netns.start('the relay to ctl-discovery', [process.execPath, ...argv]);
+}
+
+export interface RedirectionOptions {
+  readonly identity: DemoIdentity;
+  /** Secured port of ctl-discovery on the host's loopback. */
+  readonly securePort: number;
+  readonly env: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/** Starts network, applications and agents, without waiting for these. Everything ends with its owner, also on failure. */
+export async function startRedirection(owner: Owner, options: RedirectionOptions): Promise<Redirection> {
+  const { signal } = options;
+  const network = await createNetwork(owner);
+  // In this order the namespaces have the addresses that samples/demo/orders.yaml names.
+  const outside = await network.addNamespace('outside');
+  const orders = await network.addNamespace('orders');
+  const stock = await network.addNamespace('stock');
+  signal.throwIfAborted();
+  for (const netns of [outside, orders, stock]) await nameServices(owner, netns);
+  await Promise.all([orders, stock].map((netns) => redirectTraffic(netns, { proxyUid: PROXY_UID })));
+  const helpers = [
+    await openRelay(owner, outside, options.securePort),
+    await startApplicationIn(orders, 'orders', 'http://stock/'),
+    await startApplicationIn(stock, 'stock'),
+  ];
+  signal.throwIfAborted();
+  const control = `${outside.address}:${CONTROL_PORT}`;
+  return {
+    orders: await startWorkload(owner, 'orders', orders, control, options),
+    stock: await startWorkload(owner, 'stock', stock, control, options),
+    outside,
+    helpers,
+  };
+}
+
+function startApplicationIn(netns: Namespace, name: string, ...calls: readonly string[]): Promise<Child> {
+  const argv = [join(import.meta.dirname, 'application-main.ts'), name, '8080', ...calls];
+  return netns.start(`the application ${name}`, [process.execPath, ...argv]);
+}
+
+async function startWorkload(
+  owner: Owner,
+  name: string,
+  netns: Namespace,
+  discoveryAddress: string,
+  { identity, env }: RedirectionOptions,
+): Promise<RedirectedWorkload> {
+  const agent = await startAgent(owner, {
+    name,
+    netns,
+    podNamespace: 'demo',
+    uid: PROXY_UID,
+    discoveryAddress,
+    proxyConfig: { interceptionMode: 'REDIRECT' },
+    env: { ...env, ...(await identity.agentEnv(name, PROXY_UID)) },
+    waitReady: false,
+  });
+  return { workload: `${name}.demo`, netns, agent };
+}
