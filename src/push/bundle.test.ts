@@ -83,6 +83,18 @@ describe('bundle', () => {
     assert.equal(first([]).size, 0);
   });
 
+  it('stays the same object while it is empty, at first and when all of it has gone, whatever others hold', () => {
+    const [a, b] = [resource('a', '1'), resource('b', '1')];
+    const other = nextBundle(emptyBundle('cds', 'v'), [['b', b]]);
+    const first = emptyBundle('cds', 'w');
+    for (const gone of [first, nextBundle(nextBundle(first, [['a', a]]), [['a', undefined]])]) {
+      assert.equal(gone.size, 0);
+      assert.equal(nextBundle(gone, [], other), gone);
+      assert.equal(nextBundle(gone, [['b', undefined]], other), gone);
+      assert.deepEqual(nextBundle(gone, [['a', a]], other).resources(), [a]);
+    }
+  });
+
   it('differs from any older bundle by exactly what differs, whatever happened in between', () => {
     const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.option(fc.constantFrom('1', '2', '3')));
     fc.assert(

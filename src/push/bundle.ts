@@ -78,8 +78,9 @@ export function emptyBundle(type: XdsType, viewKey: string): Bundle {
  */
 export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>, precedent?: Bundle): Bundle {
   if (!(bundle instanceof SharedBundle)) throw new TypeError('a bundle made elsewhere cannot be continued');
+  // Not where it is merely empty: one that has become empty and stays so has changed nothing, and is nobody's push.
   const content =
-    bundle.size === 0 && precedent instanceof SharedBundle
+    isUntouched(bundle) && precedent instanceof SharedBundle
       ? contentLike(precedent.content, changes)
       : bundle.content.with(changes);
   return content === bundle.content
@@ -87,11 +88,18 @@ export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>
     : new SharedBundle(bundle.type, bundle.viewKey, bundle.sequence + 1, content);
 }
 
-/** What `changes` set and nothing else, made from the other map so that what is equal is shared. */
+/** True for a bundle that its view has begun with and that has never had a resource. */
+export function isUntouched({ sequence }: Bundle): boolean {
+  return sequence === 0;
+}
+
+/** What `changes` set and nothing else, made from the other map so that what is equal is shared; the empty map for nothing. */
 function contentLike(other: PMap<EncodedResource>, changes: PMapChanges<EncodedResource>): PMap<EncodedResource> {
   const wanted = new Map(changes);
+  for (const [name, resource] of wanted) if (resource === undefined) wanted.delete(name);
+  // Bundles that stay empty (routes of a view without HTTP) come here at each commit, which costs nothing of the other's size.
+  if (wanted.size === 0) return PMap.empty();
   const content = other.with(wanted);
-  const superfluous = [...content.keys()].filter((name) => wanted.get(name) === undefined);
-  const exact = content.with(superfluous.map((name) => [name, undefined] as const));
-  return exact.size === 0 ? PMap.empty() : exact;
+  const superfluous = [...content.keys()].filter((name) => !wanted.has(name));
+  return content.with(superfluous.map((name) => [name, undefined] as const));
 }

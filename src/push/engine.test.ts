@@ -65,6 +65,21 @@ describe('engine', () => {
     assert.deepEqual(outside.pushes, []);
   });
 
+  it('pushes nothing for routes and endpoints that have all gone and stay gone', async () => {
+    const mesh = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
+    const { session, pushes } = mesh.connect(sidecar('10.5.0.1', 'shop'));
+    await session.ready;
+    mesh.change([], ['Service/shop/web']);
+    await mesh.settled();
+    const { eds, rds } = content(session);
+    assert.deepEqual({ eds, rds }, { eds: [], rds: [] });
+    pushes.length = 0;
+    // It is about the proxy, so that its views are looked at, but routes hosts that nobody has.
+    mesh.change([virtualService('shop', 'web', '3s')]);
+    await mesh.settled();
+    assert.deepEqual(pushes, []);
+  });
+
   it('moves a proxy to its new inbound part when it becomes part of a service', async () => {
     const mesh = new Mesh(inline, SHOP);
     const { session } = mesh.connect(sidecar('10.0.0.9', 'shop'));

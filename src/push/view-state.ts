@@ -14,7 +14,7 @@ import {
   type XdsType,
 } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
-import { emptyBundle, nextBundle } from './bundle.ts';
+import { emptyBundle, isUntouched, nextBundle } from './bundle.ts';
 import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
@@ -167,8 +167,9 @@ export class ViewState<S> {
     follow('eds', this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
     // From here on nothing throws.
     for (const type of ['cds', 'eds', 'lds', 'rds'] as const) {
-      if (next[type] !== this.#bundles[type]) changed.add(type);
-      if (this.#bundles[type].size === 0) precedents.set(`${this.view.part} ${type}`, next[type]);
+      if (next[type] === this.#bundles[type]) continue;
+      changed.add(type);
+      if (isUntouched(this.#bundles[type])) precedents.set(`${this.view.part} ${type}`, next[type]);
       this.#bundles[type] = next[type];
     }
     applyUnits(this.#units, units);
