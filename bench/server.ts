@@ -1,8 +1,6 @@
 /** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
-import { execFile } from 'node:child_process';
-import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { buildAside } from '../test/harness/built.ts';
 import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
 import { request } from '../test/harness/http.ts';
@@ -12,20 +10,12 @@ import { type ServerPorts, serverPorts } from './ports.ts';
 import { monotonicMs } from './world/clock.ts';
 
 const REPOSITORY = join(import.meta.dirname, '..');
-/** The build takes about two seconds. */
-const BUILD_TIMEOUT_MS = 120_000;
 const READY_TIMEOUT_MS = 60_000;
 
-/** The program to run: built now and put aside, so that a build beside this run does not take it away. */
+/** The program to run: built now, aside, so that a build beside this run does not take it away. */
 export async function programFor(owner: Owner, server: 'dist' | 'sources'): Promise<string> {
   if (server === 'sources') return join(REPOSITORY, 'src/ctl-discovery.ts');
-  await promisify(execFile)(process.execPath, [join(REPOSITORY, 'src/dev/build.ts')], { timeout: BUILD_TIMEOUT_MS });
-  // Below the repository, where its packages are found.
-  const copy = join(REPOSITORY, `.cache/bench-dist-${process.pid}`);
-  await mkdir(copy, { recursive: true });
-  owner.after(() => rm(copy, { recursive: true, force: true }));
-  await cp(join(REPOSITORY, 'dist'), copy, { recursive: true });
-  return join(copy, 'ctl-discovery.js');
+  return join(await buildAside(owner), 'ctl-discovery.js');
 }
 
 export interface ServerTls {

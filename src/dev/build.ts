@@ -1,16 +1,17 @@
 /**
  * `npm run build`: bundles both programs and their workers into `dist/`, with their npm packages and the generated protobuf
- * code. The same commit gives the same bytes: nothing of the clock or the machine goes in.
+ * code; `npm run build -- FOLDER` into another folder, which is to be new and below this one, where packages are found. The same commit gives the same bytes: nothing of the clock or the machine goes in.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
 import type { WorkerName } from '../paths.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
-const DIST = join(REPOSITORY, 'dist');
+const [, , FOLDER] = process.argv;
+const DIST = FOLDER === undefined ? join(REPOSITORY, 'dist') : resolve(FOLDER);
 const PROGRAMS = ['ctl-discovery', 'ctl-agent'];
 const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
 
@@ -97,7 +98,8 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
 }
 
 async function main(): Promise<void> {
-  rmSync(DIST, { recursive: true, force: true });
+  if (FOLDER === undefined) rmSync(DIST, { recursive: true, force: true });
+  else if (existsSync(DIST)) throw new Error(`${DIST} is there already`);
   const stamp = buildStamp();
   for (const name of PROGRAMS) await build(options([`src/${name}.ts`], DIST, './', stamp));
   for (const name of WORKERS) {
@@ -106,7 +108,9 @@ async function main(): Promise<void> {
     await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(false)] } : workerOptions);
   }
   for (const name of PROGRAMS) chmodSync(join(DIST, `${name}.js`), 0o755);
-  process.stdout.write(`built ${[...PROGRAMS, ...WORKERS.map((name) => `workers/${name}`)].join(', ')} in dist/\n`);
+  process.stdout.write(
+    `built ${[...PROGRAMS, ...WORKERS.map((name) => `workers/${name}`)].join(', ')} in ${FOLDER ?? 'dist'}/\n`,
+  );
 }
 
 main().catch((error: unknown) => {

@@ -25,6 +25,8 @@ export interface DiscoveryOptions {
   readonly flags?: readonly string[];
   /** Those of an earlier process, for a restart that proxies find again. Default: free ones. */
   readonly ports?: DiscoveryPorts;
+  /** Default: the sources. */
+  readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
   readonly waitReady?: boolean;
 }
@@ -76,7 +78,7 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
-    args: [PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
+    args: [options.program ?? PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
     env: { SELF_SIGNED_CA_DIR: await caDirOf(owner, options.configDir), ...options.env },
   });
   const discovery = controlled(child, ports);

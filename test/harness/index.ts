@@ -11,6 +11,7 @@ export {
   startAgent,
 } from './agent.ts';
 export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
+export { buildAside } from './built.ts';
 export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';
 export {
   type Discovery,

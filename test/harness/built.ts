@@ -1,0 +1,19 @@
+/** Both programs as `npm run build` makes them, in a folder of the caller's own: a build beside this run does not take it away. */
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Owner } from './owner.ts';
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+/** The build takes a few seconds. */
+const BUILD_TIMEOUT_MS = 120_000;
+
+/** Builds now; gives the folder, which goes with its owner. It is below the repository, where packages are found. */
+export async function buildAside(owner: Owner): Promise<string> {
+  const folder = join(REPOSITORY, `.cache/built-${process.pid}`);
+  owner.after(() => rm(folder, { recursive: true, force: true }));
+  const build = [join(REPOSITORY, 'src/dev/build.ts'), folder];
+  await promisify(execFile)(process.execPath, build, { timeout: BUILD_TIMEOUT_MS });
+  return folder;
+}
