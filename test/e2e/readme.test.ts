@@ -1,22 +1,36 @@
-/** The README's bootstrap, as it stands there, against the demo mesh: what a reader copies has to work. */
+/** The README's bootstrap and its workload on a VM, as they stand there: what a reader copies has to work. */
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { startMesh } from '../../src/dev/demo/mesh.ts';
 import { freePlaces } from '../../src/dev/demo/ports.ts';
 import { copySamples } from '../../src/dev/demo/samples.ts';
 import { readState } from '../../src/dev/demo/state.ts';
-import { envoyPath, eventually, freePort, request, startChild, tempDir } from '../harness/index.ts';
+import {
+  type Child,
+  createNetwork,
+  envoyPath,
+  eventually,
+  freePort,
+  type Namespace,
+  netnsUnavailable,
+  type Owner,
+  request,
+  startChild,
+  tempDir,
+} from '../harness/index.ts';
+
+const ROOT = join(import.meta.dirname, '../..');
+const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
 
 /** Ports in the README's text: of ctl-discovery, and of Envoy's admin page. */
 const ADS_PORT = 15_010;
 const ADMIN_PORT = 15_000;
 
-async function bootstrapOfReadme(adsPort: number, adminPort: number): Promise<string> {
-  const readme = await readFile(join(import.meta.dirname, '../../README.md'), 'utf8');
-  const text = /```yaml\n([\s\S]*?)```/.exec(readme)?.[1] ?? assert.fail('the README has no bootstrap');
+function bootstrapOfReadme(adsPort: number, adminPort: number): string {
+  const text = /```yaml\n(node:\n[\s\S]*?)```/.exec(readme)?.[1] ?? assert.fail('the README has no bootstrap');
   for (const port of [ADS_PORT, ADMIN_PORT]) assert.equal(text.split(`port_value: ${port} }`).length, 2, String(port));
   return text
     .replace(`port_value: ${ADS_PORT} }`, `port_value: ${adsPort} }`)
@@ -29,7 +43,7 @@ test('an Envoy with the bootstrap of the README joins the demo mesh', async (con
   const signal = new AbortController().signal;
   const mesh = await startMesh(context, { places, configDir, signal, progress: () => {} });
 
-  const bootstrap = await bootstrapOfReadme(places.grpc.port, await freePort());
+  const bootstrap = bootstrapOfReadme(places.grpc.port, await freePort());
   const file = join(await tempDir(context), 'bootstrap.yaml');
   await writeFile(file, bootstrap);
   const envoy = await startChild(context, {
@@ -56,4 +70,78 @@ test('an Envoy with the bootstrap of the README joins the demo mesh', async (con
     return proxy;
   });
   assert.equal(shown?.protocol, 'delta');
+});
+
+/** A block of the section on VMs, by its first line, which is a comment; the words of the machine in place of the README's. */
+function blockOf(title: string, words: Readonly<Record<string, string>>): string {
+  const found = [...readme.matchAll(/```(?:sh|yaml)\n# (.*)\n([\s\S]*?)```/g)].find(([, first]) => first === title);
+  const text = found?.[2] ?? assert.fail(`the README has no block "# ${title}"`);
+  return Object.entries(words).reduce((result, [from, to]) => result.replaceAll(from, to), text);
+}
+
+/** Runs a block in a shell inside, with `node` and the folder that the README supposes. */
+function shell(owner: Owner, netns: Namespace, cwd: string, name: string, script: string): Promise<Child> {
+  const [command = '', ...args] = netns.command(['sh', '-ec', script]);
+  const env = { PATH: [dirname(process.execPath), process.env.PATH].join(delimiter) };
+  return startChild(owner, { name, command, args, cwd, env });
+}
+
+async function toItsEnd(child: Child): Promise<void> {
+  assert.equal((await child.exited).code, 0, child.output());
+}
+
+test('the workload on a VM: token, root certificate, agent and redirection', {
+  skip: await netnsUnavailable(),
+}, async (t) => {
+  const network = await createNetwork(t);
+  const [control, machine] = [await network.addNamespace('control'), await network.addNamespace('machine')];
+  const words = {
+    '192.0.2.1:': `${control.address}:`,
+    '192.0.2.2': machine.address,
+    // From its sources, which need no build.
+    '/opt/meshd/dist/ctl-discovery.js': join(ROOT, 'src/ctl-discovery.ts'),
+    '/opt/meshd/dist/ctl-agent.js': join(ROOT, 'src/ctl-agent.ts'),
+    '/usr/local/bin/envoy': envoyPath(),
+    // In place of the shell, so that what ends the shell ends them.
+    'SELF_SIGNED_CA_DIR=mesh/ca': 'exec env SELF_SIGNED_CA_DIR=mesh/ca',
+    'setpriv --reuid': 'exec setpriv --reuid',
+  };
+  const [there, here] = [await tempDir(t), await tempDir(t)];
+  const policy = join(there, 'mesh/config/web.yaml');
+  await mkdir(dirname(policy), { recursive: true });
+  const documents = blockOf('mesh/config/web.yaml', words);
+  await writeFile(policy, documents);
+  const discovery = await shell(t, control, there, 'control plane', blockOf('the control plane', words));
+  await eventually(async () => {
+    discovery.assertRunning();
+    await control.run('curl', '-sS', '--fail', 'http://127.0.0.1:8080/ready');
+  });
+  await toItsEnd(await shell(t, control, there, 'issue-token', blockOf('the token', words)));
+
+  const application = "require('http').createServer((_, answer) => answer.end('web')).listen(8080)";
+  await machine.start('the application', [process.execPath, '-e', application]);
+  await copyFile(join(there, 'token'), join(here, 'token'));
+  await copyFile(join(there, 'mesh/ca/root-cert.pem'), join(here, 'root-cert.pem'));
+  await chmod(here, 0o755);
+  const agent = await shell(t, machine, here, 'workload', blockOf('the workload', words));
+  await eventually(
+    async () => {
+      agent.assertRunning();
+      await control.run('curl', '-sS', '--fail', `http://${machine.address}:15021/healthz/ready`);
+    },
+    { timeoutMs: 30_000 },
+  );
+  assert.match(
+    await machine.run('curl', '-sS', 'http://127.0.0.1:15000/certs'),
+    /spiffe:\/\/cluster\.local\/ns\/shop\/sa\/web/,
+  );
+
+  // The caller has no certificate: STRICT refuses it, PERMISSIVE does not.
+  const plain = () => control.run('curl', '-sS', '--fail', '--max-time', '5', `http://${machine.address}:8080/`);
+  await assert.rejects(plain(), { code: 56 });
+  await writeFile(policy, documents.replace('mode: STRICT', 'mode: PERMISSIVE'));
+  await eventually(async () => assert.equal(await plain(), 'web'));
+
+  await toItsEnd(await shell(t, machine, here, 'end', blockOf('the end', words)));
+  assert.doesNotMatch(await machine.run('iptables-save'), /MESH/);
 });
