@@ -5,7 +5,7 @@ import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
 import { INBOUND_CLUSTERS_UNIT, inboundClusterName } from '../names.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
-import { addressOf } from '../values.ts';
+import { addressOf, loopbackAddress } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
@@ -38,7 +38,7 @@ export function inboundClusters(snapshot: Snapshot, view: InboundView, unit: Uni
     for (const ingress of scope.ingress) add(ingressCluster(snapshot, view, ingress));
   } else {
     for (const { targetPort, protocol } of view.ports) {
-      const endpoint = addressOf(loopback(view), targetPort);
+      const endpoint = addressOf(loopbackAddress(view), targetPort);
       add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint));
     }
   }
@@ -47,10 +47,6 @@ export function inboundClusters(snapshot: Snapshot, view: InboundView, unit: Uni
     add(inboundPassthroughCluster(family, snapshot.mesh.connectTimeout));
   }
   return { resources: [...clusters.values()].map(closedCluster), findings: [] };
-}
-
-function loopback(view: InboundView): string {
-  return view.ipv6Only ? '::1' : '127.0.0.1';
 }
 
 function applicationCluster(
@@ -112,6 +108,9 @@ function ingressCluster(snapshot: Snapshot, view: InboundView, ingress: SidecarI
       upstreamBindConfig: inboundSource(view.ipv6Only ? 'ipv6' : 'ipv4'),
     };
   }
-  const address = addressOf(own ? (view.addresses[0] ?? loopback(view)) : host === '' ? loopback(view) : host, port);
+  const address = addressOf(
+    own ? (view.addresses[0] ?? loopbackAddress(view)) : host === '' ? loopbackAddress(view) : host,
+    port,
+  );
   return applicationCluster(snapshot, name, protocol, address, ingress.connectionPool);
 }

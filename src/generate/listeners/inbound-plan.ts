@@ -4,8 +4,9 @@
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
-import { inboundClusterName, inboundRouteName } from '../names.ts';
-import type { InboundView } from '../types.ts';
+import { inboundClusterName, inboundRouteName, listenerName } from '../names.ts';
+import type { InboundView, OutboundView } from '../types.ts';
+import { loopbackAddress } from '../values.ts';
 import { socketPath } from './port-plan.ts';
 import { type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 
@@ -37,11 +38,21 @@ export function inboundPlan(snapshot: Snapshot, view: InboundView, scope: Scope)
     : fromIngress(snapshot, view, scope.ingress, scope.namespace);
 }
 
+/**
+ * Where the ports of services are bound without redirection. Not where the application itself is: the proxy would connect to itself,
+ * and clients' listeners are there. A workload that is known by its loopback address takes no connections through its proxy.
+ */
+function ownBinds(view: InboundView): readonly string[] {
+  if (view.interception !== 'NONE') return [];
+  return view.addresses.filter((address) => address !== loopbackAddress(view));
+}
+
 /** Several services may share a port; they are one application, so that the first decides what is spoken there. */
 function fromServices(snapshot: Snapshot, view: InboundView): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
   const conflicts = new Map<number, string[]>();
+  const binds = ownBinds(view);
   for (const { targetPort, servicePort, protocol, hostname } of view.ports) {
     if (protocol === 'UDP') continue;
     const kind = protocolKind(protocol, sniff);
@@ -55,7 +66,7 @@ function fromServices(snapshot: Snapshot, view: InboundView): InboundPlan {
         routeName: inboundRouteName(servicePort),
         servicePort,
         hostname,
-        binds: view.interception === 'NONE' ? view.addresses : [],
+        binds,
       });
     } else if (known.kind !== kind) {
       const message = `${hostname}: port ${targetPort} is ${known.kind} of ${known.hostname}, and cannot be ${kind} too`;
@@ -76,7 +87,7 @@ function fromIngress(
   for (const { port, bind, captureMode } of ingress) {
     if (port.number === undefined || ports.has(port.number)) continue;
     const protocol = parseProtocol(port.protocol);
-    const bound = captureMode === 'NONE' || (view.interception === 'NONE' && captureMode !== 'IPTABLES');
+    const bound = bindsIngress(captureMode, view);
     const own = bind === undefined || bind === '' ? view.addresses : [socketPath(bind) ?? bind];
     ports.set(port.number, {
       port: port.number,
@@ -90,4 +101,19 @@ function fromIngress(
     });
   }
   return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts: new Map() };
+}
+
+type CaptureMode = NonNullable<Scope['ingress']>[number]['captureMode'];
+
+function bindsIngress(captureMode: CaptureMode, view: Pick<InboundView, 'interception'>): boolean {
+  return captureMode === 'NONE' || (view.interception === 'NONE' && captureMode !== 'IPTABLES');
+}
+
+/** Names of the listeners that a Sidecar's ingress has at addresses that it names: no outbound listener can have them. */
+export function ingressListenerNames({ ingress = [] }: Scope, view: OutboundView): readonly string[] {
+  return ingress.flatMap(({ port, bind = '', captureMode }) =>
+    bind === '' || port.number === undefined || !bindsIngress(captureMode, view)
+      ? []
+      : [listenerName(socketPath(bind) ?? bind, port.number)],
+  );
 }

@@ -116,6 +116,18 @@ test("without redirection each port is bound on the workload's addresses", () =>
   assert.deepEqual(inboundListeners(worldOf({}), view, 'virtual').resources, []);
 });
 
+test('without redirection nothing is bound where the application is: the proxy would call itself', () => {
+  const ports = [portOf(8080, 'HTTP')];
+  const at = (addresses: readonly string[], ipv6Only = false) => {
+    const view = inboundView({ interception: 'NONE', ports, addresses, ipv6Only });
+    return [...inboundOf(worldOf({}), view).listeners.keys()];
+  };
+  assert.deepEqual(at(['127.0.0.1']), []);
+  assert.deepEqual(at(['127.0.0.1', '10.0.0.1']), ['10.0.0.1_8080']);
+  assert.deepEqual(at(['127.0.0.2']), ['127.0.0.2_8080']);
+  assert.deepEqual(at(['::1'], true), []);
+});
+
 test("a Sidecar's ingress listeners replace the services' ports; bound ones stand alone", () => {
   const ingress: World['ingress'] = [
     { port: { number: 9080, protocol: 'HTTP' } },

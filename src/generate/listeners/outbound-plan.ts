@@ -6,6 +6,7 @@ import type { ModelSettings, Scope, Snapshot } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import type { OutboundView } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
+import { ingressListenerNames } from './inbound-plan.ts';
 import { type Egress, makePlan, type OutboundPlan, type PlanInput } from './port-plan.ts';
 import { sniffs } from './protocol-kind.ts';
 
@@ -40,7 +41,7 @@ export function outboundPlan(snapshot: Snapshot, view: OutboundView): OutboundPl
   const { settings, mesh } = snapshot;
   const known = plansOfViews.get(view);
   if (known?.scope === scope && known.settings === settings && known.mesh === mesh) return known.plan;
-  const plan = sharedPlan(scope, planInput(settings, mesh, view));
+  const plan = sharedPlan(scope, planInput(settings, mesh, view, scope));
   plansOfViews.set(view, { scope, settings, mesh, plan });
   return plan;
 }
@@ -63,7 +64,7 @@ function sharedPlan(scope: Scope, input: PlanInput): OutboundPlan {
   return plan;
 }
 
-function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView): PlanInput {
+function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView, scope: Scope): PlanInput {
   const intercepted = view.interception !== 'NONE';
   return {
     sniff: sniffs(settings, 'sniffOutbound', view),
@@ -71,5 +72,6 @@ function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView
     ipv6Only: view.ipv6Only,
     podListeners: settings.headlessPodListeners && !settings.edsForHeadless,
     reserved: intercepted ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [],
+    taken: ingressListenerNames(scope, view),
   };
 }

@@ -5,7 +5,16 @@ import type { Protocol, Service } from '../../model/types.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 import { outboundPlan } from './outbound-plan.ts';
-import { chainTexts, oneService, outboundOf, outboundView, type World, worldOf } from './testing.ts';
+import {
+  chainTexts,
+  inboundOf,
+  inboundView,
+  oneService,
+  outboundOf,
+  outboundView,
+  type World,
+  worldOf,
+} from './testing.ts';
 
 const AUTO = 'Unsupported';
 const OFF = { sniffOutbound: false };
@@ -306,6 +315,28 @@ test("a service on the proxy's own port gets no listener that would clash with i
     findings.map(({ metric }) => metric),
     ['ctl_invalid_out_listeners'],
   );
+});
+
+test("an address that the workload's Sidecar has an ingress listener at is no service's: Envoy refuses all listeners for one name twice", () => {
+  const services = [oneService('web', 'HTTP', 9081), oneService('db', 'TCP', 9082), oneService('other', 'HTTP', 9083)];
+  const ingress: World['ingress'] = [
+    { port: { number: 9081, protocol: 'HTTP' }, bind: '127.0.0.1' },
+    { port: { number: 9082, protocol: 'TCP' }, bind: '127.0.0.1', captureMode: 'IPTABLES' },
+    { port: { number: 9083, protocol: 'HTTP' }, bind: '127.0.0.2' },
+  ];
+  const snapshot = worldOf({ services, ingress });
+  const { listeners, findings } = outboundOf(snapshot, outboundView({ interception: 'NONE' }));
+  assert.deepEqual([...listeners.keys()], ['127.0.0.1_9082', '127.0.0.1_9083']);
+  assert.deepEqual(
+    findings.map(({ metric, message }) => [metric, message.split(': ').at(-1)]),
+    [['ctl_invalid_out_listeners', 'port 9081 is where the Sidecar has an ingress listener']],
+  );
+  const inbound = inboundOf(snapshot, inboundView({ interception: 'NONE' })).listeners;
+  assert.deepEqual(
+    [...inbound.keys()].filter((name) => listeners.has(name)),
+    [],
+  );
+  assert.ok(outboundOf(snapshot).listeners.has('0.0.0.0_9081'));
 });
 
 test('units that are gone make nothing', () => {

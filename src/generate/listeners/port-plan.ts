@@ -12,10 +12,10 @@
  */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { EgressListener, Protocol, Service } from '../../model/types.ts';
-import { outboundRouteName, serviceRouteName } from '../names.ts';
+import { listenerName, outboundRouteName, serviceRouteName } from '../names.ts';
 import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
 import type { GenerationFinding } from '../types.ts';
-import { isSocketPath } from '../values.ts';
+import { isSocketPath, loopbackAddress } from '../values.ts';
 import { addressKey, isRange } from './cidr.ts';
 import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
 
@@ -91,6 +91,8 @@ export interface PlanInput {
   readonly podListeners: boolean;
   /** Ports where redirected connections arrive: no other listener can have them. */
   readonly reserved: readonly number[];
+  /** Names of listeners that are the workload's own inbound ones. */
+  readonly taken: readonly string[];
 }
 
 /** Plans all ports. */
@@ -153,7 +155,7 @@ class PortBuilder {
     const bound = this.#bindsToPort(egress);
     const place = { bind: socketPath(egress.bind) ?? this.#sharedBind(egress, bound), shared: true, range: undefined };
     // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
-    if (this.#isReserved(place.bind) || this.#drafts.has(addressKey(place.bind))) return;
+    if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(addressKey(place.bind))) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
     const services = egress.services.sorted().map(([, service]) => service);
     const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
@@ -202,8 +204,9 @@ class PortBuilder {
     entries: readonly ServicePortEntry[],
   ): void {
     const { hostname } = entry.service;
-    if (this.#isReserved(place.bind)) {
-      const message = `${hostname}: port ${this.#port} is where the proxy takes in redirected connections`;
+    const reserved = this.#reservedFor(place.bind);
+    if (reserved !== undefined) {
+      const message = `${hostname}: port ${this.#port} is where ${reserved}`;
       this.#conflicts.push({ metric: 'ctl_invalid_out_listeners', message });
       return;
     }
@@ -276,12 +279,15 @@ class PortBuilder {
 
   #sharedBind({ bind }: Egress, bound: boolean): string {
     if (bind !== '') return bind;
-    if (bound) return this.#input.ipv6Only ? '::1' : '127.0.0.1';
+    if (bound) return loopbackAddress(this.#input);
     return wildcardAddress(this.#input);
   }
 
-  #isReserved(bind: string): boolean {
-    return this.#input.reserved.includes(this.#port) && isUnspecified(bind);
+  /** What the address is for instead; undefined: it can be had. */
+  #reservedFor(bind: string): string | undefined {
+    const { reserved, taken } = this.#input;
+    if (reserved.includes(this.#port) && isUnspecified(bind)) return 'the proxy takes in redirected connections';
+    return taken.includes(listenerName(bind, this.#port)) ? 'the Sidecar has an ingress listener' : undefined;
   }
 
   plan(): OutboundPortPlan {
