@@ -1,12 +1,18 @@
 /**
  * A small mesh whose resources come, go and change at random and speak of each other: services, endpoints, entries, rules, routes,
- * a gateway, a Sidecar; and proxies that see different parts of it. For property tests.
+ * a gateway, a Sidecar, networks; and proxies of different localities and networks that see different parts of it. For property
+ * tests.
  */
 import fc from 'fast-check';
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
+import { type MeshNetworks, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
+
+/** Endpoints that differ in all by which clusters and proxies choose among them. */
+const HERE = '{address: 10.0.3.1, locality: r1/z1, labels: {v: "1"}}';
+const THERE = '{address: 10.0.3.2, locality: r2/z1, network: n2, labels: {v: "2"}}';
 
 /** Each slot is one resource, absent or in one of these forms. */
 const SLOTS: readonly (readonly string[])[] = [
@@ -46,6 +52,15 @@ const SLOTS: readonly (readonly string[])[] = [
     entry('names', 'DNS', '{hosts: [x.example.com, y.example.com], endpoints: [{address: two.example.com}]'),
     entry('names', 'NONE', "{hosts: ['*.example.com'], exportTo: ['.']"),
     entry('names', 'STATIC', '{hosts: [x.example.com], addresses: [192.0.2.1], endpoints: [{address: 10.0.3.1}]'),
+  ],
+  [
+    entry('static', 'STATIC', `{hosts: [s.example.com], endpoints: [${HERE}, ${THERE}]`),
+    entry('static', 'STATIC', `{hosts: [s.example.com], endpoints: [${THERE}]`),
+  ],
+  [
+    rule('a', 's', '{host: s.example.com, trafficPolicy: {outlierDetection: {consecutive5xxErrors: 3}}}'),
+    rule('a', 's', '{host: s.example.com, subsets: [{name: v, labels: {v: "1"}}]}'),
+    rule('a', 's', '{host: s.example.com, subsets: [{name: v, labels: {v: "2"}}]}'),
   ],
   [
     rule('a', 'web', '{host: web, subsets: [{name: v1, labels: {v: "1"}}]}'),
@@ -115,12 +130,38 @@ const SLOTS: readonly (readonly string[])[] = [
 ];
 
 export const NODES: readonly ProxyNode[] = [
-  proxyNode('web', { type: 'sidecar', address: '10.0.0.1', namespace: 'a', labels: { app: 'web' }, sds: true }),
-  proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c' }),
-  proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', sds: true }),
-  proxyNode('unredirected', { type: 'sidecar', address: '10.0.2.1', namespace: 'b', interception: 'NONE', sds: true }),
+  proxyNode('web', {
+    type: 'sidecar',
+    address: '10.0.0.1',
+    namespace: 'a',
+    labels: { app: 'web' },
+    network: 'n2',
+    locality: 'r1/z1',
+    sds: true,
+  }),
+  proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c', locality: 'r1/z1' }),
+  proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
+  proxyNode('unredirected', {
+    type: 'sidecar',
+    address: '10.0.2.1',
+    namespace: 'b',
+    locality: 'r1/z1',
+    interception: 'NONE',
+    sds: true,
+  }),
   proxyNode('edge', { type: 'router', address: '10.0.8.8', namespace: 'b', labels: { app: 'edge' }, sds: true }),
 ];
+
+/** Networks that a mesh may have; the first are those that it begins with. */
+export const NETWORKS: readonly MeshNetworks[] = [
+  undefined,
+  { n2: { endpoints: [{ fromCidr: '10.0.1.0/24' }], gateways: [{ address: '192.0.2.98', port: 15443 }] } },
+  { n2: { endpoints: [{ fromCidr: '10.0.2.0/24' }], gateways: [{ address: '192.0.2.99', port: 15443 }] } },
+].map((networks) => {
+  const parsed = parseMeshNetworks(networks && { networks });
+  if ('problem' in parsed) throw new Error(parsed.problem.message);
+  return parsed.value;
+});
 
 /** A resource as it becomes: undefined for gone. */
 export interface Edit {
