@@ -77,6 +77,14 @@ test('hints name where things listen', () => {
   assert.ok(lines.some((line) => line.startsWith('edit      samples/demo/gateway-routes.yaml ')));
 });
 
+test('the whole view fits into 24 rows, the cursor in the last one', () => {
+  const proxies = Array.from({ length: 5 }, () => GATEWAY);
+  const view = viewLines({ state: state({ proxies }), traffic: new Map([['a', 1]]) }, plain);
+  const redirected = { netns: 'meshd-1-orders' };
+  const hints = hintLines({ places: placesOf(SAMPLE_BASE), folder: 'samples/demo', redirected }, plain);
+  assert.ok(view.length + 1 + hints.length < 24, `${view.length} and ${hints.length}`);
+});
+
 test('only lines that were not there before are printed again', () => {
   assert.deepEqual(changedLines([], ['a', '', 'b']), ['a', 'b']);
   assert.deepEqual(changedLines(['a', 'b'], ['a', 'c', '']), ['c']);

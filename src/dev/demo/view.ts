@@ -95,7 +95,7 @@ export interface Hints {
   readonly redirected: { readonly netns: string } | { readonly unavailable: string };
 }
 
-/** What to try: it stands still. */
+/** What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24 rows. */
 export function hintLines({ places, folder, redirected }: Hints, paint: Paint): string[] {
   const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
   const front = `http://${gateway.address}:${gateway.port}`;
@@ -103,9 +103,6 @@ export function hintLines({ places, folder, redirected }: Hints, paint: Paint): 
   const rows: [label: string, text: string, about: string][] = [
     ['try', `curl ${front}/hello`, 'v1 or v2, by weight; v1 shows who called (mutual TLS)'],
     ['', `curl -H 'x-version: v2' ${front}/hello`, 'always v2, by header'],
-    ['', `curl -i ${front}/old`, 'a redirect'],
-    ['', `curl ${front}/shop/items`, 'a rewrite'],
-    ['', `curl ${front}/flaky`, 'retries'],
     ['', `curl -i ${front}/slow`, 'a timeout'],
     ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
     ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
