@@ -29,12 +29,17 @@ function serviceOf(bytes: Buffer): string {
   return service;
 }
 
+/** Anyone may watch; a load balancer does once per connection. */
+const MAX_WATCHERS = 1000;
+
 type WatchCall = ServerWritableStream<Buffer, Buffer>;
 
 /** Health of the server and of the services it names; `''` is the server as a whole. */
 export class Health {
   readonly #services: ReadonlySet<string>;
   readonly #watchers = new Set<WatchCall>();
+  /** Those who watch a service that is not here. */
+  readonly #strangers = new Set<WatchCall>();
   #serving = false;
 
   constructor(services: readonly string[]) {
@@ -64,7 +69,7 @@ export class Health {
   readonly watch = (call: WatchCall): void => {
     try {
       if (!this.#services.has(serviceOf(call.request))) {
-        call.write(response(SERVICE_UNKNOWN));
+        this.#keep(this.#strangers, call, SERVICE_UNKNOWN);
         return;
       }
     } catch (error) {
@@ -74,19 +79,27 @@ export class Health {
       });
       return;
     }
-    this.#watchers.add(call);
-    const gone = (): void => {
-      this.#watchers.delete(call);
-    };
+    this.#keep(this.#watchers, call, this.#status);
+  };
+
+  #keep(set: Set<WatchCall>, call: WatchCall, value: number): void {
+    if (this.#watchers.size + this.#strangers.size >= MAX_WATCHERS) {
+      call.emit('error', { code: status.RESOURCE_EXHAUSTED, details: `${MAX_WATCHERS} watch already` });
+      return;
+    }
+    set.add(call);
+    const gone = (): void => void set.delete(call);
     call.once('cancelled', gone);
     call.once('close', gone);
-    call.write(response(this.#status));
-  };
+    call.write(response(value));
+  }
 
   /** Ends all watches. */
   close(): void {
     this.setServing(false);
-    for (const call of this.#watchers) call.end();
-    this.#watchers.clear();
+    for (const set of [this.#watchers, this.#strangers]) {
+      for (const call of set) call.end();
+      set.clear();
+    }
   }
 }

@@ -23,6 +23,7 @@ import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
 import type { ListFields } from './message-assembly.ts';
 import type { XdsObserver } from './observer.ts';
+import { RequestLimits, type RequestLimitsOptions } from './request-limits.ts';
 import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
@@ -52,6 +53,10 @@ export interface XdsServerOptions {
   readonly maxConnectionAgeMs: number;
   /** A stream whose socket takes nothing for so long, ms, is closed. */
   readonly sendTimeoutMs?: number;
+  /** A connection without any stream for this long, ms, is closed. */
+  readonly idleMs?: number;
+  /** Of unary requests while they come in. */
+  readonly requestLimits?: RequestLimitsOptions;
   /** Streams waiting to be let in. */
   readonly maxEntering?: number;
   /** False: read and write through grpc-js, with a copy per stream, also where it can be done without. */
@@ -73,6 +78,12 @@ const ACCEPT_BACKLOG = 4096;
 
 /** No progress on a socket for this long means that nobody reads at the other end. */
 const SEND_TIMEOUT_MS = 5000;
+
+/** A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a stream. */
+const IDLE_MS = 60_000;
+
+/** A request of the health service is the name of a service. */
+const MAX_HEALTH_BYTES = 1024;
 
 /** Longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -98,16 +109,6 @@ function at(moment: number | undefined, now: () => number, run: () => void): { c
   return { cancel: () => clearTimeout(timer) };
 }
 
-/**
- * Has grpc-js refuse longer messages of a call before it gathers them; it has one limit for the whole server only. Over a private member
- * (the version is pinned); without it the server's own limit holds.
- */
-function limitMessages(call: object, bytes: number): void {
-  const decoder: unknown = Reflect.get(call, 'decoder');
-  if (typeof decoder === 'object' && decoder !== null && 'maxReadMessageLength' in decoder)
-    decoder.maxReadMessageLength = bytes;
-}
-
 /** What tells the two protocols apart. */
 interface StreamKind<Request extends AnyRequest> extends Pick<StreamDeps<Request>, 'protocol' | 'decode'> {
   /** Lists to look for in requests. */
@@ -126,20 +127,21 @@ export class XdsServer {
   readonly #sockets = new Set<Socket>();
   readonly #listening: NetServer[] = [];
   readonly #injectors: ConnectionInjector[] = [];
-  /** By method path: limits below the server's own. */
-  readonly #receiveLimits = new Map<string, number>();
+  readonly #limits: RequestLimits;
   #authenticating = 0;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
+    this.#limits = new RequestLimits(options.requestLimits);
     this.#server = new Server({
       'grpc.max_receive_message_length': options.maxReceiveBytes,
       'grpc.max_send_message_length': -1,
       'grpc.max_concurrent_streams': options.maxStreams,
       'grpc.keepalive_time_ms': Math.min(options.keepaliveIntervalMs, MAX_TIMER_MS),
       'grpc.keepalive_timeout_ms': Math.min(options.keepaliveTimeoutMs, MAX_TIMER_MS),
+      'grpc.max_connection_idle_ms': options.idleMs ?? IDLE_MS,
       // Bookkeeping per stream and message that nothing here reads.
       'grpc.enable_channelz': 0,
       interceptors: [this.#watchLimits],
@@ -163,22 +165,28 @@ export class XdsServer {
       DeltaAggregatedResources: refuseV2,
     });
     for (const { methods, handlers, maxReceiveBytes } of options.services ?? []) {
-      this.#server.addService(methods, handlers);
-      for (const { path } of Object.values(methods)) this.#receiveLimits.set(path, maxReceiveBytes);
+      const guarded = Object.entries(handlers).map(([name, handler]) => {
+        const path = methods[name]?.path;
+        return [name, path === undefined ? handler : this.#limits.guard(path, maxReceiveBytes, handler)] as const;
+      });
+      this.#server.addService(methods, Object.fromEntries(guarded));
     }
-    this.#server.addService(HEALTH_METHODS, { Check: this.#health.check, Watch: this.#health.watch });
+    const { Check, Watch } = HEALTH_METHODS;
+    this.#server.addService(HEALTH_METHODS, {
+      Check: this.#limits.guard(Check.path, MAX_HEALTH_BYTES, this.#health.check),
+      Watch: this.#limits.guard(Watch.path, MAX_HEALTH_BYTES, this.#health.watch),
+    });
   }
 
   /** grpc-js ends a stream whose message is over the limit by itself; seen here, so that it does not happen in silence. */
   readonly #watchLimits: ServerInterceptor = (method, call) => {
-    const limit = this.#receiveLimits.get(method.path);
-    if (limit !== undefined) limitMessages(call, limit);
     const sendStatus = call.sendStatus.bind(call);
     call.sendStatus = (sent) => {
       if (sent.code === status.RESOURCE_EXHAUSTED && /larger than/.test(sent.details ?? ''))
         this.#options.observer.requestTooLarge(call.getPeer(), sent.details ?? '');
       sendStatus(sent);
     };
+    this.#limits.begin(method.path, call);
     // The type asks for a wrapper; the call itself has all that is used of it.
     return call as ServerInterceptingCall;
   };

@@ -1,0 +1,99 @@
+/** What strangers can leave in the server's memory: half requests, connections without a stream. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { afterEach, describe, it } from 'node:test';
+import { status } from '@grpc/grpc-js';
+import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
+import { HEALTH_METHODS } from './services.ts';
+import { Content } from './testing.ts';
+import { FakeEngine, quietObserver } from './testing-engine.ts';
+
+const { path } = HEALTH_METHODS.Check;
+
+let server: XdsServer;
+let sessions: ClientHttp2Session[] = [];
+
+async function start(options: Partial<XdsServerOptions>): Promise<void> {
+  server = createXdsServer({
+    engine: new FakeEngine(new Content()),
+    observer: quietObserver,
+    listeners: [{ host: '127.0.0.1', port: 0 }],
+    maxReceiveBytes: 4 * 1024 * 1024,
+    maxStreams: 1000,
+    keepaliveIntervalMs: 30_000,
+    keepaliveTimeoutMs: 10_000,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    ...options,
+  });
+  await server.start();
+}
+
+function session(): ClientHttp2Session {
+  const made = connect(`http://127.0.0.1:${server.ports()[0]}`);
+  made.on('error', () => {});
+  sessions.push(made);
+  return made;
+}
+
+/** A call that has sent these bytes, and when `complete` nothing else. */
+function call(from: ClientHttp2Session, bytes: Uint8Array, complete: boolean) {
+  const stream = from.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' });
+  const answer = Promise.withResolvers<number | undefined>();
+  const take = (headers: Readonly<Record<string, unknown>>): void => {
+    if (headers['grpc-status'] !== undefined) answer.resolve(Number(headers['grpc-status']));
+  };
+  stream.on('close', () => answer.resolve(undefined));
+  stream.on('response', take);
+  stream.on('trailers', take);
+  stream.on('error', () => {});
+  stream.resume();
+  if (complete) stream.end(bytes);
+  else stream.write(bytes);
+  return { stream, ended: answer.promise };
+}
+
+const WHOLE = Buffer.alloc(5);
+/** Of a message of 100 bytes, the first. */
+const HALF = Buffer.from([0, 0, 0, 0, 100, 1]);
+
+afterEach(async () => {
+  for (const one of sessions) one.destroy();
+  sessions = [];
+  await server.close({ drainMs: 0 });
+});
+
+describe('requests that are not completed', { timeout: 20_000 }, () => {
+  it('are ended after a while', async () => {
+    await start({ requestLimits: { timeoutMs: 50 } });
+    assert.equal(await call(session(), HALF, false).ended, status.DEADLINE_EXCEEDED);
+    // Complete but for its end.
+    assert.equal(await call(session(), WHOLE, false).ended, status.DEADLINE_EXCEEDED);
+  });
+
+  it('are few per connection; whole ones and other connections are served on', async () => {
+    await start({ requestLimits: { maxIncomplete: 3 } });
+    const [greedy, other] = [session(), session()];
+    const halves = Array.from({ length: 3 }, () => call(greedy, HALF, false));
+    assert.equal(await call(greedy, WHOLE, true).ended, status.RESOURCE_EXHAUSTED);
+    for (let i = 0; i < 10; i++) assert.equal(await call(other, WHOLE, true).ended, status.OK);
+    // Those that are given up make room.
+    for (const { stream } of halves) stream.close();
+    await Promise.all(halves.map(({ ended }) => ended));
+    assert.equal(await call(greedy, WHOLE, true).ended, status.OK);
+  });
+
+  it('are refused by what they say of their length', async () => {
+    await start({});
+    assert.equal(await call(session(), Buffer.from([0, 0, 1, 0, 0]), false).ended, status.RESOURCE_EXHAUSTED);
+  });
+});
+
+describe('a connection', { timeout: 20_000 }, () => {
+  it('is closed when nothing is asked on it', async () => {
+    await start({ idleMs: 50 });
+    const idle = session();
+    await once(idle, 'close');
+    assert.equal(idle.destroyed, true);
+  });
+});
