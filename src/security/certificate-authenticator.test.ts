@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
 import { sequence } from './authority/asn1.ts';
+import { spki } from './authority/testing/fixtures.ts';
 import { createCertificateAuthenticator } from './certificate-authenticator.ts';
 import {
   type Ca,
@@ -169,6 +170,52 @@ describe('a chain of certificates', () => {
     const nameConstraints = '2.5.29.30';
     assert.match(await outcome(child, between(extension(nameConstraints, sequence()))), /^no root certificate/);
     assert.match(await outcome(child, between(unknownExtension(true))), /^no root certificate/);
+  });
+});
+
+describe('the work that strangers cause', () => {
+  /** A public key of this size; nobody has its private half. */
+  const hugeKey = (bits: number, exponent: string): Buffer => {
+    const n = randomBytes(bits / 8);
+    n[0] = 0xff;
+    const e = Buffer.from(exponent, 'hex').toString('base64url');
+    return spki(createPublicKey({ key: { kty: 'RSA', n: n.toString('base64url'), e }, format: 'jwk' }));
+  };
+  const withKey = (publicKey: Buffer, changes: Partial<LeafOptions> = {}): Buffer => {
+    const keys = { ...ecKey('P-256'), publicKey: createPublicKey({ key: publicKey, format: 'der', type: 'spki' }) };
+    return leaf({ keys, ...changes });
+  };
+
+  it('does not grow with the keys that they show', async () => {
+    const reason = /is neither RSA of at most \d+ bits nor on a curve known here/;
+    assert.match(await outcome(withKey(hugeKey(8192, '010001'))), reason);
+    const authority = { name: 'huge', ca: true, keyUsage: [1, 0x06] } as const;
+    for (const key of [hugeKey(16_384, '010001'), hugeKey(2048, 'ffffffffffffffff')])
+      assert.match(await outcome(leaf({ issuer: { ...root, name: 'huge' } }), withKey(key, authority)), reason);
+    const odd = generateKeyPairSync('ec', { namedCurve: 'secp256k1' });
+    assert.match(await outcome(leaf({ keys: odd })), reason);
+    assert.equal(await outcome(leaf({ keys: ecKey('P-384') })), WEB);
+  });
+
+  it('is done once for each chain, until what is trusted changes or a moment has passed', async () => {
+    let asked = 0;
+    const counted = new TrustBundles();
+    const roots = counted.roots.bind(counted);
+    counted.roots = (domain) => {
+      asked++;
+      return roots(domain);
+    };
+    let at = NOW;
+    const own = createCertificateAuthenticator({ trust: counted, now: () => at });
+    const certificates = [leaf()];
+    const attempt = () => own.authenticate({ certificates: [...certificates], bearer: undefined, peer: '' });
+    for (let i = 0; i < 3; i++) await assert.rejects(attempt(), /is not known here/);
+    assert.equal(asked, 1);
+    at += 5000;
+    await assert.rejects(attempt(), /is not known here/);
+    assert.equal(asked, 2);
+    counted.set('cluster.local', 'mesh', rootsOf(root));
+    assert.equal((await attempt())?.identity.namespace, 'shop');
   });
 });
 

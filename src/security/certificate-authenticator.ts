@@ -8,6 +8,19 @@ import type { Authenticator, Caller } from './types.ts';
 /** Verified chains that are remembered, each some 200 bytes: proxies connect again with the same certificate. */
 const MAX_REMEMBERED = 10_000;
 
+/**
+ * Chains that do not hold are remembered as well, or else one connection could have the same bad chain verified with each of its
+ * calls; shortly, because a certificate that is not valid yet will be.
+ */
+const REFUSED_MS = 5000;
+const MAX_REFUSED = 1000;
+
+interface Refused {
+  readonly error: unknown;
+  /** Epoch ms. */
+  readonly until: number;
+}
+
 export interface CertificateAuthenticatorOptions {
   readonly trust: TrustBundles;
   /** Epoch ms. */
@@ -20,22 +33,37 @@ function keyOf(certificates: readonly Uint8Array[]): string {
   return hash.digest('base64');
 }
 
+/** The oldest entry makes room. */
+function keep<T>(into: Map<string, T>, most: number, key: string, value: T): void {
+  into.delete(key);
+  if (into.size >= most) into.delete(into.keys().next().value ?? '');
+  into.set(key, value);
+}
+
 export function createCertificateAuthenticator({ trust, now }: CertificateAuthenticatorOptions): Authenticator {
   let remembered = new Map<string, VerifiedChain>();
+  let refused = new Map<string, Refused>();
   let generation = trust.generation;
 
   const verified = (certificates: readonly Uint8Array[]): VerifiedChain => {
     if (generation !== trust.generation) {
       remembered = new Map();
+      refused = new Map();
       generation = trust.generation;
     }
     const key = keyOf(certificates);
     const known = remembered.get(key);
     if (known !== undefined && known.expiresAt > now()) return known;
-    const chain = verifyChain(certificates, (domain) => trust.roots(domain), now());
-    if (remembered.size >= MAX_REMEMBERED) remembered.delete(remembered.keys().next().value ?? '');
-    remembered.set(key, chain);
-    return chain;
+    const bad = refused.get(key);
+    if (bad !== undefined && now() < bad.until) throw bad.error;
+    try {
+      const chain = verifyChain(certificates, (domain) => trust.roots(domain), now());
+      keep(remembered, MAX_REMEMBERED, key, chain);
+      return chain;
+    } catch (error) {
+      keep(refused, MAX_REFUSED, key, { error, until: now() + REFUSED_MS });
+      throw error;
+    }
   };
 
   return {

@@ -13,6 +13,15 @@ const MAX_INTERMEDIATES = 4;
 /** Certificates taken from a handshake; whoever sends more is up to something. */
 const MAX_CERTIFICATES = 10;
 
+/**
+ * Keys that signatures are verified with before it is known whether anybody trusted vouches for them: an RSA key of 16,384 bits with a
+ * large exponent would take the main thread milliseconds per signature. No workload gets a larger one, and no root is larger.
+ */
+const MAX_LEAF_RSA_BITS = 4096;
+const MAX_CA_RSA_BITS = 8192;
+const MAX_RSA_EXPONENT = 2n ** 32n;
+const CURVES = ['prime256v1', 'secp384r1', 'secp521r1'];
+
 export interface VerifiedChain {
   readonly identity: Identity;
   /** When the first certificate of the chain ends, epoch ms. */
@@ -28,6 +37,15 @@ function checkNow({ notBefore, notAfter }: Certificate, what: string, now: numbe
   if (now < notBefore) throw refused(`${what} is valid only from ${new Date(notBefore).toISOString()} on`);
 }
 
+function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits: number): void {
+  const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = publicKey.asymmetricKeyDetails ?? {};
+  const fits =
+    publicKey.asymmetricKeyType === 'rsa'
+      ? modulusLength <= maxRsaBits && publicExponent < MAX_RSA_EXPONENT
+      : publicKey.asymmetricKeyType === 'ed25519' || CURVES.includes(namedCurve);
+  if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a curve known here`);
+}
+
 /** The workload that a leaf names. */
 function identityOf(leaf: Certificate): Identity {
   const [uri, another] = leaf.uris;
@@ -39,6 +57,7 @@ function identityOf(leaf: Certificate): Identity {
 
 function checkLeaf(leaf: Certificate, now: number): void {
   checkNow(leaf, 'it', now);
+  checkKey(leaf, 'its key', MAX_LEAF_RSA_BITS);
   if (leaf.ca || leaf.keyUsage?.keyCertSign === true) throw refused('it is one of an authority, not of a workload');
   if (!leaf.clientAuth) throw refused('it is not meant for clients (extended key usage)');
   if (leaf.keyUsage?.digitalSignature === false) throw refused('its key is not meant for signatures (key usage)');
@@ -89,6 +108,7 @@ export function verifyChain(
   const identity = identityOf(leaf);
   const roots = rootsOf(identity.trustDomain);
   if (roots.length === 0) throw refused(`trust domain ${identity.trustDomain} is not known here`);
+  for (const other of others) checkKey(other, 'the key of a certificate above it', MAX_CA_RSA_BITS);
   return { identity, expiresAt: follow(leaf, others, roots, now) };
 }
 

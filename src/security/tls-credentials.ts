@@ -29,8 +29,9 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
     // A resumed session has the client's certificate without its intermediates. Without tickets, and with no store of sessions,
-    // each connection makes a full handshake.
-    secureOptions: constants.SSL_OP_NO_TICKET,
+    // each connection makes a full handshake. And only one: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
+    // could become another in the middle of a call.
+    secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   };
 }
 
