@@ -98,7 +98,7 @@ function controlled(child: Child, ports: DiscoveryPorts): Discovery {
       const line = (await metrics()).split('\n').find((text) => text.startsWith(`${sample} `));
       return line === undefined ? undefined : Number(line.slice(sample.length + 1));
     },
-    async waitReady(timeoutMs = 20_000) {
+    async waitReady(timeoutMs = 60_000) {
       const ready = async () => {
         child.assertRunning();
         const { status } = await http('/ready');
