@@ -11,6 +11,7 @@ import { getScope } from '../observe/logging.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
+import { endLeftover, noteEnvoy } from './envoy/leftover.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
@@ -50,6 +51,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
   try {
+    await endLeftover(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
   } finally {
@@ -121,7 +123,9 @@ function supervise(
       metrics.add('envoy_starts_total');
       readiness.restarted();
       const sinceStartMs = run === 1 ? Math.round(performance.now()) : undefined;
-      log.info('Envoy is started', { run, pid: supervisor.pid(), sinceStartMs });
+      const pid = supervisor.pid();
+      log.info('Envoy is started', { run, pid, sinceStartMs });
+      if (pid !== undefined) void noteEnvoy(plan.configFolder, pid);
     },
   });
   // Looked at where the agent waits for it; until then it is no unhandled fault.

@@ -126,6 +126,25 @@ test('an Envoy that was killed is started again, and serves again', async (t) =>
   assert.match((await started.http('status', '/stats/prometheus')).body, /^envoy_starts_total 2$/m);
 });
 
+test('an agent that was killed leaves an Envoy, which the next agent of its folder ends; one that runs keeps its own', async (t) => {
+  const killed = await agent(t, 'three');
+  const left = await killed.envoyPid();
+  assert.ok(left !== undefined);
+  await killed.kill();
+  assert.equal(await killed.envoyPid(), left);
+  const same = {
+    ports: killed.ports,
+    proxyConfig: plain(shared.get().mesh.discovery(), { configPath: killed.folder }).proxyConfig,
+  };
+  const next = await agent(t, 'three', same);
+  assert.equal(await killed.envoyPid(), undefined);
+  assert.match(next.output(), new RegExp(`an Envoy whose agent was killed is ended\\tpid=${left}\\b`));
+  // Its ports are taken, so that it ends; the Envoy of the other agent is not its own to end.
+  const beside = await agent(t, 'three', { ...same, waitReady: false });
+  assert.equal((await beside.exited).code, 1);
+  assert.equal(await next.readiness(), 200);
+});
+
 test('an agent that is told to end drains: no request fails, and it ends when its time is over', async (t) => {
   const { mesh } = shared.get();
   const one = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '3' } });

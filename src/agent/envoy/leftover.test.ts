@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { getScope, setLevel } from '../../observe/logging.ts';
+import { endLeftover, noteEnvoy } from './leftover.ts';
+
+setLevel('default', 'none');
+const log = getScope('default');
+const CONFIG = '/run/envoy-rev0.json';
+
+/** A process that has the configuration's path among its arguments, noted in a folder of its own. */
+async function noted(t: TestContext, config = CONFIG) {
+  const folder = await mkdtemp(join(tmpdir(), 'leftover-'));
+  const child = spawn('sh', ['-c', 'sleep 60', 'envoy', config], { stdio: 'ignore' });
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await rm(folder, { recursive: true });
+  });
+  await new Promise((resolve) => child.once('spawn', resolve));
+  await noteEnvoy(folder, child.pid ?? 0);
+  const note = join(folder, 'envoy.pid');
+  /** The note as it would be of an Envoy whose agent was another process. */
+  const orphaned = async () => writeFile(note, (await readFile(note, 'utf8')).replace(/ \d+\n$/, ' 1\n'));
+  return { folder, child, note, orphaned };
+}
+
+function runs({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
+}
+
+const options = { skip: process.platform !== 'linux' };
+
+test('an Envoy whose agent is gone is ended, and has ended then', options, async (t) => {
+  const { folder, child, orphaned } = await noted(t);
+  await orphaned();
+  const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
+  await endLeftover(folder, CONFIG, log);
+  assert.equal(await ended, 'SIGKILL');
+  await endLeftover(folder, CONFIG, log);
+});
+
+test('one that has its agent, another process, and another folder’s Envoy are left alone', options, async (t) => {
+  const owned = await noted(t);
+  await endLeftover(owned.folder, CONFIG, log);
+  const other = await noted(t, '/elsewhere/envoy-rev0.json');
+  await other.orphaned();
+  await endLeftover(other.folder, CONFIG, log);
+  const later = await noted(t);
+  await later.orphaned();
+  await writeFile(later.note, (await readFile(later.note, 'utf8')).replace(/ (\d+) 1\n$/, ' 1$1 1\n'));
+  await endLeftover(later.folder, CONFIG, log);
+  for (const text of ['', 'x', '1 1 1\n', '999999999 1 1\n']) {
+    await writeFile(later.note, text);
+    await endLeftover(later.folder, CONFIG, log);
+  }
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assert.deepEqual(
+    [owned, other, later].map(({ child }) => runs(child)),
+    [true, true, true],
+  );
+});
