@@ -52,6 +52,17 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
+  it('have nothing of other namespaces’ workloads, whatever addresses a proxy gives itself', () => {
+    const bound = (namespace: string) => {
+      const thief = { ...sidecar('10.5.0.9', namespace), addresses: ['10.5.0.9', '10.0.0.1'] };
+      return viewsOf(mesh(), thief).flatMap((view) => (view.part === 'inbound' ? view.ports : []));
+    };
+    assert.deepEqual(bound('other'), []);
+    assert.equal(bound('shop').length, 1);
+    const [edge] = viewsOf(mesh(), { ...router, addresses: ['10.0.0.1'] });
+    assert.deepEqual(edge?.part === 'gateway' && edge.portMap, {});
+  });
+
   describe('under peer authentication', () => {
     const inbound = (snapshot: Snapshot, node: ProxyNode) =>
       viewsOf(snapshot, node).find(({ part }) => part === 'inbound');

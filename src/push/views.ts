@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../generate/index.ts';
 import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
-import type { MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
+import type { BoundInstance, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
 /** True when every own address is IPv6, so that wildcard listeners bind `::`. */
 function ipv6Only(addresses: readonly string[]): boolean {
@@ -48,26 +48,31 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
   };
 }
 
+/**
+ * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its namespace is
+ * proved: one that names an address of another namespace's workload learns nothing of it. No service reaches over namespaces either.
+ */
+function instancesOf(snapshot: Snapshot, { addresses, namespace }: ProxyNode): BoundInstance[] {
+  const all = addresses.flatMap((address) => snapshot.instancesAt(address));
+  return all.filter(({ service }) => snapshot.services.get(service)?.namespace === namespace);
+}
+
 /** The service ports at the proxy's own addresses, each once, in stable order. */
 function inboundPorts(snapshot: Snapshot, node: ProxyNode): InboundPort[] {
   const ports = new Map<string, InboundPort>();
-  for (const address of node.addresses) {
-    for (const instance of snapshot.instancesAt(address)) {
-      const service = snapshot.services.get(instance.service);
-      if (service === undefined) continue;
-      const port: InboundPort = {
-        targetPort: instance.endpoint.port,
-        servicePort: instance.port.port,
-        portName: instance.port.name,
-        protocol: instance.port.protocol,
-        hostname: instance.hostname,
-        namespace: service.namespace,
-      };
-      ports.set(
-        `${String(port.targetPort).padStart(5, '0')}/${port.hostname}/${port.namespace}/${port.servicePort}`,
-        port,
-      );
-    }
+  for (const instance of instancesOf(snapshot, node)) {
+    const port: InboundPort = {
+      targetPort: instance.endpoint.port,
+      servicePort: instance.port.port,
+      portName: instance.port.name,
+      protocol: instance.port.protocol,
+      hostname: instance.hostname,
+      namespace: node.namespace,
+    };
+    ports.set(
+      `${String(port.targetPort).padStart(5, '0')}/${port.hostname}/${port.namespace}/${port.servicePort}`,
+      port,
+    );
   }
   return [...ports.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, port]) => port);
 }
@@ -108,9 +113,7 @@ function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Inboun
 /** Where the gateway's own service sends a port: Gateway port 80 may be served on container port 8080. */
 function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
   const map = new Map<number, number>();
-  for (const address of node.addresses) {
-    for (const { port, endpoint } of snapshot.instancesAt(address)) map.set(port.port, endpoint.port);
-  }
+  for (const { port, endpoint } of instancesOf(snapshot, node)) map.set(port.port, endpoint.port);
   return Object.fromEntries([...map.entries()].sort(([a], [b]) => a - b));
 }
 
