@@ -47,6 +47,7 @@ describe('the local issuer', () => {
     const tokens = await Promise.all([token(), token(), token()]);
     assert.deepEqual((await readdir(directory)).sort(), ['issuer-key.pem', 'jwks.json']);
     assert.equal((await stat(join(directory, 'issuer-key.pem'))).mode & 0o777, 0o600);
+    assert.equal((await stat(directory)).mode & 0o022, 0);
     const jwks = await readFile(join(directory, 'jwks.json'), 'utf8');
     assert.doesNotMatch(jwks, /"d"/);
     const { ask, issuer } = await trusting();

@@ -111,7 +111,8 @@ export async function issueToken({ directory, identity, audience, ttlMs, now }: 
   // The trust domain is the mesh's; any shows whether the two names fit.
   spiffeUri({ trustDomain: 'any', namespace, serviceAccount });
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    // The discovery service may run as another user, who reads the public key here and nothing else.
+    await mkdir(directory, { recursive: true, mode: 0o755 });
     const key = await keyOf(directory);
     const keys = await publicKeySet(key);
     await publish(directory, keys);

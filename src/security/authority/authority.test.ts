@@ -82,13 +82,14 @@ const LIFETIMES: readonly (readonly [string, number, number | RegExp])[] = [
   ['endless', Number.POSITIVE_INFINITY, /MAX_WORKLOAD_CERT_TTL/],
 ];
 
-test('lifetimes that are asked for', async (t) => {
-  const { ca } = await authority(t);
+test('lifetimes that are asked for; those that are too long are counted', async (t) => {
+  const { ca, told } = await authority(t);
   for (const [name, ttlMs, outcome] of LIFETIMES) {
     const signing = ca.sign({ csr: CSR, identity: IDENTITY, ttlMs });
     if (outcome instanceof RegExp) await assert.rejects(signing, { code: 'invalid_argument', message: outcome }, name);
     else assert.equal(new X509Certificate((await signing)[0] ?? '').validToDate.getTime(), NOW + outcome, name);
   }
+  assert.deepEqual(told, ['signing failed', 'signing failed', 'signing failed']);
 });
 
 test('requests and identities that are no good are the caller’s fault, and counted where they are requests', async (t) => {

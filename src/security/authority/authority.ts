@@ -37,7 +37,7 @@ export interface AuthoritySettings {
 export interface AuthorityObserver {
   /** A certificate request that cannot be read or is not accepted. */
   csrRefused(error: CtlError): void;
-  /** A certificate that could not be made though the request is good. */
+  /** A certificate that could not be made though the request is good; among them those that were to live too long. */
   signingFailed(error: CtlError): void;
 }
 
@@ -163,6 +163,16 @@ function createRequests(options: AuthorityOptions, pool: SigningPool): Pick<Auth
   const { settings, observer, clock = wallClock } = options;
   const { defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs } = settings;
 
+  /** A good request that asks for too much is counted with those that could not be signed. */
+  const lifetimeOf = (ttlMs: number): number => {
+    try {
+      return workloadLifetime(ttlMs, defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs);
+    } catch (error) {
+      if (error instanceof CtlError) observer?.signingFailed(error);
+      throw error;
+    }
+  };
+
   const observed = async (work: () => Promise<Signed>): Promise<Signed> => {
     try {
       return await work();
@@ -176,7 +186,7 @@ function createRequests(options: AuthorityOptions, pool: SigningPool): Pick<Auth
   return {
     async sign({ csr, identity, ttlMs }: SigningRequest) {
       const uri = spiffeUri(identity);
-      const lifetime = workloadLifetime(ttlMs, defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs);
+      const lifetime = lifetimeOf(ttlMs);
       const { certificate, path } = await observed(() => {
         // Before it is queued: what waits must not be large.
         if (csr.length <= MAX_CSR_CHARS)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
@@ -22,12 +22,20 @@ test('what was saved is loaded; the keys are for the owner alone, and nothing is
   const state = { ...first, next: { ...next, announcedAt: NOW }, former: [former.certificate] };
   await store.save(state);
   assert.deepEqual(await createDirectoryStore(directory).load(), state);
-  assert.equal(await mode(directory), 0o700);
+  // Agents of other users read the roots there.
+  assert.equal(await mode(directory), 0o755);
   assert.equal(await mode(join(directory, 'ca-state.json')), 0o600);
   assert.equal(await mode(join(directory, 'root-cert.pem')), 0o644);
   const bundle = [first, next, former].map(({ certificate }) => certificate).join('');
   assert.equal(await readFile(join(directory, 'root-cert.pem'), 'utf8'), bundle);
   assert.deepEqual((await readdir(directory)).sort(), ['ca-state.json', 'root-cert.pem']);
+});
+
+test('a directory that was there before keeps its mode', async (t) => {
+  const directory = await tempDir(t);
+  await chmod(directory, 0o700);
+  await createDirectoryStore(directory).save({ ...(await root()), former: [] });
+  assert.equal(await mode(directory), 0o700);
 });
 
 test('what a crash left aside is neither read nor in the way', async (t) => {

@@ -1,9 +1,10 @@
 /**
- * Keeps the state of a self-signed authority in a directory (0700): `ca-state.json` (0600) with the keys, and `root-cert.pem` (0644),
- * the trust bundle for agents that are told of it by file. One program per directory.
+ * Keeps the state of a self-signed authority in a directory: `ca-state.json` (0600) with the keys, and `root-cert.pem` (0644), the trust
+ * bundle for agents that are told of it by file. Agents run as other users, so the directory is made for everybody to enter (0755)
+ * and for its owner alone to write; one that is there already stays as it is. One program per directory.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';
@@ -32,7 +33,9 @@ export function createDirectoryStore(directory: string): AuthorityStore {
     },
     async save(state) {
       try {
-        await mkdir(directory, { recursive: true, mode: 0o700 });
+        const made = await mkdir(directory, { recursive: true, mode: 0o755 });
+        // Whatever the process's mask takes away.
+        if (made !== undefined) await chmod(directory, 0o755);
         // The state first: a bundle whose keys are lost would be worse than one that lags behind until the next start.
         await writeAtomically(directory, STATE_FILE, `${JSON.stringify({ version: 1, ...state }, null, 2)}\n`, 0o600);
         const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
