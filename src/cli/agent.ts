@@ -1,6 +1,9 @@
 /** The command tree of ctl-agent. */
 
+import { agentEnv } from './agent-env.ts';
 import { agentCommonFlags, agentVersionFlags } from './agent-flags.ts';
+import { meshIptablesEnv } from './agent-iptables-flags.ts';
+import { envCommand } from './commands/env.ts';
 import { meshCleanIptablesCommand } from './commands/mesh-clean-iptables.ts';
 import { meshIptablesCommand } from './commands/mesh-iptables.ts';
 import { proxyCommand } from './commands/proxy.ts';
@@ -18,6 +21,7 @@ export function agentProgram(): Program {
     summary: 'The node agent of the mesh, beside the data-plane proxy.',
     flags: agentCommonFlags,
     commands: [
+      envCommand(agentCommonFlags, { ...agentEnv, ...meshIptablesEnv }),
       meshCleanIptablesCommand(),
       meshIptablesCommand(),
       proxyCommand(),

@@ -1,13 +1,14 @@
 /** The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick. */
 
 import { closeLogging } from '../observe/logging.ts';
+import { envCommand } from './commands/env.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { startLogging } from './common-flags.ts';
 import { discoveryEnv } from './discovery-env.ts';
 import { discoveryCommonFlags, discoveryFlags, discoveryVersionFlags } from './discovery-flags.ts';
-import { type Environment, envDocument } from './env-table.ts';
+import type { Environment } from './env-table.ts';
 import { parseListenAddress } from './listen-address.ts';
 import { type Command, command, type Program, type ProgramIo } from './program.ts';
 import { type DiscoverySettings, flagAndEnvSettings } from './settings.ts';
@@ -27,7 +28,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     flags: discoveryCommonFlags,
     commands: [
       discoveryCommand(runDiscovery),
-      envCommand(),
+      envCommand(discoveryCommonFlags, discoveryEnv),
       issueTokenCommand(),
       requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', requestBase),
       versionCommand(discoveryVersionFlags),
@@ -48,18 +49,6 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
       } finally {
         closeLogging();
       }
-    },
-  });
-}
-
-function envCommand(): Command {
-  return command({
-    name: 'env',
-    summary: 'Print the environment variables read, with type, default and meaning, as JSON.',
-    flags: discoveryCommonFlags,
-    run({ io }) {
-      io.stdout.write(envDocument(discoveryEnv));
-      return 0;
     },
   });
 }

@@ -97,6 +97,20 @@ describe('help', () => {
     for (const name of ['discovery', 'env', 'request', 'version']) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
   });
 
+  test('both programs say which variables they read, those of iptables among them', async () => {
+    for (const [program, own] of [
+      [agentProgram(), 'PROXY_USER'],
+      [recorded().program, 'ENABLE_CA_SERVER'],
+    ] as const) {
+      const { code, stdout } = await run(program, ['env']);
+      assert.equal(code, 0);
+      const rows = JSON.parse(stdout) as { name: string; type: string; default: unknown }[];
+      const names = rows.map(({ name }) => name);
+      for (const name of [own, 'CLUSTER_ID']) assert.ok(names.includes(name), `${program.name}: ${name}`);
+      assert.equal(new Set(names).size, names.length);
+    }
+  });
+
   test('shows each flag with its short form, type, meaning and default', async () => {
     const { stdout } = await run(recorded().program, ['discovery', '--help']);
     assert.match(stdout, /^ {2}-n, --namespace string +Namespace where .* \(default "mesh-system"\)$/m);

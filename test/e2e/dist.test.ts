@@ -24,8 +24,8 @@ import {
 
 const PROGRAMS = ['ctl-discovery', 'ctl-agent'] as const;
 const COMMANDS: Readonly<Record<(typeof PROGRAMS)[number], readonly string[]>> = {
-  'ctl-discovery': ['discovery', 'issue-token', 'request', 'version'],
-  'ctl-agent': ['mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait'],
+  'ctl-discovery': ['discovery', 'env', 'issue-token', 'request', 'version'],
+  'ctl-agent': ['env', 'mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait'],
 };
 
 const scope = createScope();
@@ -76,6 +76,17 @@ test('every command has its help, and refuses what it does not know in one line'
       const refused = await run(program, command, '--nosuch');
       assert.deepEqual(refused, { code: 1, stdout: '', stderr: `${program}: unknown flag --nosuch\n` }, command);
     }
+  }
+});
+
+test('both programs print the variables that they read', async () => {
+  for (const [program, variable] of [
+    ['ctl-discovery', 'ENABLE_CA_SERVER'],
+    ['ctl-agent', 'PROXY_CONFIG'],
+  ] as const) {
+    const { code, stdout, stderr } = await run(program, 'env');
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.ok((JSON.parse(stdout) as { name: string }[]).some(({ name }) => name === variable));
   }
 });
 

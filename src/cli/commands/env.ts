@@ -1,0 +1,17 @@
+/** `env`: the environment variables that a program reads, from the tables that it reads them by. */
+
+import { type EnvTable, envDocument } from '../env-table.ts';
+import type { FlagTable } from '../flag-table.ts';
+import { type Command, command } from '../program.ts';
+
+export function envCommand(flags: FlagTable, variables: EnvTable): Command {
+  return command({
+    name: 'env',
+    summary: 'Print the environment variables read, with type, default and meaning, as JSON.',
+    flags,
+    run({ io }) {
+      io.stdout.write(envDocument(variables));
+      return 0;
+    },
+  });
+}
