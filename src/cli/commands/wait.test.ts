@@ -53,3 +53,15 @@ test('no request outlasts the timeout', async () => {
   assert.ok(elapsed() <= 1000, `waited ${elapsed()}`);
   assert.ok(timeouts.every((timeout) => timeout >= 1 && timeout <= 300));
 });
+
+test('a timeout of 0 asks once, with the time that a request has', async () => {
+  const { deps, timeouts } = proxy([200]);
+  await waitUntilReady({ ...OPTIONS, timeoutMs: 0 }, deps, () => assert.fail('it was ready'));
+  assert.deepEqual(timeouts, [300]);
+  const away = proxy([503]);
+  await assert.rejects(
+    waitUntilReady({ ...OPTIONS, timeoutMs: 0 }, away.deps, () => {}),
+    /within 0 seconds: status 503/,
+  );
+  assert.equal(away.timeouts.length, 1);
+});

@@ -71,7 +71,9 @@ export async function waitUntilReady(
   const deadline = deps.now() + options.timeoutMs;
   for (;;) {
     const left = deadline - deps.now();
-    const why = await deps.probe(options.url, Math.max(1, Math.min(options.requestTimeoutMs, left))).then(
+    // A timeout of 0 asks once.
+    const timeoutMs = options.timeoutMs === 0 ? options.requestTimeoutMs : Math.min(options.requestTimeoutMs, left);
+    const why = await deps.probe(options.url, Math.max(1, timeoutMs)).then(
       (status) => (status === 200 ? '' : `status ${status}`),
       (error: unknown) => messageOf(error),
     );
