@@ -153,7 +153,8 @@ function decoded(text: string): string {
 
 function unavailable(place: string, error: unknown): CtlError {
   const { code, message } = error as NodeJS.ErrnoException;
-  // Node's messages on connecting repeat the address; those on certificates say what is wrong.
-  const reason = code === 'ECONNREFUSED' ? 'connection refused' : message || code || 'no connection';
+  // Node's messages on connecting repeat the address; those on certificates say what is wrong, and give advice on Node's own roots.
+  const [words] = message.split('; if the root CA is installed');
+  const reason = code === 'ECONNREFUSED' ? 'connection refused' : words || code || 'no connection';
   return new CtlError('unavailable', `${place} cannot be reached: ${reason}`, {}, error);
 }
