@@ -112,7 +112,9 @@ describe('the keys of an OIDC issuer', () => {
   for (const [what, documents, reason] of BAD)
     it(`are not known when ${what}, and are tried for again`, async () => {
       const { issuer, problems, advance, asked } = await issuerOf(documents);
-      await assert.rejects(issuer.keys.keys(), { code: 'unavailable' });
+      // Strangers read this one: nothing of what the network answers is in it.
+      const message = 'the keys of its issuer are not known yet';
+      await assert.rejects(issuer.keys.keys(), { code: 'unavailable', message });
       assert.match(problems[0] ?? '', reason);
       const one = await testIssuer();
       Object.assign(documents, { [DISCOVERY]: { issuer: ISSUER, jwks_uri: JWKS }, [JWKS]: one.jwks });

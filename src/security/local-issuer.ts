@@ -172,10 +172,7 @@ export function followLocalIssuer(
   });
   const known = (): JSONWebKeySet => {
     if (refresh.value !== undefined) return refresh.value;
-    throw new CtlError(
-      'unavailable',
-      `the keys of the local issuer are not known: ${refresh.problem?.oneLine() ?? 'not read yet'}`,
-    );
+    throw new CtlError('unavailable', 'the keys of its issuer are not known yet');
   };
   return {
     issuer: LOCAL_ISSUER,

@@ -73,8 +73,8 @@ export function followOidcIssuer(
   });
   const known = (): JSONWebKeySet => {
     if (refresh.value !== undefined) return refresh.value;
-    const reason = refresh.problem === undefined ? 'not fetched yet' : refresh.problem.message;
-    throw new CtlError('unavailable', `the keys of ${options.issuer} are not known: ${reason}`);
+    // Why not is in the log: whoever sends a token here need not learn what our network answers.
+    throw new CtlError('unavailable', 'the keys of its issuer are not known yet');
   };
   return {
     issuer: options.issuer,

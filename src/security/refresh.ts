@@ -47,11 +47,6 @@ export class Refresh<T> {
     return this.#value;
   }
 
-  /** Why the latest load failed; undefined when it did not. */
-  get problem(): CtlError | undefined {
-    return this.#problem;
-  }
-
   /** Loads for the first time, and from then on by itself. Resolves after the first attempt, however it ended. */
   start(): Promise<void> {
     return this.#load();

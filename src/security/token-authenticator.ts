@@ -86,6 +86,15 @@ function identityOf(subject: string | undefined, trustDomain: string): Identity 
   return identity;
 }
 
+/** By key set: reading its keys costs more than verifying a signature, and anyone can send tokens. */
+const resolvers = new WeakMap<JSONWebKeySet, ReturnType<typeof createLocalJWKSet>>();
+
+function resolverOf(keys: JSONWebKeySet): ReturnType<typeof createLocalJWKSet> {
+  const known = resolvers.get(keys) ?? createLocalJWKSet(keys);
+  resolvers.set(keys, known);
+  return known;
+}
+
 /** Verifies with each key that fits: an issuer's keys need no `kid`. */
 async function verifyWith(
   keys: JSONWebKeySet,
@@ -93,7 +102,7 @@ async function verifyWith(
   options: Parameters<typeof jwtVerify>[2],
 ): Promise<JWTPayload> {
   try {
-    return (await jwtVerify(token, createLocalJWKSet(keys), options)).payload;
+    return (await jwtVerify(token, resolverOf(keys), options)).payload;
   } catch (error) {
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     for await (const key of error) {
