@@ -108,9 +108,10 @@ test('workloads in network namespaces are named by the view, and gone with it', 
 }, async (context) => {
   const demo = startDemo(context, '--freePorts');
   await waitForView(demo);
-  const [, name = ''] = /ip netns exec (\S+) curl http:\/\/stock\.demo\//.exec(demo.stdout()) ?? [];
+  const hint = /ip netns exec (\S+) curl (http:\/\/stock\.demo:\d+\/)/;
+  const [, name = '', url = ''] = hint.exec(demo.stdout()) ?? [];
   assert.match(await namespaces(), new RegExp(`^${name}( |$)`, 'm'));
-  const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', name, 'curl', '-sS', 'http://stock.demo/']);
+  const { stdout } = await promisify(execFile)('ip', ['netns', 'exec', name, 'curl', '-sS', url]);
   assert.match(stdout, /URI=spiffe:\/\/cluster\.local\/ns\/demo\/sa\/orders"/);
   demo.process.kill('SIGTERM');
   assert.equal(await demo.exit, 0, demo.stderr());

@@ -124,8 +124,8 @@ async function plainIntoNamespaceIsRefused({ outside, stock }: Redirection): Pro
   });
 }
 
-async function ordersCallStock({ stock }: Redirection): Promise<string> {
-  const orders = await callIn(stock.netns, 'http://orders/');
+async function ordersCallStock({ stock, urls }: Redirection): Promise<string> {
+  const orders = await callIn(stock.netns, urls.orders);
   if (typeof orders.called !== 'object') throw new Error(`stock: ${orders.called ?? 'not called'}`);
   return `${expectIdentities(orders, 'orders', 'stock')}, ${expectIdentities(orders.called, 'stock', 'orders')}`;
 }
@@ -269,9 +269,9 @@ export const CHECKS: readonly Check[] = [
       expectIdentities(await reply(places.shopOutbound, { path: '/hello', host: 'hello' }), 'hello', 'shop'),
   },
   {
-    name: 'a redirected application calls http://stock.demo/ knowing nothing of the mesh, and arrives with its identity',
-    run: redirectedCheck(async ({ orders }) =>
-      expectIdentities(await callIn(orders.netns, 'http://stock.demo/'), 'stock', 'orders'),
+    name: 'a redirected application calls stock.demo knowing nothing of the mesh, and arrives with its identity',
+    run: redirectedCheck(async ({ orders, urls }) =>
+      expectIdentities(await callIn(orders.netns, urls.stock), 'stock', 'orders'),
     ),
   },
   { name: '… and so does the application it calls when that calls on', run: redirectedCheck(ordersCallStock) },

@@ -57,7 +57,7 @@ export async function showLive(mesh: DemoMesh, screen: Screen, signal: AbortSign
       redirected:
         typeof mesh.redirection === 'string'
           ? { unavailable: mesh.redirection }
-          : { netns: mesh.redirection.orders.netns.name },
+          : { netns: mesh.redirection.orders.netns.name, url: mesh.redirection.urls.stock },
     },
     paint,
   );

@@ -166,7 +166,9 @@ async function startRedirectionIfPossible(
     return reason;
   }
   progress('starting two workloads in network namespaces');
-  return await startRedirection(owner, { identity, securePort: places.secure.port, env: DRAIN_ENV, signal });
+  // Services of the samples have one port, which shop's Sidecar binds as well.
+  const ports = { securePort: places.secure.port, servicePort: places.shopOutbound.port };
+  return await startRedirection(owner, { identity, ...ports, env: DRAIN_ENV, signal });
 }
 
 function helpersEnd(redirection: Redirection | string): Promise<Error>[] {

@@ -46,6 +46,8 @@ export interface RedirectedWorkload {
 export interface Redirection {
   readonly orders: RedirectedWorkload;
   readonly stock: RedirectedWorkload;
+  /** Where applications in the namespaces reach the services, by names that they would have of a DNS server. */
+  readonly urls: { readonly orders: string; readonly stock: string };
   /** A place in the same network without proxy. */
   readonly outside: Namespace;
   /** What runs beside the agents. */
@@ -111,13 +113,16 @@ export interface RedirectionOptions {
   readonly identity: DemoIdentity;
   /** Secured port of ctl-discovery on the host's loopback. */
   readonly securePort: number;
+  /** Port of the services. */
+  readonly servicePort: number;
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
 /** Starts network, applications and agents, without waiting for these. Everything ends with its owner, also on failure. */
 export async function startRedirection(owner: Owner, options: RedirectionOptions): Promise<Redirection> {
-  const { signal } = options;
+  const { signal, servicePort } = options;
+  const urls = { orders: `http://orders.demo:${servicePort}/`, stock: `http://stock.demo:${servicePort}/` };
   const network = await createNetwork(owner);
   // In this order the namespaces have the addresses that samples/demo/orders.yaml names.
   const outside = await network.addNamespace('outside');
@@ -128,7 +133,7 @@ export async function startRedirection(owner: Owner, options: RedirectionOptions
   await Promise.all([orders, stock].map((netns) => redirectTraffic(netns, { proxyUid: PROXY_UID })));
   const helpers = [
     await openRelay(owner, outside, options.securePort),
-    await startApplicationIn(orders, 'orders', 'http://stock/'),
+    await startApplicationIn(orders, 'orders', urls.stock),
     await startApplicationIn(stock, 'stock'),
   ];
   signal.throwIfAborted();
@@ -136,6 +141,7 @@ export async function startRedirection(owner: Owner, options: RedirectionOptions
   return {
     orders: await startWorkload(owner, 'orders', orders, control, options),
     stock: await startWorkload(owner, 'stock', stock, control, options),
+    urls,
     outside,
     helpers,
   };

@@ -69,8 +69,11 @@ test('colours change nothing but colours', () => {
 
 test('hints name where things listen', () => {
   const hints = { places: placesOf(SAMPLE_BASE), folder: 'samples/demo' };
-  const lines = hintLines({ ...hints, redirected: { netns: 'meshd-1-orders' } }, plain);
-  assert.ok(lines.some((line) => line.includes('ip netns exec meshd-1-orders curl http://stock.demo/')));
+  const lines = hintLines(
+    { ...hints, redirected: { netns: 'meshd-1-orders', url: 'http://stock.demo:18082/' } },
+    plain,
+  );
+  assert.ok(lines.some((line) => line.includes('ip netns exec meshd-1-orders curl http://stock.demo:18082/')));
   const without = hintLines({ ...hints, redirected: { unavailable: 'needs root' } }, plain);
   assert.ok(without.some((line) => line.includes('(no redirection: needs root)')));
   assert.ok(lines.some((line) => line.startsWith('try       curl http://127.0.0.1:18080/hello ')));
@@ -80,7 +83,7 @@ test('hints name where things listen', () => {
 test('the whole view fits into 24 rows, the cursor in the last one', () => {
   const proxies = Array.from({ length: 5 }, () => GATEWAY);
   const view = viewLines({ state: state({ proxies }), traffic: new Map([['a', 1]]) }, plain);
-  const redirected = { netns: 'meshd-1-orders' };
+  const redirected = { netns: 'meshd-1-orders', url: 'http://stock.demo:18082/' };
   const hints = hintLines({ places: placesOf(SAMPLE_BASE), folder: 'samples/demo', redirected }, plain);
   assert.ok(view.length + 1 + hints.length < 24, `${view.length} and ${hints.length}`);
 });

@@ -91,8 +91,8 @@ export interface Hints {
   readonly places: Places;
   /** The configuration directory as the user would name it. */
   readonly folder: string;
-  /** Name of a network namespace whose applications are redirected, or why there is none. */
-  readonly redirected: { readonly netns: string } | { readonly unavailable: string };
+  /** Name of a network namespace whose applications are redirected and what they may call, or why there is none. */
+  readonly redirected: { readonly netns: string; readonly url: string } | { readonly unavailable: string };
 }
 
 /** What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24 rows. */
@@ -108,7 +108,7 @@ export function hintLines({ places, folder, redirected }: Hints, paint: Paint): 
     ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
     ['', `curl http://${helloSidecar.address}:${helloSidecar.port}/`, 'plain text at the sidecar of hello-v1'],
     'netns' in redirected
-      ? ['', `ip netns exec ${redirected.netns} curl http://stock.demo/`, 'redirected by iptables, as root']
+      ? ['', `ip netns exec ${redirected.netns} curl ${redirected.url}`, 'redirected by iptables, as root']
       : ['', `(no redirection: ${redirected.unavailable})`, 'as root there would be two workloads more'],
     ['edit', `${folder}/gateway-routes.yaml`, 'weights, timeouts, … and every other file there'],
     ['', `${folder}/peer-authentication.yaml`, 'STRICT: the plain text call fails (curl 56), the others go on'],
