@@ -26,8 +26,8 @@ export const AGENT_METRICS = {
   },
   num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
   outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
-  // The specification calls it a Sum, but connections also go: to Prometheus it is a gauge.
-  total_active_connections: { type: 'LastValue', meaning: 'Active SDS connections.' },
+  // A Sum in the specification, and so in what is scraped, although it also goes down: its value is the connections of now.
+  total_active_connections: { type: 'Sum', meaning: 'Active SDS connections.' },
   total_pushes: { type: 'Sum', meaning: 'SDS pushes.' },
   total_push_errors: { type: 'Sum', meaning: 'Failed SDS pushes.' },
   total_secret_update_failures: {
