@@ -125,7 +125,7 @@ function supervise(
       const sinceStartMs = run === 1 ? Math.round(performance.now()) : undefined;
       const pid = supervisor.pid();
       log.info('Envoy is started', { run, pid, sinceStartMs });
-      if (pid !== undefined) void noteEnvoy(plan.configFolder, pid);
+      if (pid !== undefined) noteEnvoy(plan.configFolder, pid);
     },
   });
   // Looked at where the agent waits for it; until then it is no unhandled fault.

@@ -20,7 +20,7 @@ async function noted(t: TestContext, config = CONFIG) {
     await rm(folder, { recursive: true });
   });
   await new Promise((resolve) => child.once('spawn', resolve));
-  await noteEnvoy(folder, child.pid ?? 0);
+  noteEnvoy(folder, child.pid ?? 0);
   const note = join(folder, 'envoy.pid');
   /** The note as it would be of an Envoy whose agent was another process. */
   const orphaned = async () => writeFile(note, (await readFile(note, 'utf8')).replace(/ \d+\n$/, ' 1\n'));

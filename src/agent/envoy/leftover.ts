@@ -2,7 +2,8 @@
  * An agent that was killed leaves its Envoy behind, which serves on and keeps its ports. The next agent of the same folder ends it: a
  * note says which process it was and whose, and the process table whether it is still that one, without its agent.
  */
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
@@ -21,11 +22,18 @@ interface Entry {
   readonly started: string;
 }
 
-/** Writes down who runs here now. A folder that cannot be written to has stopped the agent before; whatever else fails costs little. */
-export async function noteEnvoy(folder: string, pid: number): Promise<void> {
-  const entry = await entryOf(pid);
-  if (entry === undefined) return;
-  await writeFile(noteIn(folder), `${pid} ${entry.started} ${entry.parent}\n`, { mode: 0o600 }).catch(() => undefined);
+/**
+ * Writes down who runs here now; at once, because an agent may be killed in the next moment. A folder that cannot be written to has
+ * stopped the agent before; whatever else fails costs little.
+ */
+export function noteEnvoy(folder: string, pid: number): void {
+  try {
+    const entry = entryIn(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+    if (entry === undefined) return;
+    writeFileSync(noteIn(folder), `${pid} ${entry.started} ${entry.parent}\n`, { mode: 0o600 });
+  } catch {
+    // Without a note a killed agent's Envoy has to be ended by hand.
+  }
 }
 
 /** Ends the Envoy that an agent which is gone has left in the folder, if there is one. Rejects with a CtlError when it will not end. */
@@ -64,9 +72,12 @@ export async function endLeftover(folder: string, configPath: string, log: Logge
 
 /** Undefined for a process that has ended, and on a system without proc(5). */
 async function entryOf(pid: number): Promise<Entry | undefined> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return entryIn(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
+}
+
+function entryIn(stat: string): Entry | undefined {
   // The name, in parentheses, may hold anything. The fields behind it begin with the third.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state, parent] = fields;
   const started = fields[19];
   if (parent === undefined || started === undefined || state === 'Z') return undefined;
