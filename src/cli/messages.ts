@@ -4,11 +4,10 @@
  */
 
 import { type ConsolaInstance, createConsola } from 'consola/core';
-import type { ProgramName } from '../observe/scopes.ts';
 import type { TextOutput } from './program.ts';
 
 /** A console whose messages go to `output`, each as one line. */
-export function programConsole(program: ProgramName, output: TextOutput): ConsolaInstance {
+export function programConsole(program: string, output: TextOutput): ConsolaInstance {
   return createConsola({
     throttle: 0,
     reporters: [{ log: ({ args }) => void output.write(`${program}: ${args.map(String).join(' ')}\n`) }],

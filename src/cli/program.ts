@@ -70,12 +70,22 @@ export function command(options: CommandOptions): Command {
 }
 
 /** Runs a program with its arguments (those after the program's name) and gives the exit code. Never throws. */
-export async function runProgram(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
+export function runProgram(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
+  return guarded(program.name, io, () => dispatch(program, args, io));
+}
+
+/** The same for a program that is one command, without commands below it. */
+export function runSingleCommand(single: Command, args: readonly string[], io: ProgramIo): Promise<number> {
+  const { name } = single.options;
+  return guarded(name, io, () => runChosen(single, name, args, io));
+}
+
+async function guarded(program: string, io: ProgramIo, run: () => Promise<number>): Promise<number> {
   try {
-    return await dispatch(program, args, io);
+    return await run();
   } catch (error) {
     const { programConsole } = await import('./messages.ts');
-    programConsole(program.name, io.stderr).error(shownError(error));
+    programConsole(program, io.stderr).error(shownError(error));
     return 1;
   }
 }
@@ -92,10 +102,14 @@ async function dispatch(program: Program, args: readonly string[], io: ProgramIo
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
   if (name === 'help') return help(program, rest, io);
   if (chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}, see ${program.name} --help`);
+  return runChosen(chosen, `${program.name} ${name}`, rest, io);
+}
 
-  const flags = parseFlags(rest, chosen.options.flags);
+/** `typed` is how the command is called, program included. */
+async function runChosen(chosen: Command, typed: string, args: readonly string[], io: ProgramIo): Promise<number> {
+  const flags = parseFlags(args, chosen.options.flags);
   if (flags.help) {
-    io.stdout.write(commandHelp(program, chosen));
+    io.stdout.write(commandHelp(typed, chosen));
     return 0;
   }
   checkArguments(chosen, flags.positionals);
@@ -108,7 +122,7 @@ function help(program: Program, args: readonly string[], io: ProgramIo): number 
   const name = args[0];
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
   if (name !== undefined && chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}`);
-  io.stdout.write(chosen === undefined ? programHelp(program) : commandHelp(program, chosen));
+  io.stdout.write(chosen === undefined ? programHelp(program) : commandHelp(`${program.name} ${name}`, chosen));
   return 0;
 }
 
@@ -136,9 +150,9 @@ function programHelp(program: Program): string {
   });
 }
 
-function commandHelp(program: Program, { options }: Command): string {
+function commandHelp(typed: string, { options }: Command): string {
   return renderHelp({
-    command: `${program.name} ${options.name}`,
+    command: typed,
     summary: options.summary,
     arguments: (options.arguments ?? []).join(' '),
     flags: options.flags,

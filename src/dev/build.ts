@@ -1,5 +1,5 @@
 /**
- * `npm run build`: bundles both programs and their workers into `dist/`, with their npm packages and the generated protobuf
+ * `npm run build`: bundles the programs and their workers into `dist/`, with their npm packages and the generated protobuf
  * code; `npm run build -- FOLDER` into another folder, which is to be new and below this one, where packages are found. The same commit gives the same bytes: nothing of the clock or the machine goes in.
  */
 import { execFileSync } from 'node:child_process';
@@ -12,7 +12,7 @@ import type { WorkerName } from '../paths.ts';
 const REPOSITORY = join(import.meta.dirname, '../..');
 const [, , FOLDER] = process.argv;
 const DIST = FOLDER === undefined ? join(REPOSITORY, 'dist') : resolve(FOLDER);
-const PROGRAMS = ['ctl-discovery', 'ctl-agent'];
+const PROGRAMS = ['ctl-discovery', 'ctl-agent', 'ctl-jwt'];
 const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
 
 /** What git says, or undefined outside a repository or when git has no answer. */

@@ -1,13 +1,15 @@
 /**
- * Both programs as they are built. A bundle has faults of its own (a package that is not in it, a dynamic import of CommonJS without
+ * The programs as they are built. A bundle has faults of its own (a package that is not in it, a dynamic import of CommonJS without
  * names, a worker that is not found), so that every command and everything that is loaded when it is needed is used here once.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { access, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { parse, stringify } from 'yaml';
 import {
   buildAside,
@@ -126,6 +128,21 @@ test('commands that load what they need find it in the bundle', async () => {
   });
   assert.equal((await agent.exited).code, 1);
   assert.match(agent.output(), /^ctl-agent: cannot start Envoy at \/nosuch\/envoy: there is no such file$/m);
+});
+
+test('ctl-jwt prints a token and the keys by which it holds', async (t) => {
+  const file = join(await tempDir(t), 'key.pem');
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  await writeFile(file, privateKey.export({ type: 'pkcs8', format: 'pem' }));
+  assert.match((await run('ctl-jwt', '--help')).stdout, /^ {2}ctl-jwt KEY\.pem \[flags\]$/m);
+  const token = await run('ctl-jwt', file, '--expire', '60', '--iss', 'me', '--aud', 'shop');
+  const keys = await run('ctl-jwt', file, '--jwks');
+  for (const { code, stderr } of [token, keys]) assert.deepEqual([code, stderr], [0, '']);
+  const keySet = createLocalJWKSet(JSON.parse(keys.stdout) as JSONWebKeySet);
+  await jwtVerify(token.stdout.trimEnd(), keySet, { issuer: 'me', subject: 'me', audience: 'shop' });
+  const missing = await run('ctl-jwt', `${file}.not`);
+  assert.equal(missing.code, 1);
+  assert.match(missing.stderr, /^ctl-jwt: .*key\.pem\.not: there is no such file; [^\n]+\n$/);
 });
 
 test('a mesh of built programs: token, certificate, secured xDS, a request through Envoy, metrics, the end', async (t) => {

@@ -1,0 +1,38 @@
+/** Claims as they are written on the command line of ctl-jwt. */
+
+import { usageError } from './errors.ts';
+
+type Claims = Readonly<Record<string, unknown>>;
+
+function objectOf(flag: string, text: string): Claims {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: not a JSON object`, error);
+  }
+  // What begins with a brace and is JSON is an object.
+  return value as Claims;
+}
+
+function pairsOf(flag: string, text: string): Claims {
+  const pairs = text
+    .split(',')
+    .filter((pair) => pair.trim() !== '')
+    .map((pair): [string, string] => {
+      const colon = pair.indexOf(':');
+      const name = pair.slice(0, Math.max(colon, 0)).trim();
+      if (name !== '') return [name, pair.slice(colon + 1)];
+      throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: wanted is name:value,… or JSON`);
+    });
+  return Object.fromEntries(pairs);
+}
+
+/**
+ * All claims of one flag; of two with one name the later counts. A name may hold colons in the JSON form only.
+ * Throws a usage error that names the flag.
+ */
+export function claimsOf(flag: string, texts: readonly string[]): Record<string, unknown> {
+  const parts = texts.map((text) => (text.trimStart().startsWith('{') ? objectOf(flag, text) : pairsOf(flag, text)));
+  return Object.assign({}, ...parts);
+}

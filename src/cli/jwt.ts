@@ -1,0 +1,49 @@
+/**
+ * The program ctl-jwt: prints a token signed with a key of one's own, or the key set by which such tokens are verified. For trying out and
+ * testing RequestAuthentication and AuthorizationPolicy; it knows nothing of a mesh. This is the program's door.
+ */
+
+import { jwtFlags } from './jwt-flags.ts';
+import { type Command, command, type ProgramIo, runSingleCommand } from './program.ts';
+import { flagSettings } from './settings.ts';
+
+export function jwtCommand(): Command {
+  return command({
+    name: 'ctl-jwt',
+    summary: 'Print a JSON Web Token signed with a private key (PEM; RSA, EC or Ed25519), or its key set.',
+    flags: jwtFlags,
+    arguments: ['KEY.pem'],
+    async run({ flags, io }) {
+      const { aud, expire, iss, jwks, sub, ...settings } = flagSettings(jwtFlags, flags);
+      const { claimsOf } = await import('./jwt-claims.ts');
+      const claims = claimsOf('claims', settings.claims);
+      const nested = claimsOf('nested', settings.nested);
+      const [file = ''] = flags.positionals;
+      const { readSigningKey } = await import('./jwt-key.ts');
+      const { key, alg, kid, jwk } = await readSigningKey(file, settings);
+      if (jwks) {
+        io.stdout.write(`${JSON.stringify({ keys: [jwk] })}\n`);
+        return 0;
+      }
+      const now = Math.floor(Date.now() / 1000);
+      const payload = {
+        iss,
+        sub: sub === '' ? iss : sub,
+        ...(aud.length === 0 ? {} : { aud: aud.length === 1 ? aud[0] : [...aud] }),
+        iat: now,
+        exp: now + expire,
+        ...(Object.keys(nested).length === 0 ? {} : { nested }),
+        ...claims,
+      };
+      const { CompactSign } = await import('jose');
+      const token = new CompactSign(new TextEncoder().encode(JSON.stringify(payload)));
+      io.stdout.write(`${await token.setProtectedHeader({ alg, kid, typ: 'JWT' }).sign(key)}\n`);
+      return 0;
+    },
+  });
+}
+
+/** Runs `ctl-jwt` with the arguments after its name; gives the exit code. */
+export function runCtlJwt(args: readonly string[], io: ProgramIo): Promise<number> {
+  return runSingleCommand(jwtCommand(), args, io);
+}
