@@ -1,16 +1,23 @@
 /**
- * Fetching a small JSON document on which trust rests: over TLS, from where the operator said and nowhere else, within limits of size
- * and time.
+ * Fetching a small JSON document on which trust rests, within limits of size and time; by default from where the operator said and
+ * nowhere else. What a URL holds besides its place (a password, a query with a key) is not for messages.
  */
 import { CtlError } from '../core/errors.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** Whole exchange. */
-const TIMEOUT_MS = 10_000;
+export interface FetchLimits {
+  /** For the whole exchange, redirects included. */
+  readonly timeoutMs: number;
+  readonly maxBytes: number;
+  /** How many redirects are followed. */
+  readonly redirects: number;
+}
 
-/** Key sets and bundles have some kilobytes. */
-const MAX_BYTES = 512 * 1024;
+/** For what the operator has named. Key sets and bundles have some kilobytes. */
+const OPERATOR_LIMITS: FetchLimits = { timeoutMs: 10_000, maxBytes: 512 * 1024, redirects: 0 };
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
@@ -28,45 +35,85 @@ export function trustedUrl(text: string): URL {
   return url;
 }
 
-async function boundedText(response: Response): Promise<string> {
+/** The place of a URL, for messages. */
+export function shownUrl(url: URL): string {
+  return `${url.origin}${url.pathname}`.slice(0, 500);
+}
+
+function redirected(from: URL, location: string | null): URL {
+  const to = location === null ? null : URL.parse(location, from.href);
+  if (to === null) throw new CtlError('unavailable', 'redirects to nowhere');
+  if (to.protocol !== 'https:' && to.protocol !== from.protocol) {
+    throw new CtlError('unavailable', `redirects from ${from.protocol} to ${to.protocol}`);
+  }
+  return to;
+}
+
+/** The answer after all redirects; its status may be any. */
+async function answerOf(url: URL, fetch: Fetch, init: RequestInit, redirects: number): Promise<Response> {
+  let at = url;
+  for (let left = redirects; ; left--) {
+    const response = await fetch(at.href, init);
+    if (!REDIRECTS.has(response.status)) return response;
+    await response.body?.cancel();
+    if (left === 0) {
+      const followed = redirects === 0 ? 'redirects are not followed' : `after ${redirects} redirects`;
+      throw new CtlError('unavailable', `answers ${response.status}, ${followed}`);
+    }
+    at = redirected(at, response.headers.get('location'));
+  }
+}
+
+async function boundedText(response: Response, maxBytes: number): Promise<string> {
+  const tooMuch = (): CtlError => new CtlError('unavailable', `answers more than ${maxBytes} bytes`);
+  if (Number(response.headers.get('content-length') ?? 0) > maxBytes) {
+    await response.body?.cancel();
+    throw tooMuch();
+  }
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of response.body ?? []) {
     size += chunk.length;
-    if (size > MAX_BYTES) throw new CtlError('unavailable', `answers more than ${MAX_BYTES} bytes`);
+    if (size > maxBytes) throw tooMuch();
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
 
 /** What a failed fetch is about: its message is only `fetch failed`. */
-function causeOf(error: unknown): string {
+function causeOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
-  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`;
+  if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`;
+  if (error instanceof AggregateError) return causeOf(error.errors[0], timeoutMs);
   return error.cause instanceof Error ? error.cause.message : error.message;
 }
 
 /** The parsed document. Rejects with CtlError unavailable naming the URL. */
-export async function fetchJson(url: URL, fetch: Fetch, signal: AbortSignal): Promise<unknown> {
+export async function fetchJson(
+  url: URL,
+  fetch: Fetch,
+  signal: AbortSignal,
+  { timeoutMs, maxBytes, redirects }: FetchLimits = OPERATOR_LIMITS,
+): Promise<unknown> {
   try {
-    const response = await fetch(url.href, {
+    const init: RequestInit = {
       redirect: 'manual',
       headers: { accept: 'application/json' },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    };
+    const response = await answerOf(url, fetch, init, redirects);
     if (response.status !== 200) {
       await response.body?.cancel();
-      const redirect = response.status >= 300 && response.status < 400 ? ', redirects are not followed' : '';
-      throw new CtlError('unavailable', `answers ${response.status}${redirect}`);
+      throw new CtlError('unavailable', `answers ${response.status}`);
     }
-    const text = await boundedText(response);
+    const text = await boundedText(response, maxBytes);
     try {
       return JSON.parse(text);
     } catch {
       throw new CtlError('unavailable', 'does not answer JSON');
     }
   } catch (error) {
-    const reason = error instanceof CtlError ? error.message : causeOf(error);
-    throw new CtlError('unavailable', `${url.href}: ${reason}`, {}, error);
+    const reason = error instanceof CtlError ? error.message : causeOf(error, timeoutMs);
+    throw new CtlError('unavailable', `${shownUrl(url)}: ${reason}`, {}, error);
   }
 }

@@ -9,6 +9,8 @@ export {
 export { type WallClock, wallClock } from './authority/clock.ts';
 export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
+export { guardedFetch } from './jwks/guarded-fetch.ts';
+export { createKeySetResolver } from './jwks/resolver.ts';
 export { followLocalIssuer, issueToken } from './local-issuer.ts';
 export { followOidcIssuer } from './oidc.ts';
 export { followServingCertificate, type ServingCertificate } from './serving-certificate.ts';

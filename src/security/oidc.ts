@@ -7,7 +7,7 @@ import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
 import type { WallClock } from './authority/clock.ts';
-import { type Fetch, fetchJson, trustedUrl } from './fetch-json.ts';
+import { type Fetch, fetchJson, shownUrl, trustedUrl } from './fetch-json.ts';
 import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';
 
@@ -31,10 +31,24 @@ export interface OidcOptions {
   readonly onProblem: (error: CtlError) => void;
 }
 
+/** Where an issuer says of itself where its keys are (section 4.1). */
+export function discoveryAddress(issuer: string): string {
+  return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+}
+
+/** The `jwks_uri` of what was found at `url`. Throws CtlError unavailable when it is not the document of this issuer (section 4.3). */
+export function keySetAddress(url: URL, issuer: string, document: unknown): string {
+  const found = discoverySchema.safeParse(document);
+  if (!found.success) throw new CtlError('unavailable', `${shownUrl(url)}: is not a discovery document`);
+  if (found.data.issuer === issuer) return found.data.jwks_uri;
+  const other = JSON.stringify(found.data.issuer.slice(0, 200));
+  throw new CtlError('unavailable', `${shownUrl(url)}: is the document of another issuer, ${other}`);
+}
+
 /** Throws CtlError invalid_argument for an issuer that keys may not be fetched from. */
-export function discoveryUrl(issuer: string): URL {
+function discoveryUrl(issuer: string): URL {
   try {
-    return trustedUrl(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
+    return trustedUrl(discoveryAddress(issuer));
   } catch (error) {
     const reason = error instanceof CtlError ? error.message : String(error);
     throw new CtlError('invalid_argument', reason, { field: 'TOKEN_ISSUER' }, error);
@@ -43,13 +57,8 @@ export function discoveryUrl(issuer: string): URL {
 
 async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Promise<JSONWebKeySet> {
   const url = discoveryUrl(issuer);
-  const found = discoverySchema.safeParse(await fetchJson(url, fetch, signal));
-  if (!found.success) throw new CtlError('unavailable', `${url.href}: is not a discovery document`);
-  if (found.data.issuer !== issuer) {
-    const other = JSON.stringify(found.data.issuer.slice(0, 200));
-    throw new CtlError('unavailable', `${url.href}: is the document of another issuer, ${other}`);
-  }
-  const keysUrl = trustedUrl(found.data.jwks_uri);
+  const address = keySetAddress(url, issuer, await fetchJson(url, fetch, signal));
+  const keysUrl = trustedUrl(address);
   // An issuer that is reached over the network does not keep its keys on our own machine.
   if (keysUrl.protocol !== url.protocol)
     throw new CtlError('unavailable', `${url.href}: its jwks_uri is not ${url.protocol}`);

@@ -21,6 +21,8 @@ export interface RefreshOptions<T> {
   readonly random: () => number;
   /** Least time between two loads that callers ask for, ms. */
   readonly cooldownMs: number;
+  /** Most time between two attempts after failures, ms; default 5 minutes. */
+  readonly lastRetryMs?: number;
 }
 
 const FIRST_RETRY_MS = 1000;
@@ -88,7 +90,7 @@ export class Refresh<T> {
       if (problem.message !== this.#problem?.message) this.#options.onProblem(problem);
       this.#problem = problem;
       const retryMs = this.#retryMs;
-      this.#retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      this.#retryMs = Math.min(retryMs * 2, this.#options.lastRetryMs ?? LAST_RETRY_MS);
       return retryMs;
     }
   }

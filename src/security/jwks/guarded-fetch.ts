@@ -1,0 +1,127 @@
+/**
+ * Fetching from a server that somebody else has named. The address is checked after the name was resolved, and what was checked is what
+ * is connected to: a name that resolves to something else a moment later (DNS rebinding) gains nothing. One exchange, no redirects: whoever
+ * follows one calls again, and the next server is checked like the first. Proxies that the environment names are not used, because they
+ * would resolve the name once more.
+ */
+import { lookup as systemLookup } from 'node:dns/promises';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { Readable } from 'node:stream';
+import { CtlError } from '../../core/errors.ts';
+import type { Fetch } from '../fetch-json.ts';
+import { isRefusedAddress } from './addresses.ts';
+
+export interface ResolvedAddress {
+  readonly address: string;
+  readonly family: number;
+}
+
+export interface GuardedFetchOptions {
+  /** All addresses of a name; default the system's. */
+  readonly lookup?: (hostname: string) => Promise<readonly ResolvedAddress[]>;
+  /** Roots to trust in place of the system's, PEM. */
+  readonly ca?: string;
+}
+
+/** Statuses whose answers have no body (Fetch standard, "null body status"). */
+const WITHOUT_BODY = new Set([204, 205, 304]);
+
+function refused(host: string, addresses: readonly string[]): CtlError {
+  if (addresses.length === 0) return new CtlError('unavailable', `${host} has no address`);
+  const shown = addresses.slice(0, 3).join(', ');
+  return new CtlError('permission_denied', `${host} has the address ${shown}, which nothing is fetched from`);
+}
+
+/** The addresses of a name that may be connected to. Rejects when there are none. */
+async function allowedAddresses(
+  hostname: string,
+  lookup: NonNullable<GuardedFetchOptions['lookup']>,
+): Promise<{ address: string; family: number }[]> {
+  const found = await lookup(hostname);
+  const allowed = found.filter(({ address }) => !isRefusedAddress(address));
+  if (allowed.length > 0) return allowed.map(({ address, family }) => ({ address, family }));
+  throw refused(
+    hostname,
+    found.map(({ address }) => address),
+  );
+}
+
+/** What a socket resolves its name with: it connects to what it is given here, in that order. */
+function checkedLookup(lookup: NonNullable<GuardedFetchOptions['lookup']>): LookupFunction {
+  return (hostname, { all }, callback) => {
+    allowedAddresses(hostname, lookup).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (all === true || first === undefined) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, []),
+    );
+  };
+}
+
+function responseOf(message: IncomingMessage): Response {
+  const headers = new Headers();
+  for (const name of ['content-length', 'location'] as const) {
+    const value = message.headers[name];
+    if (value !== undefined) headers.set(name, value);
+  }
+  const status = message.statusCode ?? 0;
+  if (WITHOUT_BODY.has(status)) message.resume();
+  const body = WITHOUT_BODY.has(status) ? null : (Readable.toWeb(message) as ReadableStream<Uint8Array>);
+  return new Response(body, { status, headers });
+}
+
+/** Ends the exchange, whichever part of it is under way, when `signal` says so. */
+function endBy(signal: AbortSignal, request: ClientRequest): void {
+  let message: IncomingMessage | undefined;
+  const end = (): void => {
+    const reason: unknown = signal.reason;
+    const error = reason instanceof Error ? reason : new Error(String(reason));
+    message?.destroy(error);
+    request.destroy(error);
+  };
+  request.once('response', (response: IncomingMessage) => {
+    message = response;
+    // Whoever reads it is told; without a reader nobody need be.
+    message.on('error', () => {});
+  });
+  request.once('close', () => signal.removeEventListener('abort', end));
+  signal.addEventListener('abort', end, { once: true });
+}
+
+/** A fetch of GET requests; of `init` the headers and the signal count. A refused address rejects with CtlError permission_denied. */
+export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
+  const resolve = options.lookup ?? ((hostname: string) => systemLookup(hostname, { all: true }));
+  const lookup = checkedLookup(resolve);
+  return async (href, { headers, signal }) => {
+    signal?.throwIfAborted();
+    const url = new URL(href);
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    // A socket looks up names only.
+    if (isIP(host) !== 0 && isRefusedAddress(host)) throw refused(host, [host]);
+    return new Promise<Response>((done, failed) => {
+      const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
+      const request = start(url, {
+        // A connection of its own: one that is kept was checked for another name.
+        agent: false,
+        headers: Object.fromEntries(new Headers(headers)),
+        lookup,
+        ...(options.ca === undefined ? {} : { ca: options.ca }),
+      });
+      request.once('response', (message) => {
+        try {
+          done(responseOf(message));
+        } catch (error) {
+          message.destroy();
+          failed(error);
+        }
+      });
+      request.on('error', failed);
+      if (signal) endBy(signal, request);
+      request.end();
+    });
+  };
+}

@@ -1,0 +1,129 @@
+/**
+ * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background alone: whoever needs
+ * keys reads what is known, and what is learnt later comes as an event.
+ *
+ *   want(references) ──▶ for each: fetch ──good──▶ onKeySet, again after `refreshMs`
+ *                                    └──bad───▶ the last good set stays, again after 1 s, 2 s, … 1 min
+ *
+ * A rotation at the key server is noticed after `refreshMs` (give or take a tenth) at the latest; issuers publish a new key well before they
+ * sign with it.
+ */
+import { CtlError } from '../../core/errors.ts';
+import type { WallClock } from '../authority/clock.ts';
+import type { Fetch, FetchLimits } from '../fetch-json.ts';
+import { Refresh } from '../refresh.ts';
+import { loadKeys } from './load-keys.ts';
+import { Turns } from './turns.ts';
+
+/**
+ * Tokens are refused for as long as no keys are known, so that a key server which comes back is noticed within a minute, at the price of
+ * one connection a minute to one that never does.
+ */
+const LAST_RETRY_MS = 60_000;
+
+export interface KeySetResolverOptions {
+  /** Follows no redirects and refuses the addresses that it must not reach. */
+  readonly fetch: Fetch;
+  readonly clock: WallClock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** How long a key set that was fetched is good, ms. */
+  readonly refreshMs: number;
+  /** Default: those of `KEY_SET_LIMITS`. */
+  readonly limits?: FetchLimits;
+  /** A key set, new or changed: JSON text; undefined when it was known and is not wanted any longer. */
+  onKeySet(reference: string, jwks: string | undefined): void;
+  /** Told of the first of several failures in a row. `known` says whether an earlier key set stays in force. */
+  onProblem(error: CtlError, known: boolean): void;
+  /** Told of the first success after a failure. */
+  onRecovered(reference: string): void;
+  readonly observer: { fetched(ok: boolean): void };
+}
+
+export interface KeySetResolver {
+  /**
+   * What is wanted from now on; what was wanted before and is not any longer is forgotten. Resolves when each new one has been tried once,
+   * with or without success.
+   */
+  want(references: ReadonlySet<string>): Promise<void>;
+  close(): void;
+}
+
+/** One reference that is followed. */
+interface Followed {
+  readonly tried: Promise<void>;
+  /** Gives whether a key set was known. */
+  stop(): boolean;
+}
+
+function follow(reference: string, turns: Turns, options: KeySetResolverOptions): Followed {
+  const { fetch, limits, observer, refreshMs } = options;
+  let known: string | undefined;
+  let failing = false;
+
+  const attempt = async (signal: AbortSignal): Promise<string> => {
+    const free = await turns.take(failing, signal);
+    try {
+      const keys = await loadKeys(reference, fetch, signal, limits);
+      if (!signal.aborted) observer.fetched(true);
+      return keys;
+    } catch (error) {
+      if (!signal.aborted) observer.fetched(false);
+      throw error;
+    } finally {
+      free();
+    }
+  };
+
+  const failed = (error: unknown): void => {
+    if (failing) return;
+    failing = true;
+    const problem = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+    options.onProblem(problem, known !== undefined);
+  };
+
+  const refresh = new Refresh<string>({
+    load: async (signal) => ({ value: await attempt(signal), refreshMs }),
+    onValue: (keys) => {
+      if (failing) options.onRecovered(reference);
+      failing = false;
+      if (keys === known) return;
+      known = keys;
+      options.onKeySet(reference, keys);
+    },
+    onProblem: failed,
+    clock: options.clock,
+    random: options.random,
+    // Nobody asks for a load between the regular ones.
+    cooldownMs: 0,
+    lastRetryMs: LAST_RETRY_MS,
+  });
+  return {
+    tried: refresh.start(),
+    stop: () => {
+      refresh.close();
+      return known !== undefined;
+    },
+  };
+}
+
+export function createKeySetResolver(options: KeySetResolverOptions): KeySetResolver {
+  const turns = new Turns();
+  const followed = new Map<string, Followed>();
+  return {
+    want: async (references) => {
+      for (const [reference, { stop }] of followed) {
+        if (references.has(reference)) continue;
+        followed.delete(reference);
+        if (stop()) options.onKeySet(reference, undefined);
+      }
+      const fresh = [...references].filter((reference) => !followed.has(reference));
+      for (const reference of fresh) followed.set(reference, follow(reference, turns, options));
+      await Promise.all(fresh.map((reference) => followed.get(reference)?.tried));
+    },
+    close: () => {
+      for (const { stop } of followed.values()) stop();
+      followed.clear();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/**
+ * The keys of a key set that tokens can be verified by (RFC 7517, RFC 7518, RFC 8037), written anew: only public members that Envoy reads,
+ * in one form. Envoy takes a key set whole or not at all, so what it cannot read is left out here, and one odd key costs nobody else
+ * anything.
+ *
+ * Left out are also keys that prove nothing: symmetric ones (`oct`), because whoever can fetch the set could sign with them, and keys that
+ * come with their private half, for the same reason.
+ */
+import { createPublicKey, type JsonWebKey } from 'node:crypto';
+import { CtlError } from '../../core/errors.ts';
+
+/** Reading a key costs some 50 µs, and a megabyte holds thousands; issuers have a handful. */
+const MAX_KEYS = 100;
+
+/** RFC 7518 section 3.3, and what Envoy's library takes at most. */
+const MIN_RSA_BITS = 2048;
+const MAX_RSA_BITS = 16_384;
+
+/** Envoy's library takes exponents of 33 bits. */
+const MAX_RSA_EXPONENT = 2n ** 33n;
+
+/** Members that only private and symmetric keys have (RFC 7518 section 6). */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+/** By key type, and by curve where there is one: the algorithms that Envoy verifies by such a key. */
+const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
+  RSA: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
+  'EC P-256': ['ES256'],
+  'EC P-384': ['ES384'],
+  'EC P-521': ['ES512'],
+  'OKP Ed25519': ['EdDSA'],
+};
+
+type Members = Readonly<Record<string, unknown>>;
+
+function isObject(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Undefined when it is absent, refused (null) when it is not a text. */
+function textOf(value: unknown): string | undefined | null {
+  return value === undefined || typeof value === 'string' ? value : null;
+}
+
+function isForSignatures({ use, key_ops: operations }: Members): boolean {
+  if (use !== undefined && use !== 'sig') return false;
+  return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
+}
+
+/** The public members in one form; undefined when they are no key. */
+function publicMembers(key: Members): JsonWebKey | undefined {
+  try {
+    const { kty, crv, n, e, x, y } = key;
+    const read = createPublicKey({ key: { kty, crv, n, e, x, y } as JsonWebKey, format: 'jwk' });
+    const { modulusLength: bits = MIN_RSA_BITS, publicExponent: exponent = 3n } = read.asymmetricKeyDetails ?? {};
+    if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS) return undefined;
+    if (exponent < 3n || exponent % 2n === 0n || exponent >= MAX_RSA_EXPONENT) return undefined;
+    return read.export({ format: 'jwk' });
+  } catch {
+    return undefined;
+  }
+}
+
+function usableKey(key: unknown): JsonWebKey | undefined {
+  if (!isObject(key) || !isForSignatures(key)) return undefined;
+  if (PRIVATE_MEMBERS.some((member) => member in key)) return undefined;
+  const type = key.crv === undefined ? String(key.kty) : `${key.kty} ${key.crv}`;
+  const algorithms = Object.hasOwn(ALGORITHMS, type) ? ALGORITHMS[type] : undefined;
+  const alg = textOf(key.alg);
+  const kid = textOf(key.kid);
+  if (algorithms === undefined || alg === null || kid === null) return undefined;
+  if (alg !== undefined && !algorithms.includes(alg)) return undefined;
+  const members = publicMembers(key);
+  if (members === undefined) return undefined;
+  return { ...members, ...(kid === undefined ? {} : { kid }), ...(alg === undefined ? {} : { alg }), use: 'sig' };
+}
+
+/** The JSON text of the key set with its usable keys, in their order. Throws CtlError unavailable when there are none. */
+export function usableKeys(document: unknown): string {
+  const keys = isObject(document) ? document.keys : undefined;
+  if (!Array.isArray(keys)) throw new CtlError('unavailable', 'does not answer a JSON Web Key Set');
+  if (keys.length === 0) throw new CtlError('unavailable', 'answers a key set without keys');
+  const usable = keys
+    .slice(0, MAX_KEYS)
+    .map(usableKey)
+    .filter((key) => key !== undefined);
+  if (usable.length > 0) return JSON.stringify({ keys: usable });
+  const wanted = 'wanted are public keys of the kinds RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
+  throw new CtlError('unavailable', `answers a key set of which no key can be used; ${wanted}`);
+}
