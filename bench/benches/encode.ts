@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
-import type { GeneratedType, OutboundView } from '../../src/generate/types.ts';
+import type { GeneratedType, OutboundView, XdsType } from '../../src/generate/types.ts';
 import { applyChanges, createModel } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
@@ -28,10 +28,11 @@ interface Codec {
 
 const CODECS = {
   cds: envoy.config.cluster.v3.Cluster,
+  sds: envoy.extensions.transport_sockets.tls.v3.Secret,
   lds: envoy.config.listener.v3.Listener,
   rds: envoy.config.route.v3.RouteConfiguration,
   eds: envoy.config.endpoint.v3.ClusterLoadAssignment,
-} as unknown as Readonly<Record<'cds' | 'lds' | 'rds' | 'eds', Codec>>;
+} as unknown as Readonly<Record<XdsType, Codec>>;
 
 /** Rounds thrown away: the compiler needs a few. */
 const WARM_UP = 3;

@@ -24,9 +24,11 @@ export function sampleGauges(source: DebugSource, metrics: Metrics): void {
 function sampleRejected(source: DebugSource, metrics: Metrics): void {
   const connections = source.connections();
   for (const type of XDS_TYPES) {
+    const gauge = REJECT_GAUGES[type];
+    if (gauge === undefined) continue;
     let rejected = 0;
     for (const { types } of connections) rejected += types.get(type)?.quarantined.size ?? 0;
-    metrics[REJECT_GAUGES[type]].set(rejected);
+    metrics[gauge].set(rejected);
   }
 }
 

@@ -149,9 +149,9 @@ function updateType(key: string): 'eds' | 'svc' | 'config' {
   return kind === 'Service' || kind === 'ServiceEntry' ? 'svc' : 'config';
 }
 
-/** Order of the reject gauges. */
+/** The reject gauges of the types that have one. */
 export const REJECT_GAUGES: Readonly<
-  Record<XdsType, 'ctl_xds_cds_reject' | 'ctl_xds_eds_reject' | 'ctl_xds_lds_reject' | 'ctl_xds_rds_reject'>
+  Partial<Record<XdsType, 'ctl_xds_cds_reject' | 'ctl_xds_eds_reject' | 'ctl_xds_lds_reject' | 'ctl_xds_rds_reject'>>
 > = {
   cds: 'ctl_xds_cds_reject',
   eds: 'ctl_xds_eds_reject',

@@ -73,6 +73,7 @@ const INBOUND: InboundView = {
   ipv6Only: false,
   ports: [],
   peerAuthentication: { mode: 'PERMISSIVE', ports: {} },
+  policies: { authentication: [], authorization: [] },
   addresses: [],
   capabilities: { extensions: undefined, sds: false },
 };
@@ -80,6 +81,7 @@ const GATEWAY: GatewayView = {
   part: 'gateway',
   namespace: 'default',
   gateways: ['default/edge'],
+  policies: { authentication: [], authorization: [] },
   portMap: {},
   ipv6Only: false,
   dnsDomain: 'default.svc.cluster.local',
@@ -204,7 +206,7 @@ test('a changed mesh configuration touches everything', () => {
     changes: [],
     mesh: { ...defaultMeshConfig(), connectTimeout: 1 },
   });
-  const all = { cds: 'all', lds: 'all', rds: 'all' };
+  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
   for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
     assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
   }

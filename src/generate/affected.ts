@@ -6,6 +6,7 @@ import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { affectedGateway } from './affected/gateway.ts';
 import { ALL_UNITS } from './affected/marks.ts';
 import { affectedOutbound } from './affected/outbound.ts';
+import { changesPolicies } from './policies/index.ts';
 import type { InboundView, UnitSelection, View } from './types.ts';
 
 /**
@@ -34,9 +35,11 @@ function affectedInbound(
   previous: Snapshot,
   next: Snapshot,
   change: ChangeSet,
-  { scope }: InboundView,
+  view: InboundView,
 ): UnitSelection | undefined {
+  const { scope } = view;
   const existed = previous.scopeById(scope) !== undefined;
   const exists = next.scopeById(scope) !== undefined;
-  return existed !== exists || change.scopes.get(scope)?.everything === true ? ALL_UNITS : undefined;
+  if (existed !== exists || change.scopes.get(scope)?.everything === true) return ALL_UNITS;
+  return changesPolicies(previous, next, change, view) ? { lds: 'all' } : undefined;
 }

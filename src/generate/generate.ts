@@ -30,21 +30,27 @@ type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerat
 
 const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
 
+/** For a type that a part has nothing of. */
+const NONE: UnitGenerator<View> = { units: () => [], generate: () => NO_OUTPUT };
+
 const OUTBOUND: PartGenerators<OutboundView> = {
   cds: { units: outboundClusterUnits, generate: outboundClusters },
+  sds: NONE,
   lds: { units: outboundListenerUnits, generate: outboundListeners },
   rds: { units: outboundRouteUnits, generate: outboundRoutes },
 };
 
 const INBOUND: PartGenerators<InboundView> = {
   cds: { units: inboundClusterUnits, generate: inboundClusters },
+  sds: NONE,
   lds: { units: inboundListenerUnits, generate: inboundListeners },
   // Inbound routes stand inline in their listeners.
-  rds: { units: () => [], generate: () => NO_OUTPUT },
+  rds: NONE,
 };
 
 const GATEWAY: PartGenerators<GatewayView> = {
   cds: { units: gatewayClusterUnits, generate: gatewayClusters },
+  sds: NONE,
   lds: { units: gatewayListenerUnits, generate: gatewayListeners },
   rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
 };

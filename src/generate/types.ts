@@ -2,12 +2,13 @@
  * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
-import type { PeerAuthentication, Protocol, Snapshot } from '../model/types.ts';
+import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
-export const GENERATED_TYPES = ['cds', 'lds', 'rds'] as const;
+export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds'] as const;
 export type GeneratedType = (typeof GENERATED_TYPES)[number];
-export const XDS_TYPES = ['cds', 'eds', 'lds', 'rds'] as const;
+/** In the order in which they are sent: what is referred to goes before what refers to it. */
+export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds'] as const;
 export type XdsType = (typeof XDS_TYPES)[number];
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
@@ -60,6 +61,8 @@ export interface InboundView {
   readonly ports: readonly InboundPort[];
   /** Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served, where they differ. */
   readonly peerAuthentication: PeerAuthentication;
+  /** Policies about requests; what they say is read of the snapshot. */
+  readonly policies: WorkloadPolicies;
   /** The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas share the view. */
   readonly addresses: readonly string[];
   readonly capabilities: Capabilities;
@@ -71,6 +74,8 @@ export interface GatewayView {
   readonly namespace: string;
   /** `namespace/name` of the Gateway resources that select it, precedence order. */
   readonly gateways: readonly string[];
+  /** Policies about requests to the gateway's workload, and so to all services bound to it. */
+  readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
   readonly ipv6Only: boolean;

@@ -26,6 +26,7 @@ import { type Changed, emptyState, ofKind, type State, tableOf } from './state.t
 import type { ChangeSet, ModelSettings, Snapshot } from './types.ts';
 import { updateVirtualServices } from './virtual-services.ts';
 import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
+import { updatePolicies } from './workload-policies.ts';
 import { ownAddresses } from './workloads.ts';
 
 export interface ModelUpdate {
@@ -48,9 +49,11 @@ const CONFIG_KINDS: ReadonlySet<Kind> = new Set<Kind>([
   'DestinationRule',
   'EnvoyFilter',
   'Gateway',
+  'JsonWebKeySet',
   'Namespace',
   'PeerAuthentication',
   'RequestAuthentication',
+  'Secret',
   'Sidecar',
   'VirtualService',
 ]);
@@ -72,7 +75,9 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const { everything, state: configured } = configure(before, update);
   const { state: stored, changed } = storeResources(configured, update.changes);
   const peerPolicies = updatePeerPolicies(stored, changed);
-  const indexed = indexWorkloads({ ...stored, peerPolicies: peerPolicies.policies }, changed);
+  const policies = updatePolicies(stored, changed);
+  const guarded = { ...stored, peerPolicies: peerPolicies.policies, policies: policies.policies };
+  const indexed = indexWorkloads(guarded, changed);
   const dirty = everything ? new Set(indexed.definers.keys()) : new Set<string>();
   for (const key of dirtyServices(indexed, changed)) dirty.add(key);
   for (const key of guardedServices(before, indexed, peerPolicies.change)) dirty.add(key);
@@ -95,6 +100,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       everything,
       ...serviceChanges,
       peerAuthentication: peerPolicies.change,
+      policies: policies.change,
       configs: changedConfigs(changed),
       scopes: scopes.changes,
     },

@@ -17,6 +17,7 @@ import type {
   SnapshotFindings,
 } from './types.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './virtual-services.ts';
+import { policiesOf } from './workload-policies.ts';
 
 type Sidecar = Resource<'Sidecar'>;
 
@@ -52,6 +53,7 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
     endpoints: state.endpoints,
     peers: state.peers,
     peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(state.peerPolicies, namespace, labels),
+    policiesOf: (namespace, labels) => policiesOf(state, namespace, labels),
     servicesByHost: (hostname) => state.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (address) => state.instances.get(address) ?? NO_INSTANCES,
     scopeOf: (namespace, labels) => scopeFor(own, namespace, selectSidecar(state, namespace, labels)),

@@ -4,14 +4,7 @@
  */
 import { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import {
-  type AnyResource,
-  CORE_KINDS,
-  type Kind,
-  MESH_KINDS,
-  type Resource,
-  type ResourceKey,
-} from '../resources/types.ts';
+import { ALL_KINDS, type AnyResource, type Kind, type Resource, type ResourceKey } from '../resources/types.ts';
 import type { RuleTable } from './destination-rules.ts';
 import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
@@ -19,6 +12,7 @@ import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import type { BoundInstance, Endpoint, ModelSettings, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
+import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
 
 export type ResourceTables = Readonly<Record<Kind, PMap<AnyResource>>>;
 
@@ -70,6 +64,7 @@ export interface State {
   readonly wildcardHosts: Groups;
 
   readonly peerPolicies: PeerPolicies;
+  readonly policies: PolicyTable;
   readonly endpoints: PMap<readonly Endpoint[]>;
   readonly peers: PMap<ServicePeers>;
   readonly facts: PMap<ServiceFacts>;
@@ -90,7 +85,7 @@ export interface State {
 
 export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks): State {
   const groups: Groups = PMap.empty();
-  const tables = [...MESH_KINDS, ...CORE_KINDS].map((kind) => [kind, PMap.empty<AnyResource>()] as const);
+  const tables = ALL_KINDS.map((kind) => [kind, PMap.empty<AnyResource>()] as const);
   return {
     version: 1,
     settings,
@@ -111,6 +106,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     hostsExportedTo: groups,
     wildcardHosts: groups,
     peerPolicies: NO_PEER_POLICIES,
+    policies: EMPTY_POLICIES,
     endpoints: PMap.empty(),
     peers: PMap.empty(),
     facts: PMap.empty(),

@@ -148,6 +148,14 @@ export interface PeerAuthentication {
   readonly ports: Readonly<Record<number, MutualTlsMode>>;
 }
 
+/** Keys of the policies about requests that hold for a workload, in order of precedence. They add up. */
+export interface WorkloadPolicies {
+  /** RequestAuthentication resources. */
+  readonly authentication: readonly ResourceKey[];
+  /** AuthorizationPolicy resources. */
+  readonly authorization: readonly ResourceKey[];
+}
+
 /** What clients know of the workloads behind a service before they speak mesh mutual TLS to them. */
 export interface ServicePeers {
   /** `namespace/serviceAccount`s, sorted. The account is empty where one that takes mutual TLS does not say its own. */
@@ -248,6 +256,8 @@ export interface ChangeSet {
   readonly peers: ReadonlySet<ServiceKey>;
   /** Namespaces whose workloads may be under another peer authentication than before; `all` for the whole mesh. */
   readonly peerAuthentication: 'all' | ReadonlySet<string>;
+  /** Namespaces whose workloads may be selected by other request authentication or authorization policies; `all` for the mesh. */
+  readonly policies: 'all' | ReadonlySet<string>;
   /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
   readonly addresses: ReadonlySet<string>;
   /** Changed configuration resources that generation reads directly, by key. */
@@ -298,6 +308,8 @@ export interface Snapshot {
   readonly peers: PMap<ServicePeers>;
   /** What peer authentication policies ask of a workload with these labels. */
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
+  /** The policies about requests to a workload with these labels. */
+  policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
   /** Services of one host name, own order: oldest first, then by namespace. */
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address. */

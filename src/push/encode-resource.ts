@@ -13,6 +13,7 @@ import type { EncodedResource } from './types.ts';
 export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
   cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
   eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+  sds: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
   lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
   rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
 };

@@ -52,7 +52,7 @@ export interface Publication {
   readonly reasons: ReadonlySet<PushReason>;
 }
 
-const ALL_UNITS = { cds: 'all', lds: 'all', rds: 'all' } as const;
+const ALL_UNITS = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
 const ALL_TYPES: ReadonlySet<XdsType> = new Set(XDS_TYPES);
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
@@ -233,12 +233,13 @@ export class Engine implements PushEngine, SessionHost {
     return displaced;
   }
 
-  /** Sessions whose workloads may be under another peer authentication. */
-  *#guardedAnew({ peerAuthentication }: ChangeSet): Iterable<Session> {
-    if (peerAuthentication !== 'all' && peerAuthentication.size === 0) return;
+  /** Sessions whose workloads may be under another peer authentication, or other policies about requests. */
+  *#guardedAnew({ peerAuthentication, policies }: ChangeSet): Iterable<Session> {
+    if (isNobody(peerAuthentication) && isNobody(policies)) return;
     for (const session of this.#sessions) {
       const { type, namespace } = session.node;
-      if (type === 'sidecar' && (peerAuthentication === 'all' || peerAuthentication.has(namespace))) yield session;
+      if (concerns(policies, namespace) || (type === 'sidecar' && concerns(peerAuthentication, namespace)))
+        yield session;
     }
   }
 
@@ -360,6 +361,14 @@ export class Engine implements PushEngine, SessionHost {
     }
     return sessions;
   }
+}
+
+function isNobody(namespaces: 'all' | ReadonlySet<string>): boolean {
+  return namespaces !== 'all' && namespaces.size === 0;
+}
+
+function concerns(namespaces: 'all' | ReadonlySet<string>, namespace: string): boolean {
+  return namespaces === 'all' || namespaces.has(namespace);
 }
 
 /** True when some session is to have the view from here on. */

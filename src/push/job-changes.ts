@@ -27,10 +27,11 @@ export interface JobChanges {
 }
 
 export function jobChanges(job: GeneratedJob, current: Units, interner: Interner): JobChanges {
-  const units = { cds: edits(job, 'cds', current, interner), ...fitted(job, current, interner) };
+  const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
+  const units = { ...apart, ...fitted(job, current, interner) };
   const { withheld, ...changed } = units;
   return {
-    units: { cds: changed.cds, lds: changed.lds, rds: changed.rds },
+    units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds },
     failures: [
       ...job.answer.failures,
       ...[...withheld].map(([unit, message]) => ({ type: 'lds', unit, message }) as const),

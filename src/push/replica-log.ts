@@ -5,7 +5,7 @@
  */
 import type { ReplicaUpdate } from '../../workers/protocol.ts';
 import type { Snapshot } from '../model/types.ts';
-import { type AnyResource, CORE_KINDS, MESH_KINDS, type ResourceChange, type ResourceKey } from '../resources/types.ts';
+import { ALL_KINDS, type AnyResource, type ResourceChange, type ResourceKey } from '../resources/types.ts';
 
 /** Changed resources remembered; a worker that lags behind more is told everything, which then costs little more. */
 const MAX_CHANGED = 8192;
@@ -18,7 +18,7 @@ interface Changed {
 /** Everything that a snapshot was built from. */
 function everything(snapshot: Snapshot): ReplicaUpdate {
   const sets: AnyResource[] = [];
-  for (const kind of [...CORE_KINDS, ...MESH_KINDS]) {
+  for (const kind of ALL_KINDS) {
     for (const [, resource] of snapshot.resources(kind).sorted()) sets.push(resource as AnyResource);
   }
   const { mesh, networks, settings } = snapshot;

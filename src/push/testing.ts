@@ -186,7 +186,7 @@ export function content(session: ProxySession): Content {
     session
       .parts(type)
       .flatMap((part) => part.resources().map(({ name, version }): [string, string] => [name, version]));
-  return { cds: of('cds'), eds: of('eds'), lds: of('lds'), rds: of('rds') };
+  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds') };
 }
 
 export const inline = (snapshot: Snapshot): Generator => new InlineGenerator(snapshot);

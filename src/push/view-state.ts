@@ -11,6 +11,7 @@ import {
   type Unit,
   type UnitSelection,
   type View,
+  XDS_TYPES,
   type XdsType,
 } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
@@ -74,10 +75,11 @@ export class ViewState<S> {
   constructor(key: string, view: View) {
     this.key = key;
     this.view = view;
-    this.#units = { cds: new Map(), lds: new Map(), rds: new Map() };
+    this.#units = { cds: new Map(), sds: new Map(), lds: new Map(), rds: new Map() };
     this.#bundles = {
       cds: emptyBundle('cds', key),
       eds: emptyBundle('eds', key),
+      sds: emptyBundle('sds', key),
       lds: emptyBundle('lds', key),
       rds: emptyBundle('rds', key),
     };
@@ -160,13 +162,14 @@ export class ViewState<S> {
       next[type] = nextBundle(next[type], changes, precedents.get(`${this.view.part} ${type}`));
     };
     follow('cds', clusters);
+    follow('sds', resourceChanges(this.#units.sds, units.sds));
     follow('lds', resourceChanges(this.#units.lds, units.lds));
     follow('rds', resourceChanges(this.#units.rds, units.rds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
     const lines = failures.map(({ type, unit, message }) => `${type} ${unit} of ${this.key}: ${message}`);
     follow('eds', this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
     // From here on nothing throws.
-    for (const type of ['cds', 'eds', 'lds', 'rds'] as const) {
+    for (const type of XDS_TYPES) {
       if (next[type] === this.#bundles[type]) continue;
       changed.add(type);
       if (isUntouched(this.#bundles[type])) precedents.set(`${this.view.part} ${type}`, next[type]);

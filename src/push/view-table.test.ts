@@ -14,6 +14,7 @@ const NOTHING: ChangeSet = {
   endpoints: new Set(),
   peers: new Set(),
   peerAuthentication: new Set(),
+  policies: new Set(),
   addresses: new Set(),
   configs: new Map(),
   scopes: new Map(),

@@ -2,8 +2,9 @@
  * All live views and the dependency index over them: from what changed between two snapshots to the views that it concerns. Views
  * that no proxy has any more are kept for a while, so that a reconnect finds its configuration ready.
  */
-import type { View } from '../generate/types.ts';
+import type { InboundView, View } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
+import type { Kind } from '../resources/types.ts';
 import type { SessionView } from './session.ts';
 import { ViewState } from './view-state.ts';
 import { viewKey } from './views.ts';
@@ -17,6 +18,8 @@ export class ViewTable {
   readonly #views = new Map<string, SessionView>();
   readonly #byScope = new Map<string, Set<SessionView>>();
   readonly #gateways = new Set<SessionView>();
+  /** Inbound views under policies about requests. */
+  readonly #guarded = new Set<SessionView>();
   /** Views that nobody has → monotonic ms since when, oldest first. */
   readonly #idle = new Map<SessionView, number>();
 
@@ -37,6 +40,7 @@ export class ViewTable {
       this.#views.set(key, state);
       if (view.part === 'gateway') this.#gateways.add(state);
       else this.#scopeViews(view.scope).add(state);
+      if (view.part === 'inbound' && isGuarded(view)) this.#guarded.add(state);
     }
     return state;
   }
@@ -54,6 +58,7 @@ export class ViewTable {
       for (const view of this.ofScope(scope)) concerned.add(view);
     }
     for (const view of withEndpoints) concerned.add(view);
+    if (changesPolicies(change)) for (const view of this.#guarded) concerned.add(view);
     return concerned;
   }
 
@@ -96,6 +101,7 @@ export class ViewTable {
   #drop(state: SessionView): void {
     this.#views.delete(state.key);
     this.#gateways.delete(state);
+    this.#guarded.delete(state);
     if (state.view.part === 'gateway') return;
     const views = this.#byScope.get(state.view.scope);
     views?.delete(state);
@@ -110,6 +116,18 @@ export class ViewTable {
     }
     return views;
   }
+}
+
+function isGuarded({ policies: { authentication, authorization } }: InboundView): boolean {
+  return authentication.length > 0 || authorization.length > 0;
+}
+
+/** Kinds that generation reads for policies about requests. */
+const POLICY_KINDS: readonly Kind[] = ['AuthorizationPolicy', 'JsonWebKeySet', 'RequestAuthentication'];
+
+function changesPolicies({ configs }: ChangeSet): boolean {
+  for (const key of configs.keys()) if (POLICY_KINDS.some((kind) => key.startsWith(`${kind}/`))) return true;
+  return false;
 }
 
 /** Host name of a service key `namespace/hostname`. */

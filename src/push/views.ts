@@ -105,6 +105,7 @@ function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Inboun
     ipv6Only: ipv6Only(node.addresses),
     ports,
     peerAuthentication: peerAuthentication(snapshot, node, scope, ports),
+    policies: snapshot.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
   };
@@ -124,6 +125,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     gateways: snapshot
       .gatewaysFor(node.namespace, node.labels)
       .map((gateway) => `${gateway.meta.namespace}/${gateway.meta.name}`),
+    policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
     ipv6Only: ipv6Only(node.addresses),
     dnsDomain: node.dnsDomain,

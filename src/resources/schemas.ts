@@ -7,7 +7,7 @@ import * as core from './schema/core.ts';
 import { destinationRule } from './schema/destination-rule.ts';
 import { envoyFilter } from './schema/envoy-filter.ts';
 import { gateway } from './schema/gateway.ts';
-import { authorizationPolicy, peerAuthentication, requestAuthentication } from './schema/security.ts';
+import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from './schema/security.ts';
 import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
 import { sidecar } from './schema/sidecar.ts';
 import { virtualService } from './schema/virtual-service.ts';
@@ -33,6 +33,7 @@ export const SCHEMAS = {
   Secret: core.secret,
   Service: core.service,
   ServiceAccount: core.serviceAccount,
+  JsonWebKeySet: jsonWebKeySet,
 } as const satisfies Record<Kind, z.ZodType>;
 
 /** What a parsed resource of kind `K` holds. Durations are milliseconds. */

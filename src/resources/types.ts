@@ -31,9 +31,15 @@ export const CORE_KINDS = [
   'ServiceAccount',
 ] as const;
 
+/** Kinds that the program itself makes of what other resources name; no file can have them. */
+export const DERIVED_KINDS = ['JsonWebKeySet'] as const;
+
+/** Every kind that a snapshot holds. */
+export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...DERIVED_KINDS] as const;
+
 export type MeshKind = (typeof MESH_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
-export type Kind = MeshKind | CoreKind;
+export type Kind = (typeof ALL_KINDS)[number];
 
 /** Metadata that something downstream reads. Cluster-scoped kinds have namespace `''`. */
 export interface ResourceMeta {

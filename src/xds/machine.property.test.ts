@@ -29,9 +29,15 @@ import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
 
-const TYPES: readonly XdsType[] = ['cds', 'eds', 'lds', 'rds'];
+const TYPES: readonly XdsType[] = ['cds', 'eds', 'sds', 'lds', 'rds'];
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'in-1', 'in-2'];
-const NOUN: Readonly<Record<XdsType, string>> = { cds: 'cluster', eds: 'endpoint', lds: 'listener', rds: 'route' };
+const NOUN: Readonly<Record<XdsType, string>> = {
+  cds: 'cluster',
+  eds: 'endpoint',
+  sds: 'secret',
+  lds: 'listener',
+  rds: 'route',
+};
 
 interface TypeModel {
   connected: boolean;

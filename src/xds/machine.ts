@@ -41,6 +41,7 @@ export class AdsMachine<Request> {
   readonly #subscriptions: Readonly<Record<XdsType, Subscription>> = {
     cds: new Subscription('cds'),
     eds: new Subscription('eds'),
+    sds: new Subscription('sds'),
     lds: new Subscription('lds'),
     rds: new Subscription('rds'),
   };

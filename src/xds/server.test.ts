@@ -235,7 +235,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
   it('ignores types that it does not have, and serves on', async () => {
     await start();
     const peer = open('delta');
-    const url = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+    const url = 'type.googleapis.com/envoy.service.runtime.v3.Runtime';
     peer.send(encodeDeltaRequest({ typeUrl: url, node, subscribe: ['default'] }));
     peer.send(encodeDeltaRequest({ typeUrl: url, subscribe: ['other'] }));
     peer.send(delta('cds'));

@@ -62,6 +62,7 @@ export class DeltaPeer {
     const peer = new DeltaPeer(content);
     peer.ask('cds', { initial: content.versions('cds') });
     peer.ask('eds', { subscribe: [...content.versions('eds').keys()], initial: content.versions('eds') });
+    peer.ask('sds', { subscribe: [...content.versions('sds').keys()], initial: content.versions('sds') });
     peer.ask('lds', { initial: content.versions('lds') });
     peer.ask('rds', { subscribe: [...content.versions('rds').keys()], initial: content.versions('rds') });
     peer.machine.stopAwaiting();
@@ -130,6 +131,7 @@ export function filled(): Content {
   content.set('cds', 'web', '1', ['eds-web']);
   content.set('cds', 'in-web', '1');
   content.set('eds', 'eds-web', '1');
+  content.set('sds', 'site-cert', '1');
   content.set('lds', 'http', '1', ['80']);
   content.set('rds', '80', '1');
   return content;

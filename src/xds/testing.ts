@@ -1,11 +1,11 @@
 /** Test support: content in real bundles, and a model of what a proxy does with the messages of either protocol. */
-import type { XdsType } from '../generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import { emptyBundle, nextBundle } from '../push/bundle.ts';
 import { encodeResource } from '../push/encode-resource.ts';
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { encodeStrings, WireReader } from './wire.ts';
 
-const TYPES: readonly XdsType[] = ['cds', 'eds', 'lds', 'rds'];
+const TYPES = XDS_TYPES;
 
 /** What an engine holds for one proxy: two parts per type, changed name by name. */
 export class Content {

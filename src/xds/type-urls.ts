@@ -2,11 +2,12 @@
  * Type URLs that streams are asked for, and in which order their types are sent.
  * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-types
  */
-import type { XdsType } from '../generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 
 export const TYPE_URL_OF: Readonly<Record<XdsType, string>> = {
   cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
   eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
+  sds: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
   lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
   rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
 };
@@ -16,7 +17,7 @@ const TYPE_OF: ReadonlyMap<string, XdsType> = new Map(
 );
 
 /** Make-before-break: what is referred to goes before what refers to it. */
-export const SEND_ORDER: readonly XdsType[] = ['cds', 'eds', 'lds', 'rds'];
+export const SEND_ORDER: readonly XdsType[] = XDS_TYPES;
 
 /** The type that a URL names; undefined for types that are not served here. */
 export function typeOfUrl(url: string): XdsType | undefined {

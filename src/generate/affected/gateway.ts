@@ -2,6 +2,7 @@
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { resourceKey } from '../../resources/types.ts';
 import { routesConnections } from '../listeners/index.ts';
+import { changesPolicies } from '../policies/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { markPeers, readOutsideClusters } from './outbound.ts';
@@ -42,6 +43,7 @@ export function affectedGateway(
       marks.all('rds');
     }
   }
+  if (changesPolicies(previous, next, change, view)) marks.all('lds');
   for (const virtualService of changedVirtualServices(previous, next, change, view)) mark(virtualService);
   for (const key of change.endpoints) {
     for (const service of [previous.services.get(key), next.services.get(key)]) {

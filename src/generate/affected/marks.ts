@@ -1,12 +1,17 @@
 /** Units collected for a view: what has to be generated again. */
 import type { ServicePort } from '../../model/types.ts';
 import { outboundRouteName, serviceRouteName } from '../names.ts';
-import type { GeneratedType, Unit, UnitSelection } from '../types.ts';
+import { GENERATED_TYPES, type GeneratedType, type Unit, type UnitSelection } from '../types.ts';
 
-export const ALL_UNITS: UnitSelection = { cds: 'all', lds: 'all', rds: 'all' };
+export const ALL_UNITS: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
 
 export class Marks {
-  readonly #units: Record<GeneratedType, Set<Unit>> = { cds: new Set(), lds: new Set(), rds: new Set() };
+  readonly #units: Record<GeneratedType, Set<Unit>> = {
+    cds: new Set(),
+    sds: new Set(),
+    lds: new Set(),
+    rds: new Set(),
+  };
   readonly #all = new Set<GeneratedType>();
 
   add(type: GeneratedType, unit: Unit): void {
@@ -31,7 +36,7 @@ export class Marks {
   /** Undefined when nothing was marked. */
   selection(): UnitSelection | undefined {
     const selection: Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>> = {};
-    for (const type of ['cds', 'lds', 'rds'] as const) {
+    for (const type of GENERATED_TYPES) {
       if (this.#all.has(type)) selection[type] = 'all';
       else if (this.#units[type].size > 0) selection[type] = this.#units[type];
     }

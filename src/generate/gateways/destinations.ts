@@ -3,6 +3,7 @@ import type { Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
 import { destinationTraits, tcpFilters } from '../listeners/index.ts';
+import { connectionFilters } from '../policies/index.ts';
 import { weighted } from '../routes/action.ts';
 import type { RouteContext } from '../routes/context.ts';
 import { destinationCluster, destinationPort } from '../routes/destination.ts';
@@ -75,5 +76,10 @@ function proxyFilters(
   const traits = targets.map(({ destination: { destination } }) =>
     destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context)),
   );
-  return tcpFilters(snapshot, view, { statPrefix: clusters[0]?.cluster ?? 'none', clusters, destinations: traits });
+  const proxy = tcpFilters(snapshot, view, {
+    statPrefix: clusters[0]?.cluster ?? 'none',
+    clusters,
+    destinations: traits,
+  });
+  return [...connectionFilters(snapshot, view), ...proxy];
 }

@@ -12,6 +12,7 @@ import {
 } from '../listeners/index.ts';
 import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
 import { listenerName } from '../names.ts';
+import { requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
 import { gatewayContext } from './context.ts';
@@ -105,6 +106,7 @@ function httpChain(
     useRemoteAddress: true,
     serverName: SERVER_NAME,
     grpcWeb,
+    guards: requestFilters(snapshot, view),
     // What clients say of certificates is removed; what Envoy itself verified is said to the services.
     extra: {
       forwardClientCertDetails: SANITIZE_SET,

@@ -9,6 +9,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     part: 'gateway',
     namespace: 'edge',
     gateways: ['edge/gw'],
+    policies: { authentication: [], authorization: [] },
     portMap: {},
     ipv6Only: false,
     dnsDomain: 'edge.svc.cluster.local',

@@ -41,6 +41,8 @@ export interface HttpConnectionManagerOptions {
   readonly serverName?: string;
   /** Whether some service behind it takes gRPC-Web, which is then translated to gRPC. */
   readonly grpcWeb?: boolean;
+  /** Filters of policies about requests: they stand before all others. */
+  readonly guards?: readonly HttpFilter[];
   /** Fields that only some callers set (client certificate details, …); they win over those set here. */
   readonly extra?: Partial<Manager>;
 }
@@ -58,7 +60,7 @@ export function httpConnectionManager(
     ...('rds' in routes
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
-    httpFilters: httpFilters(view, options.grpcWeb ?? false),
+    httpFilters: [...(options.guards ?? []), ...httpFilters(view, options.grpcWeb ?? false)],
     accessLog: accessLogs(mesh, view),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),

@@ -13,6 +13,7 @@ import {
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
 } from '../names.ts';
+import { connectionFilters, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
@@ -138,7 +139,7 @@ function passthroughChains(snapshot: Snapshot, view: InboundView): FilterChain[]
     match: everything === undefined ? {} : { prefixRanges: [everything] },
     access: accessTo(view),
     http: () => [],
-    tcp: () => tcpProxyChain(snapshot, view, cluster).filters,
+    tcp: () => guardedBytes(snapshot, view, cluster),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -176,12 +177,18 @@ function portChains(
         useRemoteAddress: false,
         serverName: SERVER_NAME,
         grpcWeb: plan.grpcWeb,
+        guards: requestFilters(snapshot, view),
         ...(mutual && { extra: CLIENT_CERTIFICATE }),
       }),
     ],
-    tcp: () => tcpProxyChain(snapshot, view, plan.cluster).filters,
+    tcp: () => guardedBytes(snapshot, view, plan.cluster),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
+}
+
+/** Bytes to a cluster, past the policies about connections. */
+function guardedBytes(snapshot: Snapshot, view: InboundView, cluster: string): FilterChain['filters'] {
+  return [...connectionFilters(snapshot, view), ...(tcpProxyChain(snapshot, view, cluster).filters ?? [])];
 }
 
 /**

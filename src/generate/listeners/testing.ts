@@ -93,6 +93,7 @@ export function inboundView(changes: Partial<InboundView> = {}): InboundView {
     ipv6Only: false,
     ports: [],
     peerAuthentication: { mode: 'PERMISSIVE', ports: {} },
+    policies: { authentication: [], authorization: [] },
     addresses: [],
     capabilities: { extensions: undefined, sds: false },
     ...changes,

@@ -147,6 +147,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
     endpoints: PMap.empty(),
     peers: PMap.empty(),
     peerAuthenticationOf: unread,
+    policiesOf: unread,
     servicesByHost: (host) => (world.services ?? []).filter(({ hostname }) => hostname === host),
     instancesAt: unread,
     scopeOf: () => scope,

@@ -75,6 +75,9 @@ export const authorizationPolicy = z.strictObject({
   provider: z.strictObject({ name: z.string().optional() }).optional(),
 });
 
+/** The keys of a token issuer, fetched: see `key-sets.ts`. */
+export const jsonWebKeySet = z.strictObject({ jwks: z.string() });
+
 export type PeerAuthenticationSpec = z.output<typeof peerAuthentication>;
 export type RequestAuthenticationSpec = z.output<typeof requestAuthentication>;
 export type JwtRule = z.output<typeof jwtRule>;

@@ -1,0 +1,46 @@
+/**
+ * The door of policies about requests: the filters that stand before the application, for sidecars (inbound) and gateways alike, in
+ * the order in which they act.
+ *
+ *   external authorizers (CUSTOM) ──▶ end users' tokens ──▶ DENY ──▶ ALLOW ──▶ AUDIT ──▶ everything else
+ */
+import type { ChangeSet, Snapshot } from '../../model/types.ts';
+import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
+import type { ResourceKey } from '../../resources/types.ts';
+import { tokenFilters } from './authentication/index.ts';
+import { connectionRules, requestRules } from './authorization/index.ts';
+import type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
+
+export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
+
+/** HTTP filters, to stand before all others. */
+export function requestFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[] {
+  const { external, local } = requestRules(snapshot, view);
+  return [...external, ...tokenFilters(snapshot, view), ...local];
+}
+
+/** Network filters of connections that are passed on as bytes, to stand before the proxy filter. */
+export function connectionFilters(snapshot: Snapshot, view: GuardedView): NetworkFilter[] {
+  return connectionRules(snapshot, view);
+}
+
+/** Whether a change is about the content of the view's policies, or about keys that they ask for. */
+export function changesPolicies(
+  previous: Snapshot,
+  next: Snapshot,
+  { configs }: ChangeSet,
+  { policies: { authentication, authorization } }: GuardedView,
+): boolean {
+  if ([...authentication, ...authorization].some((key) => configs.has(key))) return true;
+  return [previous, next].some((snapshot) =>
+    authentication.some((key) => keySetsOf(snapshot, key).some((keySet) => configs.has(keySet))),
+  );
+}
+
+function keySetsOf(snapshot: Snapshot, policy: ResourceKey): ResourceKey[] {
+  const rules = snapshot.resources('RequestAuthentication').get(policy)?.content.jwtRules ?? [];
+  return rules.flatMap((rule) => {
+    const reference = keySetReference(rule);
+    return reference === undefined ? [] : [keySetKey(reference)];
+  });
+}

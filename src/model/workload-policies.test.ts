@@ -1,0 +1,90 @@
+/** Which policies about requests hold for a workload, and whom a change of them concerns. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type AnyResource, keyOf } from '../resources/types.ts';
+import { applyChanges } from './apply.ts';
+import { labelsMatch } from './labels.ts';
+import { meshOf, resource, step } from './testing/build.ts';
+import type { Snapshot } from './types.ts';
+
+const selecting = (labels: object) => ({ selector: { matchLabels: labels } });
+const allow = (path: string, spec: object = {}, created?: number) =>
+  resource('AuthorizationPolicy', path, spec, created === undefined ? {} : { created });
+const jwt = (path: string, spec: object = {}) => resource('RequestAuthentication', path, spec);
+
+function held(snapshot: Snapshot, namespace: string, labels: Record<string, string>): string[] {
+  const { authentication, authorization } = snapshot.policiesOf(namespace, labels);
+  return [...authentication, ...authorization];
+}
+
+test('the mesh’s and the namespace’s policies add up, each oldest first', () => {
+  const snapshot = meshOf([
+    allow('shop/new', {}, 2),
+    allow('shop/old', {}, 1),
+    allow('shop/web', selecting({ app: 'web' }), 3),
+    allow('shop/db', selecting({ app: 'db' }), 3),
+    allow('mesh-system/all', {}, 9),
+    allow('mesh-system/web', selecting({ app: 'web' }), 9),
+    allow('other/all'),
+    jwt('shop/tokens', selecting({ app: 'web' })),
+  ]);
+  assert.deepEqual(held(snapshot, 'shop', { app: 'web', v: '1' }), [
+    'RequestAuthentication/shop/tokens',
+    'AuthorizationPolicy/mesh-system/all',
+    'AuthorizationPolicy/mesh-system/web',
+    'AuthorizationPolicy/shop/old',
+    'AuthorizationPolicy/shop/new',
+    'AuthorizationPolicy/shop/web',
+  ]);
+  assert.deepEqual(held(snapshot, 'mesh-system', {}), ['AuthorizationPolicy/mesh-system/all']);
+});
+
+describe('whom a change concerns', () => {
+  const before = meshOf([allow('shop/a', selecting({ app: 'web' })), allow('mesh-system/m')]);
+  const rows: readonly [behaviour: string, changed: AnyResource, concerned: string[] | 'all'][] = [
+    ['a policy of a namespace comes', allow('shop/b'), ['shop']],
+    ['a selector changes', allow('shop/a', selecting({ app: 'db' })), ['shop']],
+    ['what a policy says changes', allow('shop/a', { ...selecting({ app: 'web' }), action: 'DENY' }), []],
+    ['a policy of the mesh comes', jwt('mesh-system/n'), 'all'],
+  ];
+  for (const [behaviour, changed, concerned] of rows) {
+    test(behaviour, () => {
+      const { policies } = step(before, [changed]).changes;
+      assert.deepEqual(policies === 'all' ? policies : [...policies], concerned);
+    });
+  }
+});
+
+test('property: after any changes the policies are those that a reader of all resources finds', () => {
+  const labels = fc.constantFrom({}, { app: 'web' }, { app: 'db' });
+  const edit = fc.record({
+    kind: fc.constantFrom('AuthorizationPolicy' as const, 'RequestAuthentication' as const),
+    path: fc.constantFrom('shop/a', 'shop/b', 'mesh-system/a', 'other/a'),
+    selector: labels,
+    gone: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(fc.array(edit, { maxLength: 12 }), labels, (edits, workload) => {
+      let snapshot = meshOf([]);
+      const all = new Map<string, AnyResource>();
+      for (const { kind, path, selector, gone } of edits) {
+        const after = resource(kind, path, selecting(selector));
+        const key = keyOf(after);
+        const known = all.get(key);
+        if (gone) all.delete(key);
+        else all.set(key, after);
+        const change = { key, before: known, after: gone ? undefined : after };
+        snapshot = applyChanges(snapshot, { changes: [change] }).snapshot;
+      }
+      for (const namespace of ['shop', 'other', 'mesh-system']) {
+        const expected = [...all.values()].filter(({ meta, content }) => {
+          const { selector } = content as { selector: { matchLabels: Record<string, string> } };
+          const near = meta.namespace === namespace || meta.namespace === 'mesh-system';
+          return near && labelsMatch(selector.matchLabels, workload);
+        });
+        assert.deepEqual(held(snapshot, namespace, workload).sort(), expected.map(keyOf).sort());
+      }
+    }),
+  );
+});
