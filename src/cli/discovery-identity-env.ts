@@ -1,6 +1,6 @@
 /**
  * The environment variables of ctl-discovery that are about who may call it and how it shows itself (specification: ctl-discovery and
- * ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR is our own).
+ * ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR and CTL_JWT_PUB_KEY_REFRESH_INTERVAL are our own).
  */
 
 import type { EnvTable } from './env-table.ts';
@@ -69,5 +69,14 @@ export const discoveryIdentityEnv = {
     meaning:
       "Provider of the discovery component's DNS certificate: meshd, its own CA, or none, which leaves --tlsCertFile " +
       'and --tlsKeyFile.',
+  },
+  CTL_JWT_PUB_KEY_REFRESH_INTERVAL: {
+    setting: 'jwtPubKeyRefreshIntervalMs',
+    type: 'duration',
+    default: '20m0s',
+    min: 1000,
+    meaning:
+      "How often the key sets that RequestAuthentications name are fetched; a key server's new key is known after that " +
+      'time at the latest.',
   },
 } as const satisfies EnvTable;

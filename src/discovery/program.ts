@@ -42,6 +42,7 @@ import { startHttpServer } from './http.ts';
 import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
 import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
+import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
@@ -71,6 +72,7 @@ export class DiscoveryProgram {
   readonly #closers: Closer[] = [];
   #running: Running | undefined;
   #identity: MeshIdentity | undefined;
+  #keySets: KeySets | undefined;
   #publishedAt: number | undefined;
 
   constructor(settings: DiscoverySettings, env: Environment) {
@@ -97,7 +99,10 @@ export class DiscoveryProgram {
     });
     // Side by side: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(store)]);
+    const keySets = this.#followKeySets(store);
     const publisher = this.#startPublisher(store, files);
+    await keySets.first();
+    publisher.publish(takenFrom(store));
     const engine = this.#startEngine(publisher.snapshot);
     const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine, identity);
@@ -122,6 +127,17 @@ export class DiscoveryProgram {
   async #openSources(store: Store): Promise<void> {
     const sources = await openSources(this.#settings, (events) => this.#take(store, events));
     this.#closers.push(() => sources.close());
+  }
+
+  #followKeySets(store: Store): KeySets {
+    const keySets = followKeySets({
+      refreshMs: this.#settings.jwtPubKeyRefreshIntervalMs,
+      metrics: this.#metrics,
+      onEvent: (event) => this.#take(store, [event]),
+    });
+    this.#keySets = keySets;
+    this.#closers.push(() => keySets.close());
+    return keySets;
   }
 
   /** The publisher, with all that was read so far in its snapshot. */
@@ -266,6 +282,7 @@ export class DiscoveryProgram {
       metrics.cfg_runtime_processor_snapshot_lifetime_duration_milliseconds.observe(now - this.#publishedAt);
     }
     this.#publishedAt = now;
+    this.#keySets?.published(publication);
     // The first snapshot is what the engine starts from.
     const engine = this.#running?.engine;
     const known = engine?.snapshot.findings().endpointsWithoutPod ?? 0;

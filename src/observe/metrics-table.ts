@@ -140,6 +140,16 @@ export const METRICS = {
   cfg_runtime_strategy_timer_quiesce_reached_total: { type: 'Count', meaning: 'Times a quiesce was reached.' },
   cfg_runtime_strategy_timer_resets_total: { type: 'Count', meaning: 'Times the timer was reset.' },
 
+  // Keys of the issuers of users' tokens.
+  ctl_jwks_resolver_network_fetch_success_total: {
+    type: 'Sum',
+    meaning: 'Successful network fetches by the JWKS resolver.',
+  },
+  ctl_jwks_resolver_network_fetch_fail_total: {
+    type: 'Sum',
+    meaning: 'Failed network fetches by the JWKS resolver.',
+  },
+
   // The certificate authority.
   ca_server_authentication_failure_count: { type: 'Sum', meaning: 'Authentication failures.' },
   ca_server_csr_count: { type: 'Sum', meaning: 'Certificate signing requests received.' },

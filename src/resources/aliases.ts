@@ -24,7 +24,7 @@ const SECURITY_KINDS: ReadonlySet<Kind> = new Set([
   'RequestAuthentication',
 ]);
 /** Kinds of the orchestrator that belong to no namespace. */
-const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['Namespace', 'Node']);
+const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['JsonWebKeySet', 'Namespace', 'Node']);
 /** Versions in which the field's meshes have served these kinds. */
 const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
 

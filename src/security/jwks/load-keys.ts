@@ -20,6 +20,13 @@ function keyServerUrl(text: string): URL {
   throw new CtlError('invalid_argument', `${JSON.stringify(text.slice(0, 200))} is not an http or https URL`);
 }
 
+/** A reference as messages name it: without password and query. */
+export function shownReference(reference: string): string {
+  const prefix = reference.startsWith(OIDC_REFERENCE) ? OIDC_REFERENCE : '';
+  const url = URL.parse(reference.slice(prefix.length));
+  return url === null ? reference.slice(0, 200) : `${prefix}${shownUrl(url)}`;
+}
+
 async function discovered(issuer: string, fetch: Fetch, signal: AbortSignal, limits: FetchLimits): Promise<URL> {
   const url = keyServerUrl(discoveryAddress(issuer));
   const keys = keyServerUrl(keySetAddress(url, issuer, await fetchJson(url, fetch, signal, limits)));

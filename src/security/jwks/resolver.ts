@@ -12,7 +12,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { WallClock } from '../authority/clock.ts';
 import type { Fetch, FetchLimits } from '../fetch-json.ts';
 import { Refresh } from '../refresh.ts';
-import { loadKeys } from './load-keys.ts';
+import { loadKeys, shownReference } from './load-keys.ts';
 import { Turns } from './turns.ts';
 
 /**
@@ -35,8 +35,8 @@ export interface KeySetResolverOptions {
   onKeySet(reference: string, jwks: string | undefined): void;
   /** Told of the first of several failures in a row. `known` says whether an earlier key set stays in force. */
   onProblem(error: CtlError, known: boolean): void;
-  /** Told of the first success after a failure. */
-  onRecovered(reference: string): void;
+  /** Told of the first success after a failure; `shown` is the reference without what is not for messages. */
+  onRecovered(shown: string): void;
   readonly observer: { fetched(ok: boolean): void };
 }
 
@@ -85,7 +85,7 @@ function follow(reference: string, turns: Turns, options: KeySetResolverOptions)
   const refresh = new Refresh<string>({
     load: async (signal) => ({ value: await attempt(signal), refreshMs }),
     onValue: (keys) => {
-      if (failing) options.onRecovered(reference);
+      if (failing) options.onRecovered(shownReference(reference));
       failing = false;
       if (keys === known) return;
       known = keys;

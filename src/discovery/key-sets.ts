@@ -1,0 +1,88 @@
+/**
+ * The key sets of token issuers, between snapshots and the JWKS resolver: what the published RequestAuthentications refer to is
+ * wanted, and what is fetched comes back as events of a source named `jwks`, debounced like those of any other. Nothing waits for it, except
+ * the start, for a moment.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Snapshot } from '../model/types.ts';
+import { getScope, type Metrics } from '../observe/index.ts';
+import type { Publication } from '../push/index.ts';
+import { keySetKey, keySetReference } from '../resources/key-sets.ts';
+import { makeKeySet } from '../resources/make-key-set.ts';
+import type { ResourceEvent } from '../resources/types.ts';
+import { createKeySetResolver, guardedFetch, wallClock } from '../security/index.ts';
+import { systemClock } from '../sources/index.ts';
+
+/**
+ * How long the start waits for the first attempts. Envoys that are connected have the keys from before: served a moment too early, without
+ * keys, they would refuse good tokens until the keys come. Who needs longer to answer is waited for no more.
+ */
+const FIRST_KEYS_MS = 3000;
+
+export interface KeySetOptions {
+  readonly refreshMs: number;
+  readonly metrics: Metrics;
+  readonly onEvent: (event: ResourceEvent) => void;
+}
+
+export interface KeySets {
+  /** To be told of each publication, of which those count that change a RequestAuthentication. */
+  published(publication: Pick<Publication, 'snapshot' | 'resources'>): void;
+  /** Resolves when all that is wanted has been tried once, or enough time has passed. */
+  first(): Promise<void>;
+  close(): void;
+}
+
+/** The references of all key sets that the snapshot's policies need fetched. */
+export function wantedKeySets(snapshot: Pick<Snapshot, 'resources'>): Set<string> {
+  const wanted = new Set<string>();
+  for (const { content } of snapshot.resources('RequestAuthentication').values()) {
+    for (const rule of content.jwtRules ?? []) {
+      const reference = keySetReference(rule);
+      if (reference !== undefined) wanted.add(reference);
+    }
+  }
+  return wanted;
+}
+
+export function followKeySets({ refreshMs, metrics, onEvent }: KeySetOptions): KeySets {
+  const log = getScope('authn');
+  let tried: Promise<void> = Promise.resolve();
+  const resolver = createKeySetResolver({
+    fetch: guardedFetch(),
+    clock: wallClock,
+    random: Math.random,
+    refreshMs,
+    onKeySet: (reference, jwks) => {
+      const at = systemClock.now();
+      if (jwks === undefined) onEvent({ type: 'delete', key: keySetKey(reference), at });
+      else onEvent({ type: 'set', resource: makeKeySet(reference, jwks), at });
+    },
+    onProblem: (error, known) => {
+      const meanwhile = known
+        ? 'the last good ones stay in force'
+        : 'tokens of its issuer are refused until they are known';
+      log.error(`keys of a token issuer: ${error.oneLine()}; ${meanwhile}`);
+    },
+    onRecovered: (shown) => log.info(`keys of a token issuer: ${shown} answers again`),
+    observer: {
+      fetched: (ok) => {
+        if (ok) metrics.ctl_jwks_resolver_network_fetch_success_total.inc();
+        else metrics.ctl_jwks_resolver_network_fetch_fail_total.inc();
+      },
+    },
+  });
+  return {
+    published: ({ snapshot, resources }) => {
+      if (!resources.some(({ key }) => key.startsWith('RequestAuthentication/'))) return;
+      tried = resolver.want(wantedKeySets(snapshot));
+    },
+    first: async () => {
+      const waiting = new AbortController();
+      const enough = sleep(FIRST_KEYS_MS, undefined, { signal: waiting.signal }).catch(() => {});
+      await Promise.race([tried, enough]);
+      waiting.abort();
+    },
+    close: () => resolver.close(),
+  };
+}
