@@ -133,7 +133,7 @@ export class DiscoveryProgram {
     const keySets = followKeySets({
       refreshMs: this.#settings.jwtPubKeyRefreshIntervalMs,
       metrics: this.#metrics,
-      onEvent: (event) => this.#take(store, [event]),
+      onEvent: (event) => this.#apply(store, [event]),
     });
     this.#keySets = keySets;
     this.#closers.push(() => keySets.close());
@@ -255,6 +255,10 @@ export class DiscoveryProgram {
 
   #take(store: Store, events: readonly ResourceEvent[]): void {
     this.#meter.received(events, (key) => store.get(key) !== undefined);
+    this.#apply(store, events);
+  }
+
+  #apply(store: Store, events: readonly ResourceEvent[]): void {
     const summary = store.apply(events);
     this.#meter.applied(summary);
     this.#running?.debouncer.changed(summary.changed);
