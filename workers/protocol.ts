@@ -29,6 +29,8 @@ export interface GenerateJob {
 export interface GenerateTask {
   readonly update: ReplicaUpdate;
   readonly jobs: readonly GenerateJob[];
+  /** The numbers of units said so far mean nothing any more: what they name has to be told again. */
+  readonly forget?: true;
 }
 
 /** One resource in `GenerateAnswer.bytes`: message bytes lie at [offset, offset + length). */
@@ -40,15 +42,20 @@ export interface EncodedSlot {
   readonly length: number;
 }
 
+export interface UnitAnswer {
+  readonly type: GeneratedType;
+  readonly unit: Unit;
+  /** Names the resources from here on. */
+  readonly number: number;
+  /** Undefined: the same as when the number was first said. */
+  readonly resources: readonly EncodedSlot[] | undefined;
+}
+
 export interface JobAnswer {
   readonly viewKey: string;
   /** The snapshot does not have the view's scope: its Sidecar was deleted, and may be back by now. Nothing was made. */
   readonly gone: boolean;
-  readonly units: readonly {
-    readonly type: GeneratedType;
-    readonly unit: Unit;
-    readonly resources: readonly EncodedSlot[];
-  }[];
+  readonly units: readonly UnitAnswer[];
   /** Types for which every unit was asked: units not listed are gone. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];

@@ -25,7 +25,7 @@ function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): P
 }
 
 const JOB = { key: 'view', takeJob: () => ({ viewKey: 'view', view: { part: 'gateway' } as never, units: {} }) };
-const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs }], bytes: new ArrayBuffer(0), milliseconds: 0 };`;
+const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [] }], bytes: new ArrayBuffer(0), milliseconds: 0 };`;
 
 describe('generation pool', () => {
   it('gives a job up that throws, at once and without asking for the replica again', async () => {
@@ -36,7 +36,7 @@ describe('generation pool', () => {
     );
     await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'cannot' });
     const { answer } = await pool.submit(JOB);
-    assert.deepEqual(answer, { from: 1, runs: 2 });
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
     assert.deepEqual(crashes, []);
   });
 
@@ -44,7 +44,7 @@ describe('generation pool', () => {
     const pool = poolOf(DONE);
     pool.prepare();
     const { answer } = await pool.submit(JOB);
-    assert.deepEqual(answer, { from: 1, runs: 2 });
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
   });
 
   it('tells everything to the successor of a worker that died between jobs', async () => {
@@ -56,6 +56,24 @@ describe('generation pool', () => {
     await Promise.all(pool.threads.map((thread) => thread.terminate()));
     const { answer } = await pool.submit(JOB);
     assert.equal((answer as unknown as { from: number }).from, 0);
+  });
+
+  it('has a worker tell again what it only names, when nobody has that any more', async () => {
+    const pool = poolOf(
+      `const units = [{ type: 'cds', unit: 'web', number: runs === 3 ? 8 : 7, resources: task.forget ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units }], bytes: new ArrayBuffer(0), milliseconds: 0 };`,
+    );
+    // Before its first job a worker has said nothing.
+    const first = await pool.submit(JOB);
+    assert.deepEqual([first.answer, first.recalled.size], [{ forget: true, runs: 1, units: first.answer.units }, 0]);
+    const kept = [{ name: 'web' }] as never;
+    first.heard.hear(7, kept);
+    const second = await pool.submit(JOB);
+    assert.deepEqual([second.answer.units[0]?.resources, second.recalled.get(7)], [undefined, kept]);
+    // The third run names what was never told: it is repeated as a fourth, which tells.
+    const third = await pool.submit(JOB);
+    assert.deepEqual(third.answer, { forget: true, runs: 4, units: third.answer.units });
+    assert.deepEqual(third.answer.units[0]?.resources, []);
   });
 
   it('ends a worker that hangs, and gives its job up after three attempts', async () => {

@@ -12,12 +12,17 @@ import type { Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
 import { ReplicaLog } from './replica-log.ts';
 import { runJobs } from './run-jobs.ts';
+import { HeardUnits, type NumberedUnits, SaidUnits } from './unit-numbers.ts';
 
 /** A job's outcome and the snapshot version that it was generated from. */
 export interface GeneratedJob {
   readonly version: number;
   readonly answer: JobAnswer;
   readonly bytes: ArrayBuffer;
+  /** The units that the answer only names. */
+  readonly recalled: NumberedUnits;
+  /** Where the units are to be noted that it tells. */
+  readonly heard: HeardUnits;
   /** Time spent generating, milliseconds. */
   readonly milliseconds: number;
 }
@@ -61,6 +66,8 @@ interface Slot {
   readonly pool: Piscina<GenerateTask, GenerateAnswer>;
   /** Version of the worker's replica; 0 when it has nothing. */
   version: number;
+  /** Units that the worker need not tell again; undefined: it is to forget what it has said. */
+  heard: HeardUnits | undefined;
   busy: boolean;
 }
 
@@ -107,7 +114,10 @@ export class PoolGenerator implements Generator {
   }
 
   #task(slot: Slot, jobs: GenerateJob[]): Promise<GenerateAnswer> {
-    const task = { update: this.#log.since(slot.version), jobs };
+    // One that has nothing has said nothing.
+    const forget = slot.heard === undefined || slot.version === 0;
+    if (forget) slot.heard = new HeardUnits();
+    const task = { update: this.#log.since(slot.version), jobs, ...(forget && { forget: true as const }) };
     return slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
   }
 
@@ -124,7 +134,7 @@ export class PoolGenerator implements Generator {
     pool.on('error', (error) => {
       if (!this.#closed) this.#onCrash(error);
     });
-    return { pool, version: 0, busy: false };
+    return { pool, version: 0, heard: undefined, busy: false };
   }
 
   /** The worker threads, for tests that kill one. */
@@ -189,9 +199,18 @@ export class PoolGenerator implements Generator {
         return;
       }
       const [job] = answer.jobs;
-      if (job === undefined) throw new TypeError('a task of one job has one answer');
+      const { heard } = slot;
+      if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');
+      const recalled = heard.recall(answer.jobs);
+      if (recalled === undefined) {
+        // No fault of the job, and it cannot happen again: all that the worker then names was told for this job.
+        waiting.attempts--;
+        slot.heard = undefined;
+        this.#queue.unshift(waiting);
+        return;
+      }
       const { version, bytes, milliseconds } = answer;
-      waiting.resolve({ version, answer: job, bytes, milliseconds });
+      waiting.resolve({ version, answer: job, bytes, recalled, heard, milliseconds });
     } catch (error) {
       slot.version = 0;
       if (!this.#closed) this.#onCrash(error);
@@ -218,6 +237,8 @@ export class PoolGenerator implements Generator {
 /** Generates on the main thread, one job per turn of the event loop. */
 export class InlineGenerator implements Generator {
   #snapshot: Snapshot;
+  #said = new SaidUnits();
+  #heard = new HeardUnits();
   #closed = false;
 
   constructor(snapshot: Snapshot) {
@@ -231,11 +252,27 @@ export class InlineGenerator implements Generator {
   async submit(source: JobSource): Promise<GeneratedJob> {
     await new Promise((resolve) => setImmediate(resolve));
     if (this.#closed) throw new CtlError('unavailable', 'generation is closed');
+    const job = source.takeJob();
+    const made = this.#run(job);
+    if (made !== undefined) return made;
+    this.#said = new SaidUnits();
+    this.#heard = new HeardUnits();
+    const afresh = this.#run(job);
+    if (afresh === undefined) throw new TypeError('nothing said before, but a unit was not told');
+    return afresh;
+  }
+
+  /** Undefined when the answer names a unit that is gone. */
+  #run(job: GenerateJob): GeneratedJob | undefined {
     const started = performance.now();
-    const { jobs, bytes } = runJobs(this.#snapshot, [source.takeJob()]);
+    const { version } = this.#snapshot;
+    const { jobs, bytes } = runJobs(this.#snapshot, [job], this.#said);
     const [answer] = jobs;
     if (answer === undefined) throw new TypeError('one job has one answer');
-    return { version: this.#snapshot.version, answer, bytes, milliseconds: performance.now() - started };
+    const heard = this.#heard;
+    const recalled = heard.recall(jobs);
+    if (recalled === undefined) return undefined;
+    return { version, answer, bytes, recalled, heard, milliseconds: performance.now() - started };
   }
 
   close(): Promise<void> {

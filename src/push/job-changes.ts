@@ -3,6 +3,7 @@
  * that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to fit here: no listener
  * is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener still asks for.
  */
+import type { EncodedSlot, UnitAnswer } from '../../workers/protocol.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../generate/types.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
@@ -53,21 +54,31 @@ export function resourceChanges(
 
 type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
 
-function edits({ answer, bytes }: GeneratedJob, type: GeneratedType, current: Units, interner: Interner): Edits {
-  const message = new Uint8Array(bytes);
+function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner: Interner): Edits {
+  const { answer, recalled, heard } = job;
+  const message = new Uint8Array(job.bytes);
   const found: Edits = new Map();
   if (answer.complete.includes(type)) {
     const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
     for (const unit of current[type].keys()) if (!failed.has(unit)) found.set(unit, undefined);
   }
-  for (const { type: listed, unit, resources } of answer.units) {
+  for (const { type: listed, unit, number, resources } of answer.units) {
     if (listed !== type) continue;
-    const made = resources.map(({ name, version, refs, offset, length }) =>
-      interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
-    );
+    const known = recalled.get(number);
+    const made =
+      known ??
+      told(resources).map(({ name, version, refs, offset, length }) =>
+        interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
+      );
+    if (known === undefined) heard.hear(number, made);
     found.set(unit, made.length === 0 ? undefined : made);
   }
   return found;
+}
+
+function told(resources: UnitAnswer['resources']): readonly EncodedSlot[] {
+  if (resources === undefined) throw new TypeError('a unit that is not told was recalled');
+  return resources;
 }
 
 /** Listeners and routes that fit each other. */

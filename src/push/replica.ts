@@ -7,10 +7,12 @@ import { applyChanges, createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import { keyOf, type ResourceChange } from '../resources/types.ts';
 import { runJobs } from './run-jobs.ts';
+import { SaidUnits } from './unit-numbers.ts';
 
 export class Replica {
   #snapshot: Snapshot | undefined;
   #version = 0;
+  #said = new SaidUnits();
 
   /** What the replica stands at; undefined before it was told anything. */
   get snapshot(): Snapshot | undefined {
@@ -23,10 +25,11 @@ export class Replica {
    */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();
+    if (task.forget === true) this.#said = new SaidUnits();
     const snapshot = this.#update(task.update);
     if (snapshot === undefined) return { kind: 'behind', version: this.#version };
     try {
-      const { jobs, bytes } = runJobs(snapshot, task.jobs);
+      const { jobs, bytes } = runJobs(snapshot, task.jobs, this.#said);
       return { kind: 'done', version: this.#version, jobs, bytes, milliseconds: performance.now() - started };
     } catch (error) {
       return {

@@ -2,11 +2,12 @@
  * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main thread
  * does itself when there are no workers. One function for both is why their results are byte-equal.
  */
-import type { EncodedSlot, GenerateJob, JobAnswer } from '../../workers/protocol.ts';
+import type { EncodedSlot, GenerateJob, JobAnswer, UnitAnswer } from '../../workers/protocol.ts';
 import { generate, scopeOfView } from '../generate/index.ts';
 import { GENERATED_TYPES, type GeneratedResource, type GeneratedType, type Unit } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
+import { SaidUnits } from './unit-numbers.ts';
 
 export interface JobsResult {
   readonly jobs: readonly JobAnswer[];
@@ -61,7 +62,7 @@ class Layout {
   }
 }
 
-function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer {
+function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
   const { viewKey, view } = job;
   if (scopeOfView(snapshot, view) === undefined)
     return { viewKey, gone: true, units: [], complete: [], findings: [], failures: [] };
@@ -72,11 +73,10 @@ function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer
   }
   const result = generate(snapshot, view, selection);
   const units = GENERATED_TYPES.flatMap((type) =>
-    [...(result.units[type] ?? [])].map(([unit, resources]) => ({
-      type,
-      unit,
-      resources: resources.map((resource) => layout.place(resource)),
-    })),
+    [...(result.units[type] ?? [])].map(([unit, resources]): UnitAnswer => {
+      const { number, again } = said.say(resources);
+      return { type, unit, number, resources: again ? undefined : resources.map((each) => layout.place(each)) };
+    }),
   );
   return {
     viewKey,
@@ -88,9 +88,13 @@ function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout): JobAnswer
   };
 }
 
-/** Runs jobs one after the other. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
-export function runJobs(snapshot: Snapshot, jobs: readonly GenerateJob[]): JobsResult {
+/** Runs jobs one after the other; units that were `said` before are only named. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
+export function runJobs(
+  snapshot: Snapshot,
+  jobs: readonly GenerateJob[],
+  said: SaidUnits = new SaidUnits(),
+): JobsResult {
   const layout = new Layout();
-  const answers = jobs.map((job) => runJob(snapshot, job, layout));
+  const answers = jobs.map((job) => runJob(snapshot, job, layout, said));
   return { jobs: answers, bytes: layout.join() };
 }
