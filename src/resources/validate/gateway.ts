@@ -18,7 +18,37 @@ const TLS_PROTOCOLS: ReadonlySet<string> = new Set(['HTTPS', 'TLS']);
 const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB']);
 /** Modes in which the gateway ends TLS with a certificate of its own. */
 const OWN_CERTIFICATE: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
-const VERSIONS = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
+const VERSIONS = ['TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
+/** What `TLS_AUTO`, and saying nothing, comes to: Envoy's own bounds. */
+const DEFAULT_MIN = 'TLSV1_2';
+const DEFAULT_MAX = 'TLSV1_3';
+/**
+ * Cipher suites of TLS up to 1.2 that Envoy's BoringSSL knows. One that it does not know costs the whole listener, with all servers
+ * of the port.
+ */
+const CIPHER_SUITES: ReadonlySet<string> = new Set([
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA256',
+  'ECDHE-ECDSA-AES256-SHA',
+  'ECDHE-RSA-AES256-SHA',
+  'AES128-GCM-SHA256',
+  'AES256-GCM-SHA384',
+  'AES128-SHA',
+  'AES256-SHA',
+  'DES-CBC3-SHA',
+]);
+/** Of TLS 1.3, where there is no choice. */
+const TLS13_SUITE = /^TLS_(AES|CHACHA20)_/;
+/** SHA-256 in base64, and in hexadecimal digits with or without colons between bytes: what Envoy compares with. */
+const SPKI = /^[A-Za-z0-9+/]{43}=$/;
+const CERTIFICATE_HASH = /^([0-9a-fA-F]{64}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){31})$/;
 
 export function validateGateway(spec: GatewaySpec, faults: Faults): void {
   if (!spec.servers?.length) faults.add(['servers'], 'required, expected at least one server');
@@ -81,8 +111,45 @@ export function checkServerTls(tls: ServerTlsSettings, faults: Faults): void {
       faults.add(['caCertificates'], 'required for mode MUTUAL');
     }
   }
-  const { minProtocolVersion: min, maxProtocolVersion: max } = tls;
-  if (min !== undefined && max !== undefined && max !== 'TLS_AUTO' && VERSIONS.indexOf(min) > VERSIONS.indexOf(max)) {
-    faults.add(['minProtocolVersion'], 'expected a version up to maxProtocolVersion');
+  each(faults.at('tlsCertificates'), tls.tlsCertificates, (pair, at) => {
+    if (!pair.serverCertificate) at.add(['serverCertificate'], 'required');
+    if (!pair.privateKey) at.add(['privateKey'], 'required');
+  });
+  checkTlsVersions(tls, faults);
+  each(faults.at('cipherSuites'), tls.cipherSuites, checkCipherSuite);
+  each(faults.at('verifyCertificateSpki'), tls.verifyCertificateSpki, (hash, at) => {
+    if (!SPKI.test(hash)) at.add([], `expected a SHA-256 in base64 (44 characters), got ${shown(hash)}`);
+  });
+  each(faults.at('verifyCertificateHash'), tls.verifyCertificateHash, (hash, at) => {
+    if (!CERTIFICATE_HASH.test(hash)) at.add([], `expected a SHA-256 of 64 hexadecimal digits, got ${shown(hash)}`);
+  });
+}
+
+/** A range without a version would leave a port at which every handshake fails. */
+function checkTlsVersions(
+  { minProtocolVersion: min, maxProtocolVersion: max }: ServerTlsSettings,
+  faults: Faults,
+): void {
+  const [least, most] = [said(min) ?? DEFAULT_MIN, said(max) ?? DEFAULT_MAX];
+  if (VERSIONS.indexOf(least) <= VERSIONS.indexOf(most)) return;
+  if (said(min) !== undefined)
+    faults.add(['minProtocolVersion'], `expected a version up to ${most}, got ${shown(min)}`);
+  else
+    faults.add(
+      ['maxProtocolVersion'],
+      `expected at least ${least}, which is the lowest version unless minProtocolVersion says another, got ${shown(max)}`,
+    );
+}
+
+function said(version: string | undefined): string | undefined {
+  return version === 'TLS_AUTO' ? undefined : version;
+}
+
+function checkCipherSuite(suite: string, faults: Faults): void {
+  if (CIPHER_SUITES.has(suite)) return;
+  if (TLS13_SUITE.test(suite)) {
+    faults.add([], `expected a cipher suite of TLS 1.2 or below (those of TLS 1.3 are always on), got ${shown(suite)}`);
+  } else {
+    faults.add([], `expected a cipher suite such as "ECDHE-RSA-AES128-GCM-SHA256", got ${shown(suite)}`);
   }
 }
