@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
-import { generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { CtlError } from '../../core/errors.ts';
 import { usableKeys } from './usable-keys.ts';
 
 const jwkOf = (key: KeyObject): JsonWebKey => key.export({ format: 'jwk' });
@@ -90,5 +92,70 @@ describe('the usable keys of a key set', () => {
     const odd = Array.from({ length: 100 }, () => ({ kty: 'oct', k: 'AAAA' }));
     assert.deepEqual(usable(...odd.slice(1), EC), [{ ...EC, use: 'sig' }]);
     assert.throws(() => usableKeys({ keys: [...odd, EC] }), /no key can be used/);
+  });
+
+  const member = fc.oneof(
+    fc.constantFrom(
+      'RSA',
+      'EC',
+      'OKP',
+      'oct',
+      'P-256',
+      'Ed25519',
+      'sig',
+      'enc',
+      'RS256',
+      'ES256',
+      'HS256',
+      'AQAB',
+      RSA.n,
+      EC.x,
+      ED.x,
+    ),
+    fc.jsonValue(),
+  );
+  const names = [
+    'kty',
+    'crv',
+    'n',
+    'e',
+    'x',
+    'y',
+    'd',
+    'k',
+    'p',
+    'alg',
+    'use',
+    'kid',
+    'key_ops',
+    '__proto__',
+    'constructor',
+  ];
+  const changes = fc.dictionary(fc.constantFrom(...names), member, { maxKeys: 3 });
+  const nearly = fc.tuple(fc.constantFrom(RSA, EC, ED), changes).map(([key, other]) => ({ ...key, ...other }));
+  const READ_BY_ENVOY = new Set(['kty', 'crv', 'n', 'e', 'x', 'y', 'alg', 'use', 'kid']);
+
+  it('are public keys whatever a server answers, and what cannot be used is an answer of one line', () => {
+    const document = fc.oneof(fc.jsonValue(), fc.record({ keys: fc.array(fc.oneof(nearly, fc.jsonValue())) }));
+    fc.assert(
+      fc.property(document, (answer) => {
+        let keys: readonly JsonWebKey[];
+        try {
+          keys = JSON.parse(usableKeys(answer)).keys;
+        } catch (error) {
+          assert.ok(error instanceof CtlError && !error.message.includes('\n'), String(error));
+          return;
+        }
+        assert.ok(keys.length > 0);
+        for (const key of keys) {
+          assert.ok(
+            Object.keys(key).every((name) => READ_BY_ENVOY.has(name)),
+            JSON.stringify(key),
+          );
+          assert.equal(createPublicKey({ key, format: 'jwk' }).type, 'public');
+        }
+      }),
+      { numRuns: 500 },
+    );
   });
 });
