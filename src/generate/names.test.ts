@@ -1,13 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { clusterName, hostOfCluster, listenerName } from './names.ts';
+import { clusterName, hostOfCluster, listenerName, meshServerName } from './names.ts';
 
 test('a cluster name says its host again', () => {
   const text = fc.stringMatching(/^[a-z0-9.*-]*$/);
   fc.assert(
     fc.property(fc.constantFrom('outbound', 'inbound'), fc.nat(65535), text, text, (direction, port, subset, host) => {
       assert.equal(hostOfCluster(clusterName(direction, port, subset, host)), host);
+    }),
+  );
+});
+
+test('so does the server name of mutual TLS, by which gateways between networks name their clusters', () => {
+  const subset = fc.stringMatching(/^[a-z0-9_-]*$/);
+  const host = fc.stringMatching(/^[a-z0-9_.-]*$/);
+  fc.assert(
+    fc.property(fc.nat(65535), subset, host, (port, ofSubset, ofHost) => {
+      assert.equal(hostOfCluster(meshServerName(port, ofSubset, ofHost)), ofHost);
     }),
   );
 });

@@ -29,7 +29,10 @@ export function clusterName(direction: Direction, port: number, subset: string, 
   return `${direction}|${port}|${subset}|${host}`;
 }
 
-/** TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. */
+/**
+ * TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. Gateways that pass such connections on
+ * (AUTO_PASSTHROUGH) name their clusters alike.
+ */
 export function meshServerName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }
@@ -39,9 +42,16 @@ export function inboundClusterName(port: number): string {
   return clusterName('inbound', port, '', '');
 }
 
-/** The host of a name made by {@link clusterName}: what follows the last `|`, which cannot stand in a host name. */
+/** What stands before the host in a name made by {@link meshServerName}: subsets have no dots. */
+const BEFORE_HOST = /^outbound_\.\d+_\.[^.]*_\./;
+
+/**
+ * The host of a name made by {@link clusterName}, which follows the last `|` (that cannot stand in a host name), or by
+ * {@link meshServerName}.
+ */
 export function hostOfCluster(name: string): string {
-  return name.slice(name.lastIndexOf('|') + 1);
+  const bar = name.lastIndexOf('|');
+  return bar < 0 ? name.replace(BEFORE_HOST, '') : name.slice(bar + 1);
 }
 
 /** Route configuration that all HTTP services of a port share: `80`. */

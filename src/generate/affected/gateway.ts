@@ -1,6 +1,7 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { resourceKey } from '../../resources/types.ts';
+import { passingPorts } from '../gateways/auto-passthrough.ts';
 import { routesConnections } from '../listeners/index.ts';
 import { changesPolicies } from '../policies/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
@@ -29,18 +30,26 @@ export function affectedGateway(
       }
     }
   };
-  for (const host of scopeChange?.hosts ?? []) {
+  const passing = [...passingPorts(previous, view), ...passingPorts(next, view)];
+  const markHost = (host: string) => {
     marks.add('cds', host);
+    // Names of services, and of their subsets, stand in the listeners that pass connections on.
+    for (const port of passing) marks.listenerPort(port);
+  };
+  for (const host of scopeChange?.hosts ?? []) {
+    markHost(host);
     markUsersOf(host);
   }
   for (const host of scopeChange?.destinationRules ?? []) {
-    marks.add('cds', host);
+    markHost(host);
     if (scopes.some((scope) => readOutsideClusters(scope.destinationRule(host), view))) markUsersOf(host);
   }
   for (const gateway of view.gateways) {
     if (change.configs.has(gatewayKey(gateway))) {
       marks.all('lds');
       marks.all('rds');
+      // Clusters of connections that are passed on come and go with the servers that do so.
+      if (passing.length > 0) marks.all('cds');
     }
   }
   if (changesPolicies(previous, next, change, view)) marks.all('lds');

@@ -1,4 +1,5 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
+import { CtlError } from '../../core/errors.ts';
 import type {
   MergedDestinationRule,
   ModelSettings,
@@ -19,13 +20,14 @@ import {
   endpointsInput,
   localitySetting,
 } from '../endpoints/resolve.ts';
+import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
-import { clusterName } from '../names.ts';
+import { clusterName, meshServerName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { adsConfigSource, durationOf } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
-import { discoveryOf } from './discovery.ts';
+import { type Discovery, discoveryOf } from './discovery.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
@@ -56,6 +58,8 @@ export interface ClusterInputs {
   readonly mesh: MeshConfig;
   readonly settings: ModelSettings;
   readonly part: ClientView['part'];
+  /** Whether the view also passes the mutual TLS of others on to the service. */
+  readonly passedOn: boolean;
   /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
@@ -80,12 +84,13 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   const { sds } = view.capabilities;
   const peers = sds ? snapshot.peers.get(service.key) : undefined;
   const rule = scope.destinationRule(host);
+  const passedOn = isPassedOn(snapshot, view, service);
   if (service.resolution !== 'dns') {
-    return clusters.get(service, { service, rule, mesh, settings, part, sds, peers, ...NO_CARRIED });
+    return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, ...NO_CARRIED });
   }
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
   const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
-  return clusters.get(service, { service, rule, mesh, settings, part, sds, peers, ...carried });
+  return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, ...carried });
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -105,6 +110,9 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
       resources.set(name, serviceCluster(inputs, name, target));
+      if (!inputs.passedOn) continue;
+      const passed = meshServerName(port.port, target.subset, host);
+      resources.set(passed, passingCluster(inputs, passed, target));
     }
   }
   return { resources: [...resources.values()], findings };
@@ -132,8 +140,30 @@ function serviceCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
       ? { type: ORIGINAL_DST, lbPolicy: CLUSTER_PROVIDED }
-      : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery) }),
+      : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery, false) }),
   };
+  return resourceOf(cluster, name, discovery);
+}
+
+/** A cluster of connections that somebody else has begun with mutual TLS: what stands in them is passed on as it is. */
+function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarget): GeneratedResource {
+  const { service, policy } = target;
+  const { mesh, settings } = inputs;
+  const pool = policy.connectionPool;
+  const discovery = discoveryOf(service, policy, settings, inputs);
+  if (discovery === 'original') throw new CtlError('internal', `${name}: gateways have no original destination`);
+  const cluster: Cluster = {
+    name,
+    ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
+    ...circuitBreakers(pool),
+    ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
+    ...balanced(mesh, target),
+    ...discovered(inputs, name, target, discovery, true),
+  };
+  return resourceOf(cluster, name, discovery);
+}
+
+function resourceOf(cluster: Cluster, name: string, discovery: Discovery): GeneratedResource {
   const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
   return { name, bytes, refs: discovery === 'eds' ? [name] : [] };
 }
@@ -150,7 +180,13 @@ function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
   };
 }
 
-function discovered(inputs: ClusterInputs, name: string, target: ClusterTarget, discovery: 'eds' | 'dns'): Cluster {
+function discovered(
+  inputs: ClusterInputs,
+  name: string,
+  target: ClusterTarget,
+  discovery: 'eds' | 'dns',
+  passedOn: boolean,
+): Cluster {
   const { mesh, settings, networks, endpoints, network, locality } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
@@ -162,7 +198,7 @@ function discovered(inputs: ClusterInputs, name: string, target: ClusterTarget, 
     dnsRefreshRate: durationOf(mesh.dnsRefreshRate),
     respectDnsTtl: true,
     dnsLookupFamily: inputs.ipv6Only ? V6_ONLY : V4_ONLY,
-    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target))),
+    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target, passedOn))),
   };
 }
 

@@ -71,10 +71,16 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
 
 function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
   if (endpoint.servicePort !== input.portName) return false;
+  if (input.passedOn && !(endpoint.tlsReady && isNear(input, endpoint.network))) return false;
   for (const [key, value] of Object.entries(input.labels)) if (endpoint.labels[key] !== value) return false;
   if (input.resolvesNames) return !isSocketPath(endpoint.address);
   // One host name would make Envoy reject the whole assignment.
   return isSocketPath(endpoint.address) || isIpAddress(endpoint.address);
+}
+
+/** Whether endpoints of a network are reached by their own addresses. */
+function isNear({ network, gateways }: EndpointsInput, other: string): boolean {
+  return other === network || !gateways.has(other);
 }
 
 /**
@@ -96,9 +102,11 @@ function viaGateways(
       const through = candidate.network === network ? undefined : gateways.get(candidate.network);
       if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
       else if (candidate.health === 'healthy') {
-        // A gateway passes on what it gets: mutual TLS only if all take it who may get it.
-        const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: true };
-        remote.set(through, { weight: weight + candidate.weight, tlsReady: tlsReady && candidate.tlsReady });
+        // A gateway passes mutual TLS on, and only to endpoints that take it. Plain text says not where it wants to go: it counts
+        // where there is nothing else.
+        const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: false };
+        if (candidate.tlsReady && !tlsReady) remote.set(through, { weight: candidate.weight, tlsReady: true });
+        else if (candidate.tlsReady === tlsReady) remote.set(through, { weight: weight + candidate.weight, tlsReady });
       }
     }
     for (const [through, { weight, tlsReady }] of remote) {

@@ -40,6 +40,7 @@ function input(endpoints: readonly Endpoint[], more: Partial<EndpointsInput> = {
     resolvesNames: false,
     network: '',
     gateways: new Map(),
+    passedOn: false,
     locality: undefined,
     ...more,
   };
@@ -152,6 +153,32 @@ test('other networks are reached through their gateways, with the weight of what
   ];
   assert.deepEqual(summary(input(endpoints, { network: 'here', gateways: new Map([['there', there]]) })), [
     '0:=10[10.0.0.1@2 10.8.0.1@2 192.0.2.1@3 192.0.2.2@3]',
+  ]);
+});
+
+test('a gateway of another network gets mutual TLS, with the weight of those who take it, unless nobody does', () => {
+  const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
+  const plain = endpoint('10.9.0.1', { network: 'there' });
+  const ready = endpoint('10.9.0.2', { network: 'there', tlsReady: true, weight: 2 });
+  const through = (...endpoints: Endpoint[]) =>
+    assignEndpoints(input(endpoints, { network: 'here', gateways })).localities.flatMap((locality) =>
+      locality.endpoints.map(({ weight, tlsReady }) => [weight, tlsReady]),
+    );
+  assert.deepEqual(through(plain, ready, plain), [[2, true]]);
+  assert.deepEqual(through(ready, plain, ready), [[4, true]]);
+  assert.deepEqual(through(plain, plain), [[2, false]]);
+});
+
+test('what is passed on goes to endpoints of the own network that take mutual TLS, and to no other gateway', () => {
+  const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
+  const endpoints = [
+    endpoint('10.0.0.1', { network: 'here', tlsReady: true }),
+    endpoint('10.0.0.2', { network: 'here' }),
+    endpoint('10.9.0.1', { network: 'there', tlsReady: true }),
+    endpoint('10.8.0.1', { network: 'unknown', tlsReady: true }),
+  ];
+  assert.deepEqual(summary(input(endpoints, { network: 'here', gateways, passedOn: true })), [
+    '0:=2[10.0.0.1@1 10.8.0.1@1]',
   ]);
 });
 

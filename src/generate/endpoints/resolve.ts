@@ -13,8 +13,9 @@ import type {
 } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import { discoveryOf } from '../clusters/discovery.ts';
+import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
-import { clusterName, hostOfCluster } from '../names.ts';
+import { clusterName, hostOfCluster, meshServerName } from '../names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
 import type { GatewayView, OutboundView } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
@@ -41,6 +42,11 @@ export interface EndpointsInput {
   /** The proxy's network. */
   readonly network: string;
   readonly gateways: ReadonlyMap<string, readonly NetworkGateway[]>;
+  /**
+   * Whether the proxy passes mutual TLS of others on (AUTO_PASSTHROUGH): only to endpoints that take it, and not to yet another
+   * network's gateway, which might send it back.
+   */
+  readonly passedOn: boolean;
   /** Undefined: localities are not told apart. */
   readonly locality: LocalityRules | undefined;
 }
@@ -71,6 +77,8 @@ interface ServiceInputs extends EndpointSources {
   readonly rule: MergedDestinationRule | undefined;
   readonly settings: ModelSettings;
   readonly part: ClientView['part'];
+  /** Whether the view also passes connections to the service on. */
+  readonly passedOn: boolean;
 }
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
@@ -102,6 +110,7 @@ export function endpointsOfHost(
     rule: scope.destinationRule(host),
     settings: snapshot.settings,
     part: view.part,
+    passedOn: isPassedOn(snapshot, view, service),
     ...endpointSources(snapshot, view, service),
   };
   return inputsByCluster.get(service, inputs);
@@ -130,7 +139,10 @@ function edsClusters(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput>
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
       if (discoveryOf(service, policy, settings, inputs) !== 'eds') continue;
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
-      found.set(name, endpointsInput(inputs, name, target));
+      found.set(name, endpointsInput(inputs, name, target, false));
+      if (!inputs.passedOn) continue;
+      const passed = meshServerName(port.port, target.subset, service.hostname);
+      found.set(passed, endpointsInput(inputs, passed, target, true));
     }
   }
   return found;
@@ -141,6 +153,7 @@ export function endpointsInput(
   sources: EndpointSources,
   clusterName: string,
   { service, port, labels, policy }: ClusterTarget,
+  passedOn: boolean,
 ): EndpointsInput {
   const { endpoints, network } = sources;
   const gateways = networkGateways(sources.networks);
@@ -158,6 +171,7 @@ export function endpointsInput(
       sortedLabels,
       network,
       gateways.digest,
+      passedOn,
       locality ?? null,
     ]),
     endpoints,
@@ -166,6 +180,7 @@ export function endpointsInput(
     resolvesNames,
     network,
     gateways: gateways.byNetwork,
+    passedOn,
     locality,
   };
 }

@@ -129,7 +129,6 @@ describe('TLS that ends here', () => {
   const refused: readonly [behaviour: string, server: object, reason: RegExp][] = [
     ['a certificate by credential name', https('x', ['*'], { mode: 'SIMPLE', credentialName: 'c' }), /credential name/],
     ['mesh certificates', https('x', ['*'], { mode: 'ISTIO_MUTUAL' }), /node metadata MESH_SDS_CLUSTER/],
-    ['AUTO_PASSTHROUGH', https('x', ['*'], { mode: 'AUTO_PASSTHROUGH' }), /AUTO_PASSTHROUGH is not served/],
     ['no files', https('x', ['*'], { mode: 'SIMPLE' }), /needs serverCertificate/],
     ['MUTUAL without authorities', https('x', ['*'], { ...FILES, mode: 'MUTUAL' }), /needs caCertificates/],
     ['HTTPS without TLS settings', { ...https('x', ['*']), tls: undefined }, /without TLS settings/],

@@ -15,6 +15,7 @@ import { listenerName } from '../names.ts';
 import { requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
+import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
 import { gatewayPlan, type ListenerPlan } from './plan.ts';
@@ -89,7 +90,15 @@ function chainsOf(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Bu
     case 'tcp':
       return tcpChains(snapshot, view, plan);
     case 'tls':
-      return withDistinctNames(plan.servers.flatMap((server) => sniChains(snapshot, view, plan, server)));
+      return withDistinctNames([
+        ...plan.servers.flatMap((server) => sniChains(snapshot, view, plan, server)),
+        ...passingChains(snapshot, view, plan).map(({ name, label, chain }) => ({
+          names: [name],
+          label,
+          chain,
+          routeName: '',
+        })),
+      ]);
   }
 }
 
@@ -130,6 +139,7 @@ function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): B
 
 function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
   const { label, routeName, tls } = server;
+  if (server.kind === 'auto-passthrough') return [];
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);
   if (tls === undefined) {
     return tlsDestinations(snapshot, view, server, context).map(({ sniHosts, filters }) => ({
@@ -177,7 +187,9 @@ function withDistinctNames(all: readonly SniChain[]): Built {
       }
     }
     if (own.length === 0) continue;
-    chains.push(own[0] === '*' ? chain : { ...chain, filterChainMatch: { serverNames: own } });
+    chains.push(
+      own[0] === '*' ? chain : { ...chain, filterChainMatch: { ...chain.filterChainMatch, serverNames: own } },
+    );
     if (routeName !== '') refs.add(routeName);
   }
   return { chains, refs: [...refs], complaints };

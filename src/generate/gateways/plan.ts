@@ -26,6 +26,8 @@ export interface GatewayPlan {
   readonly listeners: ReadonlyMap<number, readonly ListenerPlan[]>;
   /** Route configuration name → the servers that it is for, ascending by name. */
   readonly routes: ReadonlyMap<string, readonly ServerPlan[]>;
+  /** Servers that pass mutual TLS on by its server names. */
+  readonly passing: readonly ServerPlan[];
   /** Findings by server port. */
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
@@ -75,7 +77,9 @@ function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
       current.servers.push(server);
     }
   }
-  return { ...group([...bySocket.values()].map((entry) => ({ ...entry.plan, servers: entry.servers }))), findings };
+  const listeners = [...bySocket.values()].map((entry) => ({ ...entry.plan, servers: entry.servers }));
+  const passing = listeners.flatMap((plan) => plan.servers.filter(({ kind }) => kind === 'auto-passthrough'));
+  return { ...group(listeners), passing, findings };
 }
 
 function conflictMetric(current: Family, wanted: Family): GenerationFinding['metric'] {

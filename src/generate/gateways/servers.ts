@@ -13,9 +13,10 @@ import { type ServerHost, serverHost } from './hosts.ts';
  * - `https`: TLS ends here, HTTP inside.
  * - `tls`: TLS ends here, bytes inside.
  * - `passthrough`: TLS goes on to the destination, chosen by its server name.
+ * - `auto-passthrough`: mutual TLS of the mesh goes on to the service that its server name names.
  * - `tcp`: plain bytes.
  */
-export type ServerKind = 'http' | 'https' | 'tls' | 'passthrough' | 'tcp';
+export type ServerKind = 'http' | 'https' | 'tls' | 'passthrough' | 'auto-passthrough' | 'tcp';
 
 export interface ServerPlan {
   readonly kind: ServerKind;
@@ -117,6 +118,7 @@ function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind
   if (protocol !== 'HTTPS' && protocol !== 'TLS') return { reason: `protocol ${protocol} is not served` };
   if (tls === undefined) return { reason: `protocol ${protocol} without TLS settings` };
   if (mode === 'PASSTHROUGH') return 'passthrough';
+  if (mode === 'AUTO_PASSTHROUGH') return 'auto-passthrough';
   const problem = terminationProblem(tls, view);
   if (problem !== undefined) return { reason: problem };
   return protocol === 'HTTPS' ? 'https' : 'tls';
@@ -125,7 +127,6 @@ function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind
 /** Why TLS cannot end at this server; undefined when it can. */
 function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string | undefined {
   const mode = tls.mode;
-  if (mode === 'AUTO_PASSTHROUGH') return `TLS mode ${mode} is not served`;
   if (mode === 'MESH_MUTUAL') {
     if (view.capabilities.sds) return undefined;
     return `TLS mode ${mode} needs certificates of the mesh, and the proxy says of no way to them (node metadata ${SDS_CLUSTER_METADATA})`;

@@ -10,4 +10,4 @@ export { routesConnections } from './l4-chains.ts';
 export { listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
 export { sniffs } from './protocol-kind.ts';
-export { type FilterChain, tcpFilters } from './tcp-proxy.ts';
+export { type FilterChain, tcpFilters, tcpProxy } from './tcp-proxy.ts';

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { applyChanges, createModel, replay } from '../../model/index.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import type { Snapshot } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { parseResource } from '../../resources/parse.ts';
+import { type AnyResource, keyOf } from '../../resources/types.ts';
+import { affectedUnits } from '../affected.ts';
+import { resolveEndpoints } from '../endpoints/resolve.ts';
+import { generate } from '../generate.ts';
+import { gatewayListeners } from './index.ts';
+import { viewOf } from './testing.ts';
+
+function resource(kind: string, name: string, spec: object, namespace = 'shop'): AnyResource {
+  const apiVersion = kind === 'Service' ? 'v1' : 'networking.mesh.io/v1alpha3';
+  const parsed = parseResource({ apiVersion, kind, metadata: { name, namespace }, spec }, { source: 'test' }, () => {});
+  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+const service = (name: string, port: number, namespace?: string) =>
+  resource('Service', name, { clusterIP: '10.0.0.1', ports: [{ name: 'http', port }] }, namespace);
+
+const gateway = (hosts: readonly string[], mode = 'AUTO_PASSTHROUGH') => {
+  const server = { port: { number: 15443, name: 'tls', protocol: 'TLS' }, hosts, tls: { mode } };
+  return resource('Gateway', 'gw', { selector: { app: 'gw' }, servers: [server] }, 'edge');
+};
+
+const subsets = resource('DestinationRule', 'web', {
+  host: 'web',
+  subsets: [{ name: 'v1', labels: { version: 'v1' } }],
+  trafficPolicy: { tls: { mode: 'MESH_MUTUAL' } },
+});
+
+function mesh(...resources: readonly AnyResource[]): Snapshot {
+  return replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
+}
+
+const WEB = 'web.shop.svc.cluster.local';
+const VIEW = viewOf({ capabilities: { extensions: undefined, sds: true } });
+
+function chains(snapshot: Snapshot) {
+  const [only] = gatewayListeners(snapshot, VIEW, '15443').resources;
+  if (only === undefined) return [];
+  return envoy.config.listener.v3.Listener.decode(only.bytes).filterChains;
+}
+
+function names(snapshot: Snapshot): string[] {
+  return chains(snapshot).flatMap(({ filterChainMatch }) => filterChainMatch?.serverNames ?? []);
+}
+
+/** Clusters by name, with their endpoints' name where they ask for any. */
+function clusters(snapshot: Snapshot) {
+  const { units, failures } = generate(snapshot, VIEW, { cds: 'all' });
+  assert.deepEqual(failures, []);
+  const found = [...(units.cds?.values() ?? [])].flat();
+  return new Map(found.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
+}
+
+describe('TLS that is passed on by its server name', () => {
+  test('a chain for each port and subset of the services that the hosts cover, for mutual TLS of the mesh alone', () => {
+    const snapshot = mesh(
+      gateway(['*.shop.svc.cluster.local']),
+      service('web', 80),
+      service('db', 81, 'other'),
+      subsets,
+    );
+    assert.deepEqual(names(snapshot), [`outbound_.80_._.${WEB}`, `outbound_.80_.v1_.${WEB}`]);
+    for (const { filterChainMatch, transportSocket, filters } of chains(snapshot)) {
+      assert.ok(filterChainMatch?.applicationProtocols.includes('istio'));
+      assert.equal(transportSocket ?? undefined, undefined);
+      assert.equal(filters.at(-1)?.name, 'envoy.filters.network.tcp_proxy');
+    }
+  });
+
+  test('hosts may name the namespace', () => {
+    const services = [service('web', 80), service('web', 80, 'other')];
+    assert.deepEqual(names(mesh(gateway(['other/*.local']), ...services)), [
+      'outbound_.80_._.web.other.svc.cluster.local',
+    ]);
+  });
+
+  test('clusters of the same names, which begin no TLS of their own, beside the usual ones', () => {
+    const found = clusters(mesh(gateway(['*']), service('web', 80), subsets));
+    for (const subset of ['', 'v1']) {
+      const passing = found.get(`outbound_.80_.${subset}_.${WEB}`);
+      assert.equal(passing?.transportSocket ?? undefined, undefined);
+      assert.equal(passing?.edsClusterConfig?.serviceName, `outbound_.80_.${subset}_.${WEB}`);
+      assert.notEqual(found.get(`outbound|80|${subset}|${WEB}`)?.transportSocket, undefined);
+    }
+  });
+
+  test('without such a server there are no such clusters, nor endpoints', () => {
+    const snapshot = mesh(gateway(['*'], 'PASSTHROUGH'), service('web', 80));
+    assert.deepEqual([...clusters(snapshot).keys()], [`outbound|80||${WEB}`, 'BlackHoleCluster']);
+    assert.equal(resolveEndpoints(snapshot, VIEW, `outbound_.80_._.${WEB}`), undefined);
+    assert.deepEqual(chains(snapshot), []);
+  });
+
+  const changes: readonly [string, AnyResource][] = [
+    ['a service', service('new', 90)],
+    ['subsets', subsets],
+    ['the hosts', gateway(['*.other'])],
+    ['the mode', gateway(['*'], 'PASSTHROUGH')],
+  ];
+  for (const [what, after] of changes) {
+    test(`${what}: what is affected covers all that differs`, () => {
+      const before = mesh(gateway(['*']), service('web', 80));
+      before.gatewayScope('edge');
+      const { snapshot, changes: set } = applyChanges(before, {
+        changes: [{ key: keyOf(after), before: undefined, after }],
+      });
+      const selection = affectedUnits(before, snapshot, set, VIEW) ?? {};
+      for (const type of ['cds', 'lds', 'rds'] as const) {
+        const [old, fresh] = [before, snapshot].map((each) => generate(each, VIEW, { [type]: 'all' }).units[type]);
+        const differing = [...new Set([...(old?.keys() ?? []), ...(fresh?.keys() ?? [])])].filter(
+          (unit) => JSON.stringify(old?.get(unit)) !== JSON.stringify(fresh?.get(unit)),
+        );
+        const chosen = selection[type];
+        if (chosen !== 'all')
+          assert.deepEqual(
+            differing.filter((unit) => chosen?.has(unit) !== true),
+            [],
+          );
+      }
+    });
+  }
+});

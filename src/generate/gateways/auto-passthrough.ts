@@ -1,0 +1,72 @@
+/**
+ * TLS that a gateway passes on without a route, as the gateways between networks do (AUTO_PASSTHROUGH): a sidecar of another network
+ * names the cluster that it means by the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the gateway has a cluster of that
+ * very name. Only names of services that the gateway sees and its servers' hosts cover lead anywhere, and only mutual TLS of
+ * the mesh: with a name taken as it comes, whoever reaches the port could choose any cluster, and get past the services' own rules
+ * with the gateway's identity (CVE-2021-31921).
+ */
+import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import type { Service, Snapshot } from '../../model/types.ts';
+import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
+import { MESH_TLS } from '../mesh-tls.ts';
+import { meshServerName } from '../names.ts';
+import { connectionFilters } from '../policies/index.ts';
+import type { GatewayView, View } from '../types.ts';
+import { gatewayPlan, type ListenerPlan } from './plan.ts';
+import type { ServerPlan } from './servers.ts';
+
+/** Envoy takes no longer server names of clients. */
+const MAX_SERVER_NAME = 255;
+
+/** Whether a view's proxies pass connections to a service on. */
+export function isPassedOn(snapshot: Snapshot, view: View, service: Service): boolean {
+  if (view.part !== 'gateway') return false;
+  const { passing } = gatewayPlan(snapshot, view);
+  return passing.some((server) => covers(server, service));
+}
+
+/** The ports of a view at which connections are passed on: their listeners hold the names of services. */
+export function passingPorts(snapshot: Snapshot, view: GatewayView): ReadonlySet<number> {
+  return new Set(gatewayPlan(snapshot, view).passing.map(({ port }) => port));
+}
+
+function covers({ hosts }: ServerPlan, { hostname, namespace }: Service): boolean {
+  if (isWildcardHost(hostname)) return false;
+  return hosts.some(
+    (entry) => (entry.namespace === undefined || entry.namespace === namespace) && hostMatches(entry.host, hostname),
+  );
+}
+
+interface PassingChain {
+  readonly name: string;
+  /** Of the server that it is for. */
+  readonly label: string;
+  readonly chain: FilterChain;
+}
+
+/** A chain for each name, so that a service that comes or goes leaves the connections to all others alone. */
+export function passingChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
+  const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
+  if (servers.length === 0) return [];
+  const scope = snapshot.gatewayScope(view.namespace);
+  const guards = connectionFilters(snapshot, view);
+  const chains: PassingChain[] = [];
+  for (const [host, service] of scope.services.sorted()) {
+    const server = servers.find((candidate) => covers(candidate, service));
+    if (server === undefined) continue;
+    const subsets = new Set(['', ...(scope.destinationRule(host)?.subsets ?? []).map(({ name }) => name)]);
+    for (const { port, protocol } of service.ports) {
+      if (protocol === 'UDP') continue;
+      for (const subset of subsets) {
+        const name = meshServerName(port, subset, host);
+        if (name.length > MAX_SERVER_NAME) continue;
+        const { hashSourceIp } = destinationTraits(scope, host, subset, port);
+        const clusters = [{ cluster: name, weight: 1 }];
+        const proxy = tcpProxy(snapshot, view, { statPrefix: name, clusters, hashSourceIp });
+        const filterChainMatch = { serverNames: [name], applicationProtocols: [...MESH_TLS] };
+        chains.push({ name, label: server.label, chain: { filterChainMatch, filters: [...guards, proxy] } });
+      }
+    }
+  }
+  return chains;
+}
