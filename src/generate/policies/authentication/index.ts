@@ -1,8 +1,51 @@
-/** End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. */
+/**
+ * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and one whose token is good for some
+ * rule; every other token is answered with 401, wherever a rule looks for one. Who must have a token is authorization's business.
+ */
 import type { Snapshot } from '../../../model/types.ts';
+import { envoy } from '../../../protobuf/index.ts';
+import { typedConfig } from '../../listeners/extensions.ts';
 import type { GuardedView, HttpFilter } from '../types.ts';
+import { placesOf } from './places.ts';
+import { type Provider, providerOf } from './provider.ts';
+import { tokenRules } from './rules.ts';
+
+const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
+type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.Input;
+
+const JWT_FILTER = 'envoy.filters.http.jwt_authn';
 
 /** The filter that checks tokens; none where no rule speaks of the workload. */
-export function tokenFilters(_snapshot: Snapshot, _view: GuardedView): HttpFilter[] {
-  return [];
+export function tokenFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[] {
+  if (!snapshot.settings.plugins.includes('authn')) return [];
+  const rules = tokenRules(snapshot, view.policies.authentication);
+  if (rules.length === 0) return [];
+  const providers: Record<string, Provider> = {};
+  const requirements = placesOf(rules).map(({ rules: looking, places }, index) => {
+    const names = looking.map((rule) => {
+      const name = index === 0 ? rule.name : `${rule.name}@${index}`;
+      providers[name] = providerOf(rule, places);
+      return name;
+    });
+    return goodOrMissing(names);
+  });
+  const config = {
+    providers,
+    rules: [{ match: { prefix: '/' }, requires: allOf(requirements) }],
+    // Browsers ask without the user's token whether they may send it.
+    bypassCorsPreflight: true,
+  };
+  return [typedConfig(JWT_FILTER, JwtAuthentication, config)];
+}
+
+/** A token that one of the providers takes, or none in the places where they look. */
+function goodOrMissing(names: readonly string[]): Requirement {
+  const requirements = [...names.map((providerName) => ({ providerName })), { allowMissing: {} }];
+  return { requiresAny: { requirements } };
+}
+
+/** Envoy wants at least two for a list. */
+function allOf(requirements: readonly Requirement[]): Requirement {
+  const [first, second] = requirements;
+  return first !== undefined && second === undefined ? first : { requiresAll: { requirements } };
 }

@@ -1,0 +1,42 @@
+/** The rules about tokens that hold for a workload, of all its policies, each with the keys as far as they are known. */
+import type { Snapshot } from '../../../model/types.ts';
+import { usableInlineKeys } from '../../../resources/inline-keys.ts';
+import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';
+import type { JwtRule } from '../../../resources/schemas.ts';
+import type { ResourceKey } from '../../../resources/types.ts';
+
+export interface TokenRule {
+  /** `<namespace>/<policy>[<index of the rule>]`. */
+  readonly name: string;
+  readonly rule: JwtRule;
+  /** Key set, JSON; empty when no key is known. */
+  readonly jwks: string;
+}
+
+/** In the order of the policies. */
+export function tokenRules(snapshot: Snapshot, policies: readonly ResourceKey[]): TokenRule[] {
+  const table = snapshot.resources('RequestAuthentication');
+  return policies.flatMap((key) => {
+    const policy = table.get(key);
+    if (policy === undefined) return [];
+    const { meta, content } = policy;
+    return (content.jwtRules ?? []).map((rule, index) => ({
+      name: `${meta.namespace}/${meta.name}[${index}]`,
+      rule,
+      jwks: keysOf(snapshot, rule),
+    }));
+  });
+}
+
+const inlineKeys = new WeakMap<JwtRule, string>();
+
+function keysOf(snapshot: Snapshot, rule: JwtRule): string {
+  const reference = keySetReference(rule);
+  if (reference !== undefined) return snapshot.resources('JsonWebKeySet').get(keySetKey(reference))?.content.jwks ?? '';
+  let keys = inlineKeys.get(rule);
+  if (keys === undefined) {
+    keys = usableInlineKeys(rule.jwks ?? '') ?? '';
+    inlineKeys.set(rule, keys);
+  }
+  return keys;
+}
