@@ -16,10 +16,11 @@ export interface QueueObserver {
 }
 
 interface Merged {
-  readonly types: Set<XdsType>;
+  /** Sets are whose pushes they came with, and never changed: a change for a thousand sessions has one. */
+  types: ReadonlySet<XdsType>;
   version: number;
   since: number;
-  readonly reasons: Set<PushReason>;
+  reasons: ReadonlySet<PushReason>;
   readonly enqueuedAt: number;
 }
 
@@ -56,15 +57,15 @@ export class PushQueue<S extends object> {
     const known = target.get(session);
     if (known === undefined) {
       target.set(session, {
-        types: new Set(pending.types),
+        types: pending.types,
         version: pending.version,
         since: pending.since,
-        reasons: new Set(pending.reasons),
+        reasons: pending.reasons,
         enqueuedAt: this.#options.now(),
       });
     } else {
-      for (const type of pending.types) known.types.add(type);
-      for (const reason of pending.reasons) known.reasons.add(reason);
+      known.types = joined(known.types, pending.types);
+      known.reasons = joined(known.reasons, pending.reasons);
       known.version = Math.max(known.version, pending.version);
       known.since = Math.min(known.since, pending.since);
     }
@@ -103,4 +104,8 @@ export class PushQueue<S extends object> {
     // A push must not reject; should one do so all the same, its slot is given back.
     this.#options.push(session, merged).then(done, done);
   }
+}
+
+function joined<T>(known: ReadonlySet<T>, more: ReadonlySet<T>): ReadonlySet<T> {
+  return more.isSubsetOf(known) ? known : known.union(more);
 }

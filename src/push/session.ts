@@ -40,6 +40,8 @@ export class Session implements ProxySession {
   #views: readonly SessionView[] = [];
   /** Views wanted instead of the current ones, once all of them are built. */
   #next: readonly SessionView[] | undefined;
+  /** What {@link parts} said last: streams ask many times for each push, and tell by the object that nothing has changed. */
+  readonly #parts: Partial<Record<XdsType, readonly Bundle[]>> = {};
   #converging: Converging | undefined;
   #held: HeldPush | undefined;
   #resolveReady: () => void = () => {};
@@ -96,12 +98,25 @@ export class Session implements ProxySession {
   }
 
   parts(type: XdsType): readonly Bundle[] {
-    return this.#views.map((view) => view.bundle(type));
+    const known = this.#parts[type];
+    if (known !== undefined && this.#isCurrent(known, type)) return known;
+    const parts = this.#views.map((view) => view.bundle(type));
+    this.#parts[type] = parts;
+    return parts;
+  }
+
+  #isCurrent(parts: readonly Bundle[], type: XdsType): boolean {
+    if (parts.length !== this.#views.length) return false;
+    for (let index = 0; index < parts.length; index++)
+      if (parts[index] !== this.#views[index]?.bundle(type)) return false;
+    return true;
   }
 
   version(): number {
-    const behind = this.#views.filter((view) => view.isDirty || view.inFlight).map((view) => view.committedVersion);
-    return Math.min(this.#host.version, ...behind);
+    let version = this.#host.version;
+    for (const view of this.#views)
+      if (view.isDirty || view.inFlight) version = Math.min(version, view.committedVersion);
+    return version;
   }
 
   request(types: Iterable<XdsType>): void {

@@ -35,7 +35,10 @@ export function heldOf(have: Have, name: string): Held | undefined {
 }
 
 export function sameBundles(a: readonly Bundle[], b: readonly Bundle[]): boolean {
-  return a.length === b.length && a.every((bundle, index) => bundle === b[index]);
+  if (a === b) return true;
+  if (a.length !== b.length) return false;
+  for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
+  return true;
 }
 
 /** True when each part continues the same view, so that differences between bundles are cheap. */

@@ -112,6 +112,8 @@ export class AdsMachine<Request> {
     for (const type of SEND_ORDER) {
       const subscription = this.#subscriptions[type];
       if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
+      // Most pushes are about one type of them all.
+      if (subscription.idle(partsOf(type))) continue;
       if ((type === 'lds' || type === 'rds') && this.#targetsPending()) continue;
       const nonce = `${snapshot}-${(this.#counter + 1).toString(NONCE_RADIX)}`;
       const message = this.protocol.respond(subscription, partsOf(type), { nonce, snapshot, removals });
@@ -144,7 +146,9 @@ export class AdsMachine<Request> {
     const { cds, lds, rds } = this.#subscriptions;
     return (
       !this.awaiting &&
-      [cds, lds, rds].every((subscription) => subscription.settled(partsOf(subscription.type))) &&
+      cds.settled(partsOf('cds')) &&
+      lds.settled(partsOf('lds')) &&
+      rds.settled(partsOf('rds')) &&
       lds.rejections.empty &&
       rds.rejections.empty
     );
@@ -154,10 +158,11 @@ export class AdsMachine<Request> {
   complete(partsOf: PartsOf): boolean {
     const { lds, rds } = this.#subscriptions;
     const stuck = lds.rejections.quarantined.size + rds.rejections.quarantined.size > 0;
-    return SEND_ORDER.every((type) => {
+    for (const type of SEND_ORDER) {
       const subscription = this.#subscriptions[type];
-      return stuck ? subscription.settled(partsOf(type)) : subscription.complete(partsOf(type));
-    });
+      if (!(stuck ? subscription.settled(partsOf(type)) : subscription.complete(partsOf(type)))) return false;
+    }
+    return true;
   }
 
   /** True when the proxy has asked for anything yet. */

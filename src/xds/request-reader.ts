@@ -60,17 +60,23 @@ export class RequestReader {
   }
 
   #takePrefix(bytes: Buffer, at: number): number {
+    const whole = at + FRAME_PREFIX_BYTES;
+    if (this.#prefixFilled === 0 && whole <= bytes.length) {
+      this.#prefixFilled = FRAME_PREFIX_BYTES;
+      this.#begin(bytes, at);
+      return whole;
+    }
     const end = Math.min(bytes.length, at + FRAME_PREFIX_BYTES - this.#prefixFilled);
     bytes.copy(this.#prefix, this.#prefixFilled, at, end);
     this.#prefixFilled += end - at;
-    if (this.#prefixFilled === FRAME_PREFIX_BYTES) this.#begin();
+    if (this.#prefixFilled === FRAME_PREFIX_BYTES) this.#begin(this.#prefix, 0);
     return end;
   }
 
-  #begin(): void {
-    const length = this.#prefix.readUInt32BE(1);
+  #begin(prefix: Buffer, at: number): void {
+    const length = prefix.readUInt32BE(at + 1);
     // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
-    if (this.#prefix.readUInt8(0) !== 0)
+    if (prefix.readUInt8(at) !== 0)
       this.#refuse(new CtlError('internal', 'compressed message, but the call has no message encoding'));
     else if (length > this.#maxBytes)
       this.#refuse(

@@ -9,12 +9,12 @@ import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutco
 import type { Caller } from '../security/types.ts';
 import type { Admission } from './admission.ts';
 import { claimedNode } from './claim.ts';
-import { encodeResponse } from './codec.ts';
 import { AdsMachine, type PartsOf } from './machine.ts';
 import type { KnownRun } from './message-assembly.ts';
 import { parseNode } from './node.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
+import { RecentFrames } from './recent-frames.ts';
 import type { Answer } from './subscription.ts';
 import type { Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
@@ -24,6 +24,9 @@ import { typeOfUrl } from './type-urls.ts';
  * clusters (listeners and routes wait), for all its types after a reconnect (removals wait).
  */
 const REQUEST_GRACE_MS = 1000;
+
+/** Of all streams. */
+const recentFrames = new RecentFrames();
 
 /** Unknown types noted per stream. */
 const MAX_UNKNOWN_TYPES = 16;
@@ -184,27 +187,31 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const session = this.#session;
     if (this.#closed || this.#draining) return Promise.resolve('closed');
     if (session === undefined || !this.#ready) return Promise.resolve('nothing');
-    // One after the other: two pushes of one stream may not interleave their slices.
-    const outcome = this.#sending
-      .then(() => this.#send(session))
-      .catch((error: unknown): PushOutcome => {
-        this.#fail(error);
-        return 'closed';
-      });
+    const outcome = this.#sendAfter(this.#sending, session);
     this.#sending = outcome;
     return outcome;
   }
 
+  /** One after the other: two pushes of one stream may not interleave their slices. Never rejects. */
+  async #sendAfter(previous: Promise<unknown>, session: ProxySession): Promise<PushOutcome> {
+    try {
+      await previous;
+      return this.#closed ? 'closed' : await this.#send(session);
+    } catch (error) {
+      this.#fail(error);
+      return 'closed';
+    }
+  }
+
   async #send(session: ProxySession): Promise<PushOutcome> {
     const { clock, observer, transport } = this.#deps;
-    if (this.#closed) return 'closed';
     const started = clock.monotonic();
     const { messages, waiting } = this.#machine.push(this.#partsOf, session.version());
     if (messages.length === 0) {
       if (!waiting) this.#tellSynced(session);
       return waiting ? 'deferred' : 'nothing';
     }
-    const frames = messages.map(({ type, message }) => ({ type, chunks: encodeResponse(message) }));
+    const frames = messages.map(({ type, message }) => ({ type, chunks: recentFrames.encode(message) }));
     const result = await transport.send(frames.map(({ chunks }) => chunks));
     if (result === 'timeout') {
       observer.writeTimeout(session.connectionId);

@@ -103,6 +103,19 @@ export class Subscription {
     return true;
   }
 
+  /** Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or in doubt. */
+  idle(parts: readonly Bundle[]): boolean {
+    return (
+      sameBundles(this.have.bases, parts) &&
+      this.have.overlay.size === 0 &&
+      this.#maybe.size === 0 &&
+      this.owed.size === 0 &&
+      !this.mustAnswer &&
+      this.inflight === undefined &&
+      this.rejections.empty
+    );
+  }
+
   /** Records a response as sent. */
   sent(nonce: string, plan: Plan, snapshot: number): void {
     this.inflight = {

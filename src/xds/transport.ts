@@ -178,21 +178,34 @@ class CallTransport implements Transport {
     stream.resume();
   }
 
-  async send(frames: readonly (readonly Uint8Array[])[]): Promise<SendResult> {
+  send(frames: readonly (readonly Uint8Array[])[]): Promise<SendResult> {
     const stream = this.#stream;
     if (stream === undefined) return this.#sendCopied(frames);
-    for (const run of slices(frames.flat(), this.#slice)) {
-      const result = await this.#write((done) => {
-        stream.cork();
-        run.forEach((chunk, index) => {
-          if (index < run.length - 1) stream.write(chunk);
-          else stream.write(chunk, done);
-        });
-        stream.uncork();
-      });
+    const [first = []] = frames;
+    const chunks = frames.length > 1 ? frames.flat() : first;
+    if (chunks.length === 0) return Promise.resolve('drained');
+    let bytes = 0;
+    for (const { length } of chunks) bytes += length;
+    return bytes <= this.#slice ? this.#writeRun(stream, chunks) : this.#sendSliced(stream, chunks);
+  }
+
+  async #sendSliced(stream: ServerHttp2Stream, chunks: readonly Uint8Array[]): Promise<SendResult> {
+    for (const run of slices(chunks, this.#slice)) {
+      const result = await this.#writeRun(stream, run);
       if (result !== 'drained') return result;
     }
     return 'drained';
+  }
+
+  #writeRun(stream: ServerHttp2Stream, run: readonly Uint8Array[]): Promise<SendResult> {
+    return this.#write((done) => {
+      if (run.length > 1) stream.cork();
+      run.forEach((chunk, index) => {
+        if (index < run.length - 1) stream.write(chunk);
+        else stream.write(chunk, done);
+      });
+      if (run.length > 1) stream.uncork();
+    });
   }
 
   /** grpc-js puts the frame prefix before each message by itself. */
