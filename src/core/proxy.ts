@@ -1,4 +1,5 @@
 /** A connected proxy as its node says: parsed once at the border (`xds/node.ts`), plain data everywhere else. */
+import type { Identity } from './identity.ts';
 
 /**
  * Name of the static cluster of a bootstrap through which an Envoy asks its agent for the secrets `default` and `ROOTCA`. Envoy
@@ -24,7 +25,10 @@ export interface ProxyNode {
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
   readonly clusterId: string;
   readonly network: string;
+  /** What the node says, or where it says nothing what its credential proves; '' when neither does. */
   readonly serviceAccount: string;
+  /** What the stream's credential proves; undefined on addresses that ask for none. All else here is only said. */
+  readonly identity: Identity | undefined;
   /** `region/zone/subzone`; '' when not sent. */
   readonly locality: string;
   /** Names of `node.extensions`, sorted; undefined when the node sent none. */

@@ -81,6 +81,7 @@ const GATEWAY: GatewayView = {
   part: 'gateway',
   namespace: 'default',
   gateways: ['default/edge'],
+  credentialed: [],
   policies: { authentication: [], authorization: [] },
   portMap: {},
   ipv6Only: false,

@@ -7,7 +7,14 @@ import { gatewayClusters, gatewayClusterUnits } from './clusters/gateway.ts';
 import { inboundClusters, inboundClusterUnits } from './clusters/inbound.ts';
 import { outboundClusters, outboundClusterUnits } from './clusters/outbound.ts';
 import { resolveEndpoints } from './endpoints/resolve.ts';
-import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './gateways/index.ts';
+import {
+  gatewayListeners,
+  gatewayListenerUnits,
+  gatewayRoutes,
+  gatewayRouteUnits,
+  gatewaySecrets,
+  gatewaySecretUnits,
+} from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { outboundRoutes, outboundRouteUnits } from './routes/index.ts';
 import {
@@ -50,7 +57,7 @@ const INBOUND: PartGenerators<InboundView> = {
 
 const GATEWAY: PartGenerators<GatewayView> = {
   cds: { units: gatewayClusterUnits, generate: gatewayClusters },
-  sds: NONE,
+  sds: { units: gatewaySecretUnits, generate: gatewaySecrets },
   lds: { units: gatewayListenerUnits, generate: gatewayListeners },
   rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
 };

@@ -2,6 +2,7 @@
 export { affectedUnits } from './affected.ts';
 export { encodeEndpoints } from './endpoints/encode.ts';
 export { type ClientView, type EndpointsInput, endpointsOfHost, resolveEndpoints } from './endpoints/resolve.ts';
+export { namesSecrets } from './gateways/index.ts';
 export { generate } from './generate.ts';
 export { ASKED_EXTENSIONS } from './listeners/extensions.ts';
 export { hostOfCluster } from './names.ts';

@@ -74,6 +74,11 @@ export interface GatewayView {
   readonly namespace: string;
   /** `namespace/name` of the Gateway resources that select it, precedence order. */
   readonly gateways: readonly string[];
+  /**
+   * Those of `gateways` whose servers the proxy may have certificates of Secrets for: it has proved that it runs as a workload of
+   * this namespace that the Gateway selects. Only those of which some server names a Secret.
+   */
+  readonly credentialed: readonly string[];
   /** Policies about requests to the gateway's workload, and so to all services bound to it. */
   readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */

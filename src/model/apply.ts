@@ -18,6 +18,7 @@ import { membersOf } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { compareMeta } from './order.ts';
 import { updatePeerPolicies } from './peer-authentication.ts';
+import { changedWorkloads } from './registered-workloads.ts';
 import { EMPTY_BOOK } from './scope-book.ts';
 import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import { updateServices } from './services.ts';
@@ -101,6 +102,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       ...serviceChanges,
       peerAuthentication: peerPolicies.change,
       policies: policies.change,
+      workloads: changedWorkloads(changed),
       configs: changedConfigs(changed),
       scopes: scopes.changes,
     },

@@ -230,6 +230,7 @@ export class Engine implements PushEngine, SessionHost {
     }
     for (const session of this.#selectedAnew(changes)) displaced.add(session);
     for (const session of this.#guardedAnew(changes)) displaced.add(session);
+    for (const session of this.#registeredAnew(changes)) displaced.add(session);
     return displaced;
   }
 
@@ -240,6 +241,15 @@ export class Engine implements PushEngine, SessionHost {
       const { type, namespace } = session.node;
       if (concerns(policies, namespace) || (type === 'sidecar' && concerns(peerAuthentication, namespace)))
         yield session;
+    }
+  }
+
+  /** Gateways that may be the workloads they say they are by other pods or workload entries than before. */
+  *#registeredAnew({ workloads }: ChangeSet): Iterable<Session> {
+    if (workloads.size === 0) return;
+    for (const session of this.#sessions) {
+      const { type, namespace, identity } = session.node;
+      if (type === 'router' && identity !== undefined && workloads.has(namespace)) yield session;
     }
   }
 

@@ -59,6 +59,7 @@ export function sidecar(address: string, namespace: string): ProxyNode {
     clusterId: 'Orchestrator',
     network: '',
     serviceAccount: '',
+    identity: undefined,
     locality: '',
     extensions: undefined,
     version: '1.40.0',

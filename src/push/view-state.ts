@@ -162,7 +162,8 @@ export class ViewState<S> {
       next[type] = nextBundle(next[type], changes, precedents.get(`${this.view.part} ${type}`));
     };
     follow('cds', clusters);
-    follow('sds', resourceChanges(this.#units.sds, units.sds));
+    // Of its own alone: there is nothing to gain from the secrets of another view.
+    next.sds = nextBundle(next.sds, resourceChanges(this.#units.sds, units.sds));
     follow('lds', resourceChanges(this.#units.lds, units.lds));
     follow('rds', resourceChanges(this.#units.rds, units.rds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.

@@ -15,6 +15,7 @@ const NOTHING: ChangeSet = {
   peers: new Set(),
   peerAuthentication: new Set(),
   policies: new Set(),
+  workloads: new Set(),
   addresses: new Set(),
   configs: new Map(),
   scopes: new Map(),

@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ASKED_EXTENSIONS } from '../generate/index.ts';
+import { ASKED_EXTENSIONS, namesSecrets } from '../generate/index.ts';
 import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
-import type { BoundInstance, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
+import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
 /** True when every own address is IPv6, so that wildcard listeners bind `::`. */
 function ipv6Only(addresses: readonly string[]): boolean {
@@ -118,13 +118,36 @@ function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
   return Object.fromEntries([...map.entries()].sort(([a], [b]) => a - b));
 }
 
+/**
+ * The Gateways for whose servers a proxy may have Secrets of its namespace. A node may say any labels; its credential proves a
+ * namespace and a service account. So the registry has to know a workload of that account that the Gateway selects. Workloads of
+ * other trust domains have other namespaces, whatever their names are.
+ */
+function credentialedGateways(
+  snapshot: Snapshot,
+  { identity, namespace }: ProxyNode,
+  gateways: readonly Gateway[],
+): readonly Gateway[] {
+  if (identity === undefined || identity.namespace !== namespace) return [];
+  if (identity.trustDomain !== snapshot.settings.trustDomain) return [];
+  return gateways.filter(
+    ({ content: { servers, selector } }) =>
+      servers?.some(({ tls }) => namesSecrets(tls)) === true &&
+      snapshot.runsWorkload(namespace, identity.serviceAccount, selector ?? {}),
+  );
+}
+
+function gatewayName({ meta: { namespace, name } }: Gateway): string {
+  return `${namespace}/${name}`;
+}
+
 function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
+  const gateways = snapshot.gatewaysFor(node.namespace, node.labels);
   return {
     part: 'gateway',
     namespace: node.namespace,
-    gateways: snapshot
-      .gatewaysFor(node.namespace, node.labels)
-      .map((gateway) => `${gateway.meta.namespace}/${gateway.meta.name}`),
+    gateways: gateways.map(gatewayName),
+    credentialed: credentialedGateways(snapshot, node, gateways).map(gatewayName),
     policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
     ipv6Only: ipv6Only(node.addresses),

@@ -20,6 +20,7 @@ const OWN = 'sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local';
 describe('what a node may say of itself', () => {
   it('is the namespace and the account of its credential', () => {
     assert.equal(claim(OWN).serviceAccount, 'web');
+    assert.deepEqual(claim(OWN).identity, caller.identity);
     assert.equal(claim(OWN, { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' }).serviceAccount, 'web');
     assert.equal(claim('sidecar~10.0.0.1~machine~local', { NAMESPACE: 'shop' }).namespace, 'shop');
   });

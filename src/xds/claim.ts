@@ -19,7 +19,7 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
 }
 
 /**
- * The node, with the caller's service account where it does not say one. Throws CtlError permission_denied when it claims what its
+ * The node with the caller's identity, and its service account where it does not say one. Throws CtlError permission_denied when it claims what its
  * credential does not prove. The namespace of a foreign trust domain stands for the one of the same name here.
  */
 export function claimedNode(node: ProxyNode, { identity }: Caller): ProxyNode {
@@ -27,9 +27,8 @@ export function claimedNode(node: ProxyNode, { identity }: Caller): ProxyNode {
   if (node.namespace !== namespace) throw denied('node.metadata.NAMESPACE', node.namespace, namespace);
   const other = namespacesOfId(node).find((one) => one !== namespace);
   if (other !== undefined) throw denied('node.id', other, namespace);
-  if (node.serviceAccount === '') return { ...node, serviceAccount };
-  if (node.serviceAccount !== serviceAccount) {
+  if (node.serviceAccount !== '' && node.serviceAccount !== serviceAccount) {
     throw denied('node.metadata.SERVICE_ACCOUNT', node.serviceAccount, serviceAccount);
   }
-  return node;
+  return { ...node, serviceAccount, identity };
 }

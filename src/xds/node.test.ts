@@ -69,6 +69,7 @@ describe('parseNode', () => {
       clusterId: 'c1',
       network: 'n1',
       serviceAccount: 'web',
+      identity: undefined,
       locality: 'eu/eu-1',
       extensions: ['a', 'b'],
       version: '1.40.2',

@@ -229,6 +229,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     clusterId: text('CLUSTER_ID'),
     network: text('NETWORK'),
     serviceAccount: text('SERVICE_ACCOUNT'),
+    identity: undefined,
     locality: raw.locality,
     extensions: raw.extensions === undefined ? undefined : [...new Set(raw.extensions)].sort(),
     version: raw.version,

@@ -37,6 +37,8 @@ const proxy = z.strictObject({
   extensions: z.array(z.string()).optional(),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
+  /** The service account that its credential proves; without, it has shown none. */
+  account: z.string().optional(),
 });
 
 const header = z.strictObject({
@@ -93,7 +95,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 
 /** A node with the address and labels given. */
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
-  const { type, address, addresses, namespace, labels, interception, network, locality, extensions, sds } =
+  const { type, address, addresses, namespace, labels, interception, network, locality, extensions, sds, account } =
     proxy.parse(fields);
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
@@ -109,6 +111,10 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     clusterId: 'Orchestrator',
     network,
     serviceAccount: 'default',
+    identity:
+      account === undefined
+        ? undefined
+        : { trustDomain: DEFAULT_SETTINGS.trustDomain, namespace, serviceAccount: account },
     locality,
     extensions: extensions?.toSorted(),
     version: '1.40.0',

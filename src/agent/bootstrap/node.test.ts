@@ -25,6 +25,7 @@ test('the control plane reads out of the node what went into it', () => {
       clusterId: 'Orchestrator',
       network: '',
       serviceAccount: 'web',
+      identity: undefined,
       extensions: undefined,
       version: '',
       meshVersion: '1.2.3',

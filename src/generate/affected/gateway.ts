@@ -1,7 +1,8 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
-import { resourceKey } from '../../resources/types.ts';
+import { type Kind, resourceKey } from '../../resources/types.ts';
 import { passingPorts } from '../gateways/auto-passthrough.ts';
+import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
 import { routesConnections } from '../listeners/index.ts';
 import { changesPolicies } from '../policies/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
@@ -46,12 +47,14 @@ export function affectedGateway(
   }
   for (const gateway of view.gateways) {
     if (change.configs.has(gatewayKey(gateway))) {
+      if (view.credentialed.includes(gateway)) marks.all('sds');
       marks.all('lds');
       marks.all('rds');
       // Clusters of connections that are passed on come and go with the servers that do so.
       if (passing.length > 0) marks.all('cds');
     }
   }
+  markSecrets(marks, previous, next, change, view);
   if (changesPolicies(previous, next, change, view)) marks.all('lds');
   for (const virtualService of changedVirtualServices(previous, next, change, view)) mark(virtualService);
   for (const key of change.endpoints) {
@@ -62,6 +65,26 @@ export function affectedGateway(
   }
   if (view.capabilities.sds) markPeers(marks, scopes, change, previous, next);
   return marks.selection();
+}
+
+/** A changed Secret is a new secret alone; where a server gets its first or loses its last, it is a new listener as well. */
+function markSecrets(marks: Marks, previous: Snapshot, next: Snapshot, change: ChangeSet, view: GatewayView): void {
+  if (view.credentialed.length === 0 || !hasKind(change, 'Secret')) return;
+  const changed = (secret: string) => change.configs.has(resourceKey('Secret', view.namespace, secret));
+  for (const snapshot of [previous, next]) {
+    for (const unit of gatewaySecretUnits(snapshot, view)) {
+      if (secretsBehind(unit).some(changed)) marks.add('sds', unit);
+    }
+  }
+  const [before, after] = [missingByPort(previous, view), missingByPort(next, view)];
+  for (const port of new Set([...before.keys(), ...after.keys()])) {
+    if (before.get(port) !== after.get(port)) marks.listenerPort(port);
+  }
+}
+
+function hasKind({ configs }: ChangeSet, kind: Kind): boolean {
+  for (const key of configs.keys()) if (key.startsWith(`${kind}/`)) return true;
+  return false;
 }
 
 function gatewayKey(gateway: string): string {
@@ -76,7 +99,7 @@ function* changedVirtualServices(
   change: ChangeSet,
   view: GatewayView,
 ): Generator<ResolvedVirtualService> {
-  if (![...change.configs.keys()].some((key) => key.startsWith('VirtualService/'))) return;
+  if (!hasKind(change, 'VirtualService')) return;
   for (const snapshot of [previous, next]) {
     for (const gateway of view.gateways) {
       for (const virtualService of snapshot.virtualServicesOfGateway(gateway)) {

@@ -45,6 +45,12 @@ interface Built {
   readonly complaints: readonly string[];
 }
 
+/**
+ * Ends its connections at once: for names whose certificate is missing. They are not left to the chain of another server, such as one
+ * for all names, which may ask less of clients.
+ */
+const CLOSED: FilterChain = {};
+
 const NOTHING: Built = { chains: [], refs: [], complaints: [] };
 
 /** The ports of all servers, also of those that cannot be opened: so that what is wrong with them is told. */
@@ -63,7 +69,9 @@ export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Un
     for (const message of complaints) {
       findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
     }
-    if (chains.length > 0) resources.push(listenerResource(listenerMessage(listener, chains), refs));
+    // With nothing but closed chains there is nothing to listen for.
+    if (chains.some(({ filters }) => filters?.length))
+      resources.push(listenerResource(listenerMessage(listener, chains), refs));
   }
   return { resources, findings };
 }
@@ -138,7 +146,7 @@ function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): B
 }
 
 function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
-  const { label, routeName, tls } = server;
+  const { label, routeName, tls, credentials } = server;
   if (server.kind === 'auto-passthrough') return [];
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);
   if (tls === undefined) {
@@ -150,11 +158,12 @@ function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, se
     }));
   }
   const names = [...new Set(server.hosts.map(({ host }) => host))];
+  if (credentials?.missing !== undefined) return [{ names, label, chain: CLOSED, routeName: '' }];
   const https = server.kind === 'https';
   const transportSocket =
     tls.mode === 'MESH_MUTUAL'
       ? meshServerSocket(snapshot.settings, snapshot.mesh, https ? 'http' : 'tcp')
-      : typedConfig(TLS_SOCKET, DownstreamTlsContext, downstreamTlsContext(tls, https ? HTTP_ALPN : []));
+      : typedConfig(TLS_SOCKET, DownstreamTlsContext, downstreamTlsContext(tls, credentials, https ? HTTP_ALPN : []));
   if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
     return [{ names, label, chain: { ...chain, transportSocket }, routeName }];

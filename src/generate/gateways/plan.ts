@@ -57,6 +57,10 @@ function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
     findings.set(port, ofPort);
   };
   for (const { port, message } of rejected) report(port, 'ctl_invalid_out_listeners', message);
+  for (const { port, label, credentials } of servers) {
+    if (credentials?.missing !== undefined)
+      report(port, 'ctl_invalid_out_listeners', `${label}: ${credentials.missing}`);
+  }
 
   const bySocket = new Map<string, { plan: Omit<ListenerPlan, 'servers'>; servers: ServerPlan[] }>();
   for (const server of servers) {

@@ -6,6 +6,7 @@ import { resourceKey } from '../../resources/types.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
 import type { GatewayView } from '../types.ts';
 import { isIpAddress } from '../values.ts';
+import { type ServerCredentials, serverCredentials } from './credentials.ts';
 import { type ServerHost, serverHost } from './hosts.ts';
 
 /**
@@ -33,6 +34,8 @@ export interface ServerPlan {
   readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */
   readonly tls: ServerTlsSettings | undefined;
+  /** What of `tls` comes from Secrets. Where that is missing, the server has its place among the others and takes no connection. */
+  readonly credentials: ServerCredentials | undefined;
   /** Route configuration of kinds `http` and `https`, else ''. */
   readonly routeName: string;
 }
@@ -62,7 +65,7 @@ export function gatewayServers(snapshot: Snapshot, view: GatewayView): GatewaySe
     const gateway = gateways.get(resourceKey('Gateway', name.slice(0, slash), name.slice(slash + 1)));
     for (const server of gateway?.content.servers ?? []) {
       if (gateway === undefined) continue;
-      const planned = planServer(gateway, server, view);
+      const planned = planServer(snapshot, gateway, server, view);
       if ('kind' in planned) servers.push(planned);
       else rejected.push(planned);
     }
@@ -70,7 +73,12 @@ export function gatewayServers(snapshot: Snapshot, view: GatewayView): GatewaySe
   return { servers, rejected };
 }
 
-function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView): ServerPlan | RejectedServer {
+function planServer(
+  snapshot: Snapshot,
+  gateway: Gateway,
+  server: GatewayServer,
+  view: GatewayView,
+): ServerPlan | RejectedServer {
   const { namespace, name } = gateway.meta;
   const port = server.port.number ?? 0;
   const portName = server.port.name ?? '';
@@ -89,6 +97,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
       : kind === 'https'
         ? gatewayHttpsRouteName(port, portName, name, namespace)
         : '';
+  const tls = kind === 'https' || kind === 'tls' ? server.tls : undefined;
   return {
     kind,
     gateway: `${namespace}/${name}`,
@@ -98,7 +107,8 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
     hosts: server.hosts.map((entry) => serverHost(entry, namespace)),
     httpsRedirect: server.tls?.httpsRedirect === true,
     grpcWeb: server.port.protocol?.toUpperCase() === 'GRPC-WEB',
-    tls: kind === 'https' || kind === 'tls' ? server.tls : undefined,
+    tls,
+    credentials: tls && serverCredentials(tls, `${namespace}/${name}`, snapshot, view),
     routeName,
   };
 }
@@ -131,15 +141,13 @@ function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string |
     if (view.capabilities.sds) return undefined;
     return `TLS mode ${mode} needs certificates of the mesh, and the proxy says of no way to them (node metadata ${SDS_CLUSTER_METADATA})`;
   }
-  if (tls.credentialName || tls.credentialNames?.length || tls.caCertCredentialName) {
-    return 'certificates by credential name are not served, expected files (serverCertificate, privateKey)';
-  }
+  const named = tls.credentialName || tls.credentialNames?.length;
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];
-  if (pairs.some(({ serverCertificate, privateKey }) => !serverCertificate || !privateKey)) {
-    return `TLS mode ${mode} needs serverCertificate and privateKey`;
+  if (!named && pairs.some(({ serverCertificate, privateKey }) => !serverCertificate || !privateKey)) {
+    return `TLS mode ${mode} needs credentialName, or serverCertificate and privateKey`;
   }
-  if ((mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && !tls.caCertificates) {
-    return `TLS mode ${mode} needs caCertificates`;
+  if ((mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && !named && !tls.caCertificates && !tls.caCertCredentialName) {
+    return `TLS mode ${mode} needs caCertificates or caCertCredentialName`;
   }
   return undefined;
 }

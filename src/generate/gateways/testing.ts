@@ -9,6 +9,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     part: 'gateway',
     namespace: 'edge',
     gateways: ['edge/gw'],
+    credentialed: [],
     policies: { authentication: [], authorization: [] },
     portMap: {},
     ipv6Only: false,

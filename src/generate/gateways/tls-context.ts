@@ -1,7 +1,9 @@
-/** TLS that ends at a gateway, with certificates from files. */
+/** TLS that ends at a gateway, with certificates from files or from Secrets. */
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
 import { exactName } from '../mesh-tls.ts';
+import type { ServerCredentials } from './credentials.ts';
+import { adsSecret } from './secrets.ts';
 
 type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
@@ -10,32 +12,55 @@ type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Inp
 
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
-/** The transport socket's configuration; `tls` has passed the checks of `servers.ts`. `alpn` is empty for plain bytes. */
-export function downstreamTlsContext(tls: ServerTlsSettings, alpn: readonly string[]): DownstreamTlsContext {
-  const validation = validationContext(tls);
+/**
+ * The transport socket's configuration; `tls` has passed the checks of `servers.ts`, and nothing of `credentials` is missing. `alpn` is
+ * empty for plain bytes.
+ */
+export function downstreamTlsContext(
+  tls: ServerTlsSettings,
+  credentials: ServerCredentials | undefined,
+  alpn: readonly string[],
+): DownstreamTlsContext {
   const parameters = tlsParameters(tls);
   const common: CommonTlsContext = {
     ...(parameters === undefined ? {} : { tlsParams: parameters }),
-    tlsCertificates: (tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]).map((pair) => ({
-      certificateChain: { filename: pair.serverCertificate },
-      privateKey: { filename: pair.privateKey },
-    })),
-    ...(validation === undefined ? {} : { validationContext: validation }),
+    ...ownCertificates(tls, credentials),
+    ...clientChecks(tls, credentials),
     ...(alpn.length === 0 ? {} : { alpnProtocols: alpn }),
   };
   return { commonTlsContext: common, requireClientCertificate: { value: tls.mode === 'MUTUAL' } };
 }
 
-/** Checks of client certificates: only where clients are asked for one. */
-function validationContext(tls: ServerTlsSettings): ValidationContext | undefined {
-  if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
-  const names = tls.subjectAltNames ?? [];
+function ownCertificates(tls: ServerTlsSettings, credentials: ServerCredentials | undefined): CommonTlsContext {
+  if (credentials !== undefined && credentials.keyPairs.length > 0) {
+    return { tlsCertificateSdsSecretConfigs: credentials.keyPairs.map(adsSecret) };
+  }
   return {
-    trustedCa: { filename: tls.caCertificates },
+    tlsCertificates: (tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]).map((pair) => ({
+      certificateChain: { filename: pair.serverCertificate },
+      privateKey: { filename: pair.privateKey },
+    })),
+  };
+}
+
+/** Checks of client certificates: only where clients are asked for one. */
+function clientChecks(tls: ServerTlsSettings, credentials: ServerCredentials | undefined): CommonTlsContext {
+  if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return {};
+  const names = tls.subjectAltNames ?? [];
+  const written: ValidationContext = {
     ...(tls.caCrl ? { crl: { filename: tls.caCrl } } : {}),
     ...(names.length > 0 ? { matchTypedSubjectAltNames: names.map(exactName) } : {}),
     ...(tls.verifyCertificateSpki?.length ? { verifyCertificateSpki: tls.verifyCertificateSpki } : {}),
     ...(tls.verifyCertificateHash?.length ? { verifyCertificateHash: tls.verifyCertificateHash } : {}),
+  };
+  if (credentials?.authorities === undefined) {
+    return { validationContext: { trustedCa: { filename: tls.caCertificates }, ...written } };
+  }
+  return {
+    combinedValidationContext: {
+      defaultValidationContext: written,
+      validationContextSdsSecretConfig: adsSecret(credentials.authorities),
+    },
   };
 }
 

@@ -114,6 +114,7 @@ export interface TestWorld {
   /** For sidecars those of gateway `mesh`, for gateways those that name them. */
   readonly virtualServices?: readonly ResolvedVirtualService[];
   readonly gateways?: readonly Resource<'Gateway'>[];
+  readonly secrets?: readonly Resource<'Secret'>[];
   readonly destinationRules?: readonly MergedDestinationRule[];
   readonly outboundTrafficPolicy?: Scope['outboundTrafficPolicy'];
 }
@@ -135,6 +136,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
     destinationRule: (host) => rules.get(host),
   };
   const gateways = PMap.from((world.gateways ?? []).map((gateway) => [keyOf(gateway), gateway] as const));
+  const secrets = PMap.from((world.secrets ?? []).map((secret) => [keyOf(secret), secret] as const));
   const unread = (): never => {
     throw new Error('routes and gateways do not read this');
   };
@@ -153,11 +155,14 @@ export function snapshotOf(world: TestWorld): Snapshot {
     scopeOf: () => scope,
     scopeById: (id) => (id === scope.id ? scope : undefined),
     gatewaysFor: unread,
+    runsWorkload: unread,
     virtualServicesOfGateway: bound,
     gatewayScope: () => scope,
     sourceLabelKeys: unread,
-    resources: <K extends Kind>(kind: K) =>
-      kind === 'Gateway' ? (gateways as PMap<never>) : PMap.empty<Resource<K>>(),
+    resources: <K extends Kind>(kind: K) => {
+      const known: Partial<Record<Kind, PMap<Resource>>> = { Gateway: gateways, Secret: secrets };
+      return (known[kind] ?? PMap.empty<never>()) as PMap<Resource<K>>;
+    },
     namespaceLabels: unread,
     findings: unread,
   };

@@ -7,6 +7,7 @@ import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { type Faults, faultList } from './faults.ts';
 import { validateGateway } from './gateway.ts';
+import { validateSecret } from './secret.ts';
 import { validateAuthorizationPolicy, validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
@@ -28,6 +29,7 @@ const VALIDATORS: Validators = {
   EndpointSlice: validateEndpointSlice,
   Endpoints: validateEndpoints,
   Pod: validatePod,
+  Secret: validateSecret,
   Service: validateService,
 };
 

@@ -1,0 +1,118 @@
+/**
+ * Certificates of gateway servers that stand in Secrets: which ones a server names, and whether they can be had. They are asked for
+ * over the stream that the listener came by, so that a new certificate is no new listener.
+ *
+ * A proxy gets Secrets of its own namespace alone, and only for Gateways that its proved identity is known to serve
+ * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
+ */
+import type { Snapshot } from '../../model/types.ts';
+import type { ServerTlsSettings } from '../../resources/schemas.ts';
+import type { GatewayView } from '../types.ts';
+import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
+
+/** What of a server's TLS comes from Secrets. */
+export interface ServerCredentials {
+  /** SDS names of the server's own key pairs; empty: they are in files. */
+  readonly keyPairs: readonly string[];
+  /** SDS name of the authorities that vouch for clients; undefined: they are in a file, or clients are not asked. */
+  readonly authorities: string | undefined;
+  /** Why they cannot be had now; undefined when all are there. */
+  readonly missing: string | undefined;
+}
+
+/** The orchestrator's rule for names of Secrets. */
+const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+/** Modes in which the gateway has a certificate of its own. */
+const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
+
+/** Whether a server's certificates, or the authorities of its clients, are named as Secrets. */
+export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
+  if (tls === undefined || !MODES.has(tls.mode ?? '')) return false;
+  return keyPairNames(tls).length > 0 || authoritiesName(tls) !== undefined;
+}
+
+/** Undefined for a server that names no Secrets. */
+export function serverCredentials(
+  tls: ServerTlsSettings,
+  gateway: string,
+  snapshot: Snapshot,
+  view: GatewayView,
+): ServerCredentials | undefined {
+  if (!namesSecrets(tls)) return undefined;
+  const pairs = keyPairNames(tls).map((written) => parseName(written, view.namespace));
+  const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseName(written, view.namespace));
+  const names = pairs.filter(isText);
+  const [authorities] = trusted.filter(isText);
+  const missing =
+    [...pairs, ...trusted].find((name) => typeof name !== 'string')?.refused ??
+    unauthorised(gateway, view) ??
+    names.map((name) => keyPairProblem(name, snapshot, view)).find(isText) ??
+    (authorities === undefined ? undefined : authoritiesProblem(authorities, snapshot, view));
+  return {
+    keyPairs: names.map((name) => sdsName('key pair', name)),
+    authorities: authorities === undefined ? undefined : sdsName('authorities', authorities),
+    missing,
+  };
+}
+
+function keyPairNames({ credentialName, credentialNames }: ServerTlsSettings): readonly string[] {
+  if (credentialNames?.length) return credentialNames;
+  return credentialName ? [credentialName] : [];
+}
+
+/** The credential with which clients' authorities come; a file takes the place of what belongs to the server's own credential. */
+function authoritiesName(tls: ServerTlsSettings): string | undefined {
+  if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
+  if (tls.caCertCredentialName) return tls.caCertCredentialName;
+  return tls.caCertificates ? undefined : keyPairNames(tls)[0];
+}
+
+interface Refused {
+  readonly refused: string;
+}
+
+function isText(text: string | Refused | undefined): text is string {
+  return typeof text === 'string';
+}
+
+/** The Secret that a credential name means: `name`, `kubernetes://name`, also with the gateway's own namespace before the name. */
+function parseName(written: string, namespace: string): string | Refused {
+  const shown = JSON.stringify(written.slice(0, 256));
+  const path = /^(?:kubernetes|kubernetes-gateway):\/\/(.*)$/s.exec(written)?.[1] ?? written;
+  const slash = path.indexOf('/');
+  const name = path.slice(slash + 1);
+  if (slash >= 0 && path.slice(0, slash) !== namespace) {
+    return {
+      refused: `credential ${shown} is refused: a gateway gets Secrets of its own namespace ${namespace} alone`,
+    };
+  }
+  if (!SECRET_NAME.test(name)) return { refused: `credential ${shown} is refused: expected the name of a Secret` };
+  return name;
+}
+
+function unauthorised(gateway: string, view: GatewayView): string | undefined {
+  if (view.credentialed.includes(gateway)) return undefined;
+  const proof = 'by a certificate or token of the service account that such a Pod or WorkloadEntry runs as';
+  return `no Secrets for a proxy that has not proved (${proof}) to be a workload of namespace ${view.namespace} that the Gateway selects`;
+}
+
+function keyPairProblem(name: string, snapshot: Snapshot, view: GatewayView): string | undefined {
+  // Its SDS name would be that of the authorities of another credential.
+  if (name.endsWith(AUTHORITIES_SUFFIX)) {
+    return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
+  }
+  const found = findKeyPair(name, snapshot, view.namespace);
+  if (found === undefined) return `waits for Secret ${view.namespace}/${name}, which is not there or cannot be read`;
+  return found.message
+    ? undefined
+    : `Secret ${view.namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;
+}
+
+function authoritiesProblem(name: string, snapshot: Snapshot, view: GatewayView): string | undefined {
+  const found = findAuthorities(name, snapshot, view.namespace);
+  if (found === undefined)
+    return `waits for the authorities of its clients, Secret ${view.namespace}/${name} or ${view.namespace}/${name}${AUTHORITIES_SUFFIX}`;
+  return found.message
+    ? undefined
+    : `Secret ${view.namespace}/${found.secret} has no authorities for clients (ca.crt or cacert)`;
+}

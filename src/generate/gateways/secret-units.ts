@@ -1,0 +1,39 @@
+/** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
+import type { Snapshot } from '../../model/types.ts';
+import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import { gatewayPlan } from './plan.ts';
+import { encodeSecret } from './secrets.ts';
+import type { ServerPlan } from './servers.ts';
+
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
+/** Names that the servers ask for which are served. */
+export function gatewaySecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+  const units = new Set<Unit>();
+  for (const { credentials } of servers(snapshot, view)) {
+    if (credentials === undefined || credentials.missing !== undefined) continue;
+    for (const name of credentials.keyPairs) units.add(name);
+    if (credentials.authorities !== undefined) units.add(credentials.authorities);
+  }
+  return [...units].sort();
+}
+
+export function gatewaySecrets(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+  if (!gatewaySecretUnits(snapshot, view).includes(unit)) return NOTHING;
+  const bytes = encodeSecret(unit, snapshot, view.namespace);
+  return bytes === undefined ? NOTHING : { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
+}
+
+/** By port: what of its servers' credentials is missing. Where this differs, so do listeners. */
+export function missingByPort(snapshot: Snapshot, view: GatewayView): ReadonlyMap<number, string> {
+  const missing = new Map<number, string>();
+  for (const { port, label, credentials } of servers(snapshot, view)) {
+    if (credentials?.missing === undefined) continue;
+    missing.set(port, `${missing.get(port) ?? ''}${label}: ${credentials.missing}\n`);
+  }
+  return missing;
+}
+
+function servers(snapshot: Snapshot, view: GatewayView): readonly ServerPlan[] {
+  return [...gatewayPlan(snapshot, view).listeners.values()].flat().flatMap((plan) => plan.servers);
+}

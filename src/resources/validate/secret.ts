@@ -1,0 +1,83 @@
+/**
+ * Secrets that gateways may serve TLS with: what Envoy would refuse must not replace what it has. Secrets that hold something else
+ * are nobody's matter here. Values never stand in messages.
+ */
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { authoritiesOf, keyPairOf, secretBytes, TLS_TYPE } from '../credentials.ts';
+import type { SecretContent } from '../schema/core.ts';
+import type { Faults } from './faults.ts';
+
+/** The orchestrator's own limit of a whole Secret. */
+const MAX_BYTES = 1024 * 1024;
+
+/** Envoy's demands of the keys of servers. */
+const MIN_RSA_BITS = 2048;
+const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+const REVOCATIONS = /-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/;
+
+export function validateSecret(content: SecretContent, faults: Faults): void {
+  const pair = keyPairOf(content);
+  if (pair !== undefined) checkKeyPair(content, pair, faults);
+  else if (content.type === TLS_TYPE) {
+    faults.add(['data'], 'expected a certificate (tls.crt) and its key (tls.key)');
+  }
+  const trusted = authoritiesOf(content);
+  if (trusted === undefined) return;
+  const at = placeOf(content, trusted.authorities, faults);
+  certificatesIn(readText(content, trusted.authorities, at), at);
+  if (trusted.revoked === undefined) return;
+  const atRevoked = placeOf(content, trusted.revoked, faults);
+  const text = readText(content, trusted.revoked, atRevoked);
+  if (text !== undefined && !REVOCATIONS.test(text)) atRevoked.add([], 'expected a revocation list in PEM form');
+}
+
+function checkKeyPair(content: SecretContent, pair: { certificate: string; key: string }, faults: Faults): void {
+  const atCertificate = placeOf(content, pair.certificate, faults);
+  const atKey = placeOf(content, pair.key, faults);
+  const [leaf] = certificatesIn(readText(content, pair.certificate, atCertificate), atCertificate);
+  const key = privateKeyIn(readText(content, pair.key, atKey), atKey);
+  if (key === undefined) return;
+  const { asymmetricKeyType: type, asymmetricKeyDetails: details } = key;
+  if (type === 'rsa' ? (details?.modulusLength ?? 0) < MIN_RSA_BITS : !CURVES.has(details?.namedCurve ?? '')) {
+    atKey.add([], `expected an RSA key of ${MIN_RSA_BITS} bits or more, or one on the curve P-256, P-384 or P-521`);
+  } else if (leaf !== undefined && !leaf.checkPrivateKey(key)) {
+    atKey.add([], `expected the key of the certificate in ${pair.certificate}`);
+  }
+}
+
+/** Where an entry stands: what is written in the clear takes precedence, as the orchestrator has it. */
+function placeOf({ stringData }: SecretContent, name: string, faults: Faults): Faults {
+  return faults.at(stringData?.[name] === undefined ? 'data' : 'stringData', name);
+}
+
+function readText(content: SecretContent, name: string, at: Faults): string | undefined {
+  const bytes = secretBytes(content, name);
+  if (bytes === undefined) at.add([], 'expected base64');
+  else if (bytes.length > MAX_BYTES) at.add([], `expected at most ${MAX_BYTES} bytes`);
+  else return new TextDecoder('latin1').decode(bytes);
+  return undefined;
+}
+
+function certificatesIn(text: string | undefined, at: Faults): X509Certificate[] {
+  if (text === undefined) return [];
+  try {
+    const found = [...text.matchAll(CERTIFICATES)].map(([pem]) => new X509Certificate(pem));
+    if (found.length > 0) return found;
+  } catch {
+    // Said below, without what the library quotes.
+  }
+  at.add([], 'expected certificates in PEM form');
+  return [];
+}
+
+function privateKeyIn(text: string | undefined, at: Faults): KeyObject | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return createPrivateKey({ key: text, format: 'pem' });
+  } catch {
+    at.add([], 'expected a private key in PEM form, not encrypted');
+    return undefined;
+  }
+}
