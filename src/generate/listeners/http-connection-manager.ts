@@ -1,7 +1,7 @@
 /** The HTTP connection manager: what turns a connection's bytes into requests, for sidecars and gateways alike. */
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { guardsPaths } from '../policies/index.ts';
 import type { View } from '../types.ts';
 import { adsConfigSource, durationOf } from '../values.ts';
 import { accessLogs } from './access-log.ts';
@@ -68,7 +68,7 @@ export function httpConnectionManager(
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     // Long polls and idle gRPC streams are the application's business; Envoy would end them after five minutes.
     streamIdleTimeout: durationOf(0),
-    ...pathNormalization(mesh),
+    ...pathNormalization(snapshot, view),
     ...options.extra,
   });
 }
@@ -92,23 +92,30 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
 }
 
 /**
- * How paths are made equal before policies and routes look at them. The default is RFC 3986 normalisation (dots, case of
- * escapes): without it, `/admin/../x` slips past rules about `/admin`.
+ * How paths are made equal before policies and routes look at them. What the mesh configuration asks for is done; where it asks for
+ * nothing (DEFAULT), RFC 3986 normalisation (dots, escaped letters): without it, `/admin/../x` slips past rules about `/admin`. And
+ * where some policy here speaks of paths, slashes that are doubled, escaped or written backwards are made plain slashes too: many
+ * applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
  */
-function pathNormalization({ pathNormalization: { normalization } }: MeshConfig): Partial<Manager> {
+function pathNormalization(snapshot: Snapshot, view: View): Partial<Manager> {
+  const { normalization } = snapshot.mesh.pathNormalization;
   switch (normalization) {
     case 'NONE':
       return { normalizePath: { value: false } };
     case 'DEFAULT':
+      return view.part !== 'outbound' && guardsPaths(snapshot, view) ? ALL_SLASHES : DOTS_AND_LETTERS;
     case 'BASE':
-      return { normalizePath: { value: true } };
+      return DOTS_AND_LETTERS;
     case 'MERGE_SLASHES':
-      return { normalizePath: { value: true }, mergeSlashes: true };
+      return { ...DOTS_AND_LETTERS, mergeSlashes: true };
     case 'DECODE_AND_MERGE_SLASHES':
-      return {
-        normalizePath: { value: true },
-        mergeSlashes: true,
-        pathWithEscapedSlashesAction: UNESCAPE_AND_FORWARD,
-      };
+      return ALL_SLASHES;
   }
 }
+
+const DOTS_AND_LETTERS: Partial<Manager> = { normalizePath: { value: true } };
+const ALL_SLASHES: Partial<Manager> = {
+  ...DOTS_AND_LETTERS,
+  mergeSlashes: true,
+  pathWithEscapedSlashesAction: UNESCAPE_AND_FORWARD,
+};

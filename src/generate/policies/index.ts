@@ -11,6 +11,7 @@ import { tokenFilters } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
+export { guardsPaths } from './authorization/index.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to stand before all others. */

@@ -1,0 +1,105 @@
+/**
+ * The attributes that rules speak of: on which side of Envoy's policies each stands, whether it takes HTTP to know it, and what
+ * matches one of its values. The fields of `from` and `to`, and the keys of `when`.
+ */
+import type { Condition, PermissionLeaf, PrincipalLeaf } from './condition.ts';
+import { namespace, principal, serviceAccount } from './identity.ts';
+import {
+  clientAddress,
+  destinationIp,
+  destinationPort,
+  header,
+  host,
+  method,
+  path,
+  peerAddress,
+  type Reading,
+  serverName,
+} from './operation.ts';
+import { claimMatches, requestPrincipal } from './token.ts';
+
+/** What a value means depends on: the mesh's trust domains, and the policy's own namespace. */
+export interface Meaning {
+  readonly trustDomains: readonly string[];
+  readonly namespace: string;
+}
+
+/** What matches the values of one attribute. */
+export interface Matches<Leaf> {
+  /** True where only a request over HTTP has it; a connection has the others. */
+  readonly httpOnly: boolean;
+  readonly matches: (value: string, reading: Reading, meaning: Meaning) => Condition<Leaf>;
+}
+
+type WhoAttribute = Matches<PrincipalLeaf>;
+type WhatAttribute = Matches<PermissionLeaf>;
+
+function onConnections<Leaf>(matches: Matches<Leaf>['matches']): Matches<Leaf> {
+  return { httpOnly: false, matches };
+}
+
+function onRequests<Leaf>(matches: Matches<Leaf>['matches']): Matches<Leaf> {
+  return { httpOnly: true, matches };
+}
+
+const PRINCIPAL: WhoAttribute = onConnections((value, _, { trustDomains }) => principal(value, trustDomains));
+const NAMESPACE: WhoAttribute = onConnections(namespace);
+const SERVICE_ACCOUNT: WhoAttribute = onConnections((value, _, meaning) => serviceAccount(value, meaning.namespace));
+const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
+/** Of a connection, what headers say of it is not known; that its peer is the client is no more than a guess. */
+const CLIENT_ADDRESS: WhoAttribute = onConnections(clientAddress);
+const REQUEST_PRINCIPAL: WhoAttribute = onRequests(requestPrincipal);
+const PORT: WhatAttribute = onConnections(destinationPort);
+
+/** Fields of `from[].source`; each has a form with `not` before it. */
+export const SOURCE_FIELDS = {
+  principals: PRINCIPAL,
+  requestPrincipals: REQUEST_PRINCIPAL,
+  namespaces: NAMESPACE,
+  serviceAccounts: SERVICE_ACCOUNT,
+  ipBlocks: PEER_ADDRESS,
+  remoteIpBlocks: CLIENT_ADDRESS,
+} as const;
+
+/** Fields of `to[].operation`. */
+export const OPERATION_FIELDS = {
+  hosts: onRequests(host),
+  ports: PORT,
+  methods: onRequests(method),
+  paths: onRequests(path),
+} as const satisfies Record<string, WhatAttribute>;
+
+/** Of a `when`: who asks, or what is asked. */
+export type Attribute = { readonly who: WhoAttribute } | { readonly what: WhatAttribute };
+
+const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
+  'source.ip': { who: PEER_ADDRESS },
+  'remote.ip': { who: CLIENT_ADDRESS },
+  'source.namespace': { who: NAMESPACE },
+  'source.principal': { who: PRINCIPAL },
+  'source.serviceAccount': { who: SERVICE_ACCOUNT },
+  'request.auth.principal': { who: REQUEST_PRINCIPAL },
+  'request.auth.audiences': { who: onRequests((value) => claimMatches(['aud'], value)) },
+  'request.auth.presenter': { who: onRequests((value) => claimMatches(['azp'], value)) },
+  'destination.ip': { what: onConnections(destinationIp) },
+  'destination.port': { what: PORT },
+  'connection.sni': { what: onConnections(serverName) },
+};
+
+/** The attribute that the key of a `when` names; undefined for what is none. */
+export function attributeOf(key: string): Attribute | undefined {
+  const known = Object.hasOwn(ATTRIBUTES, key) ? ATTRIBUTES[key] : undefined;
+  if (known !== undefined) return known;
+  const name = /^request\.headers\[([^\]]+)\]$/.exec(key)?.[1];
+  if (name !== undefined) return { who: onRequests((value, reading) => header(headerName(name), value, reading)) };
+  const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
+  if (claims === undefined) return undefined;
+  const levels = claims.slice(1, -1).split('][');
+  return { who: onRequests((value) => claimMatches(levels, value)) };
+}
+
+/** Envoy keeps what clients send as `host` where HTTP/2 has it. */
+function headerName(name: string): string {
+  const lower = name.toLowerCase();
+  return lower === 'host' ? ':authority' : lower;
+}

@@ -1,0 +1,75 @@
+/**
+ * What a rule asks of a request, as a tree: leaves are the matchers of Envoy's RBAC filter, which has one kind of tree for who asks
+ * (principals) and one for what is asked (permissions). Both are made from the same tree here.
+ */
+import type { envoy } from '../../../protobuf/index.ts';
+
+type Principal = envoy.config.rbac.v3.Principal.Input;
+type Permission = envoy.config.rbac.v3.Permission.Input;
+
+/** Matchers of who asks. */
+export type PrincipalLeaf = Omit<Principal, 'andIds' | 'orIds' | 'notId' | 'any'>;
+/** Matchers of what is asked. */
+export type PermissionLeaf = Omit<Permission, 'andRules' | 'orRules' | 'notRule' | 'any'>;
+
+/** `all` of nothing is always met, `any` of nothing never. */
+export type Condition<Leaf> =
+  | { readonly leaf: Leaf }
+  | { readonly all: readonly Condition<Leaf>[] }
+  | { readonly any: readonly Condition<Leaf>[] }
+  | { readonly not: Condition<Leaf> };
+
+export const ALWAYS = { all: [] } as const;
+export const NEVER = { any: [] } as const;
+
+export function isAlways(condition: Condition<unknown>): boolean {
+  return 'all' in condition && condition.all.length === 0;
+}
+
+export function isNever(condition: Condition<unknown>): boolean {
+  return 'any' in condition && condition.any.length === 0;
+}
+
+/** All of them. Constants are worked out, for Envoy takes no empty lists. */
+export function allOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<Leaf> {
+  if (conditions.some(isNever)) return NEVER;
+  const asking = conditions.filter((condition) => !isAlways(condition));
+  const [only] = asking;
+  return asking.length === 1 && only !== undefined ? only : { all: asking };
+}
+
+/** One of them at least. */
+export function anyOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<Leaf> {
+  if (conditions.some(isAlways)) return ALWAYS;
+  const possible = conditions.filter((condition) => !isNever(condition));
+  const [only] = possible;
+  return possible.length === 1 && only !== undefined ? only : { any: possible };
+}
+
+export function not<Leaf>(condition: Condition<Leaf>): Condition<Leaf> {
+  if (isAlways(condition)) return NEVER;
+  if (isNever(condition)) return ALWAYS;
+  return 'not' in condition ? condition.not : { not: condition };
+}
+
+export function leaf<Leaf>(matcher: Leaf): Condition<Leaf> {
+  return { leaf: matcher };
+}
+
+export function principalOf(condition: Condition<PrincipalLeaf>): Principal {
+  if (isAlways(condition)) return { any: true };
+  if (isNever(condition)) return { notId: { any: true } };
+  if ('leaf' in condition) return condition.leaf;
+  if ('not' in condition) return { notId: principalOf(condition.not) };
+  if ('all' in condition) return { andIds: { ids: condition.all.map(principalOf) } };
+  return { orIds: { ids: condition.any.map(principalOf) } };
+}
+
+export function permissionOf(condition: Condition<PermissionLeaf>): Permission {
+  if (isAlways(condition)) return { any: true };
+  if (isNever(condition)) return { notRule: { any: true } };
+  if ('leaf' in condition) return condition.leaf;
+  if ('not' in condition) return { notRule: permissionOf(condition.not) };
+  if ('all' in condition) return { andRules: { rules: condition.all.map(permissionOf) } };
+  return { orRules: { rules: condition.any.map(permissionOf) } };
+}

@@ -1,0 +1,75 @@
+/**
+ * Who the peer is, by the SPIFFE URI of its certificate: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`.
+ *
+ * Envoy compares a name with every URI and DNS name of the certificate and with its subject, so that every matcher here begins with
+ * `spiffe://`, which no DNS name and no subject does. Without mutual TLS there is no identity: nothing here matches then.
+ */
+import { anyOf, type Condition, leaf, type PrincipalLeaf } from './condition.ts';
+import { escapeRegex, type Pattern, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
+
+const SCHEME = 'spiffe://';
+/** In policies, the trust domain of the mesh whatever it is called. */
+const LOCAL_TRUST_DOMAIN = 'cluster.local';
+
+type Who = Condition<PrincipalLeaf>;
+
+/** `principals`: `<trust domain>/ns/<namespace>/sa/<service account>`. What names one of the mesh's trust domains means all of them. */
+export function principal(value: string, trustDomains: readonly string[]): Who {
+  return anyOf(withAliases(value, trustDomains).map((each) => named(principalName(patternOf(each)))));
+}
+
+function principalName(pattern: Pattern): StringMatcher {
+  switch (pattern.kind) {
+    case 'any':
+      return { prefix: SCHEME };
+    case 'exact':
+    case 'prefix':
+      return stringMatcher({ kind: pattern.kind, text: `${SCHEME}${pattern.text}` });
+    case 'suffix':
+      return regexMatcher(`${SCHEME}(?s:.*)${escapeRegex(pattern.text)}`);
+  }
+}
+
+/** The same principal in each of the mesh's trust domains, where it is written with one of them, or with a suffix pattern of one. */
+function withAliases(value: string, trustDomains: readonly string[]): readonly string[] {
+  const slash = value.indexOf('/');
+  if (slash <= 0) return [value];
+  const domain = value.slice(0, slash);
+  const pattern = patternOf(domain);
+  if (pattern.kind === 'any') return [value];
+  const covers = (name: string) => (pattern.kind === 'suffix' ? name.endsWith(pattern.text) : name === domain);
+  if (!covers(LOCAL_TRUST_DOMAIN) && !trustDomains.some(covers)) return [value];
+  const others = trustDomains.filter((name) => !covers(name)).map((name) => `${name}${value.slice(slash)}`);
+  // "cluster.local" is a name for whatever the trust domain is, and not one beside it.
+  const stays = pattern.kind === 'suffix' || trustDomains.some(covers);
+  return stays ? [value, ...others] : others;
+}
+
+/** `namespaces`: the namespace of the identity and no other part of it, in whatever trust domain. */
+export function namespace(value: string): Who {
+  return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(patternOf(value))}/sa/[^/]+`));
+}
+
+/** `serviceAccounts`: `<namespace>/<service account>`, or a service account of the policy's own namespace. */
+export function serviceAccount(value: string, ownNamespace: string): Who {
+  const slash = value.indexOf('/');
+  const [of, account] = slash < 0 ? [ownNamespace, value] : [value.slice(0, slash), value.slice(slash + 1)];
+  return named(regexMatcher(`${SCHEME}[^/]+/ns/${escapeRegex(of)}/sa/${escapeRegex(account)}`));
+}
+
+function segment(pattern: Pattern): string {
+  switch (pattern.kind) {
+    case 'any':
+      return '[^/]+';
+    case 'exact':
+      return escapeRegex(pattern.text);
+    case 'prefix':
+      return `${escapeRegex(pattern.text)}[^/]*`;
+    case 'suffix':
+      return `[^/]*${escapeRegex(pattern.text)}`;
+  }
+}
+
+function named(principalName: StringMatcher): Who {
+  return leaf({ authenticated: { principalName } });
+}

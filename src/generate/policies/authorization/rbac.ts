@@ -1,0 +1,71 @@
+/** Envoy's RBAC filters, for requests and for connections. */
+import { envoy } from '../../../protobuf/index.ts';
+import { typedConfig } from '../../listeners/extensions.ts';
+import type { HttpFilter, NetworkFilter } from '../types.ts';
+import type { RbacPolicy } from './rules.ts';
+
+const { RBAC: HttpRbac } = envoy.extensions.filters.http.rbac.v3;
+const { RBAC: NetworkRbac } = envoy.extensions.filters.network.rbac.v3;
+const { Action } = envoy.config.rbac.v3.RBAC;
+
+const HTTP_RBAC = 'envoy.filters.http.rbac';
+const NETWORK_RBAC = 'envoy.filters.network.rbac';
+/** Of the counters of network filters: `tcp.rbac.denied` and the like. */
+const STAT_PREFIX = 'tcp.';
+
+export type Protocol = 'http' | 'tcp';
+
+/** RBAC policies by name: evaluation is in the order of their names, whatever order they stand in. */
+export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
+
+interface Rules {
+  readonly rules?: envoy.config.rbac.v3.RBAC.Input;
+  readonly shadowRules?: envoy.config.rbac.v3.RBAC.Input;
+  readonly shadowRulesStatPrefix?: string;
+}
+
+/** Refuses what some policy matches. */
+export function denyFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
+  return filter(protocol, { rules: { action: Action.DENY, policies } });
+}
+
+/** Refuses what no policy matches. */
+export function allowFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
+  return filter(protocol, { rules: { action: Action.ALLOW, policies } });
+}
+
+/**
+ * Lets everything pass, and says which policy matched: as dynamic metadata `<prefix>shadow_effective_policy_id` of the filter, and
+ * in counters `<prefix>shadow_denied`.
+ */
+export function markFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
+  return filter(protocol, { shadowRules: { action: Action.DENY, policies }, shadowRulesStatPrefix: prefix });
+}
+
+/** {@link markFilter}, which also sets `access_log_hint` of the metadata `envoy.common`, by which access logs may choose. */
+export function auditFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
+  return filter(protocol, {
+    rules: { action: Action.LOG, policies },
+    shadowRules: { action: Action.DENY, policies },
+    shadowRulesStatPrefix: prefix,
+  });
+}
+
+/** The metadata by which a filter behind {@link markFilter} knows that a policy matched whose name begins so. */
+export function markedBy(
+  protocol: Protocol,
+  prefix: string,
+  start: string,
+): envoy.type.matcher.v3.MetadataMatcher.Input {
+  return {
+    filter: protocol === 'http' ? HTTP_RBAC : NETWORK_RBAC,
+    path: [{ key: `${prefix}shadow_effective_policy_id` }],
+    value: { stringMatch: { prefix: start } },
+  };
+}
+
+function filter(protocol: Protocol, rules: Rules): HttpFilter & NetworkFilter {
+  return protocol === 'http'
+    ? typedConfig(HTTP_RBAC, HttpRbac, rules)
+    : typedConfig(NETWORK_RBAC, NetworkRbac, { ...rules, statPrefix: STAT_PREFIX });
+}

@@ -1,0 +1,159 @@
+/**
+ * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives, fields add up, and so do
+ * `from`, `to` and `when`.
+ *
+ * On connections whose bytes are not read, what only HTTP knows is not known. A rule that lets in and asks for it lets nobody in; in
+ * the rules that keep out, ask somebody, or note, it is left out, so that they hold for more and never for less.
+ */
+import type { envoy } from '../../../protobuf/index.ts';
+import type {
+  AuthorizationCondition,
+  AuthorizationOperation,
+  AuthorizationRule,
+  AuthorizationSource,
+} from '../../../resources/schema/security.ts';
+import { attributeOf, type Matches, type Meaning, OPERATION_FIELDS, SOURCE_FIELDS } from './attributes.ts';
+import {
+  ALWAYS,
+  allOf,
+  anyOf,
+  type Condition,
+  isNever,
+  not,
+  type PermissionLeaf,
+  type PrincipalLeaf,
+  permissionOf,
+  principalOf,
+} from './condition.ts';
+import { type Reading, unclear } from './operation.ts';
+
+export type RbacPolicy = envoy.config.rbac.v3.Policy.Input;
+
+/** What rules are made for. */
+export interface Use extends Meaning {
+  /** What becomes of requests that a rule matches: they are let in, or else. */
+  readonly effect: 'let in' | 'keep out';
+  readonly protocol: 'http' | 'tcp';
+}
+
+type Values = readonly string[] | undefined;
+
+const SOURCE_NAMES = Object.keys(SOURCE_FIELDS) as (keyof typeof SOURCE_FIELDS)[];
+const OPERATION_NAMES = Object.keys(OPERATION_FIELDS) as (keyof typeof OPERATION_FIELDS)[];
+
+/** The policy that a rule is; undefined for one that nothing can match. */
+export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | undefined {
+  if (use.protocol === 'tcp' && use.effect === 'let in' && asksForHttp(rule)) return undefined;
+  const { from, to, when = [] } = rule;
+  const conditions = when.map((condition) => whenMatches(condition, use));
+  const who = allOf([
+    ...(from === undefined
+      ? []
+      : [
+          alternatives(
+            from.map(({ source }) => sourceMatches(source, use)),
+            use,
+          ),
+        ]),
+    ...conditions.flatMap((condition) => ('who' in condition ? [condition.who] : [])),
+  ]);
+  const what = allOf([
+    ...(to === undefined
+      ? []
+      : [
+          alternatives(
+            to.map(({ operation }) => operationMatches(operation, use)),
+            use,
+          ),
+        ]),
+    ...conditions.flatMap((condition) => ('what' in condition ? [condition.what] : [])),
+  ]);
+  if (isNever(who) || isNever(what)) return undefined;
+  return { permissions: [permissionOf(what)], principals: [principalOf(who)] };
+}
+
+/** Whether some part of a rule is about what only requests over HTTP have. */
+export function asksForHttp({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
+  return (
+    from.some(({ source }) => SOURCE_NAMES.some((name) => SOURCE_FIELDS[name].httpOnly && isGiven(source, name))) ||
+    to.some(({ operation }) =>
+      OPERATION_NAMES.some((name) => OPERATION_FIELDS[name].httpOnly && isGiven(operation, name)),
+    ) ||
+    when.some(({ key }) => {
+      const attribute = attributeOf(key);
+      if (attribute === undefined) return false;
+      return 'who' in attribute ? attribute.who.httpOnly : attribute.what.httpOnly;
+    })
+  );
+}
+
+/** Whether a rule looks at paths. */
+export function asksForPaths({ to = [], when = [] }: AuthorizationRule): boolean {
+  return (
+    to.some(({ operation }) => isGiven(operation, 'paths')) || when.some(({ key }) => key === 'request.headers[:path]')
+  );
+}
+
+/** A list of none, which admission refuses, says nothing. */
+function alternatives<Leaf>(conditions: readonly Condition<Leaf>[], use: Use): Condition<Leaf> {
+  return conditions.length === 0 ? unclear(readingOf(use)) : anyOf(conditions);
+}
+
+function sourceMatches(source: AuthorizationSource, use: Use): Condition<PrincipalLeaf> {
+  const given = SOURCE_NAMES.filter((name) => isGiven(source, name));
+  if (given.length === 0) return unclear(readingOf(use));
+  return allOf(given.map((name) => fieldMatches(SOURCE_FIELDS[name], source[name], source[negative(name)], use)));
+}
+
+function operationMatches(operation: AuthorizationOperation, use: Use): Condition<PermissionLeaf> {
+  const given = OPERATION_NAMES.filter((name) => isGiven(operation, name));
+  if (given.length === 0) return unclear(readingOf(use));
+  return allOf(
+    given.map((name) => fieldMatches(OPERATION_FIELDS[name], operation[name], operation[negative(name)], use)),
+  );
+}
+
+function whenMatches(
+  { key, values, notValues }: AuthorizationCondition,
+  use: Use,
+): { readonly who: Condition<PrincipalLeaf> } | { readonly what: Condition<PermissionLeaf> } {
+  const attribute = attributeOf(key);
+  if (attribute === undefined) return { who: unclear(readingOf(use)) };
+  if ('who' in attribute) return { who: fieldMatches(attribute.who, values, notValues, use) };
+  return { what: fieldMatches(attribute.what, values, notValues, use) };
+}
+
+/** A field with its opposite. What only HTTP knows is left out on connections: this is about rules that keep out. */
+function fieldMatches<Leaf>(
+  { httpOnly, matches }: Matches<Leaf>,
+  values: Values = [],
+  notValues: Values = [],
+  use: Use,
+): Condition<Leaf> {
+  if (httpOnly && use.protocol === 'tcp') return ALWAYS;
+  const reading = readingOf(use);
+  const all: Condition<Leaf>[] = [];
+  if (values.length > 0) all.push(anyOf(values.map((value) => matches(value, reading, use))));
+  if (notValues.length > 0) {
+    const opposite = reading === 'wide' ? 'narrow' : 'wide';
+    all.push(not(anyOf(notValues.map((value) => matches(value, opposite, use)))));
+  }
+  return allOf(all);
+}
+
+function readingOf({ effect }: Use): Reading {
+  return effect === 'let in' ? 'narrow' : 'wide';
+}
+
+type Negative<Name extends string> = `not${Capitalize<Name>}`;
+
+function negative<Name extends string>(name: Name): Negative<Name> {
+  return `not${name.charAt(0).toUpperCase()}${name.slice(1)}` as Negative<Name>;
+}
+
+function isGiven<Name extends string>(
+  fields: Readonly<Partial<Record<Name | Negative<Name>, Values>>>,
+  name: Name,
+): boolean {
+  return (fields[name]?.length ?? 0) > 0 || (fields[negative(name)]?.length ?? 0) > 0;
+}

@@ -1,0 +1,33 @@
+/**
+ * How policies write text: exactly, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else stands for itself, and so does
+ * every other character: user text becomes part of a regular expression only with its special characters escaped.
+ */
+import type { envoy } from '../../../protobuf/index.ts';
+
+export type StringMatcher = envoy.type.matcher.v3.StringMatcher.Input;
+
+export type Pattern =
+  | { readonly kind: 'any' }
+  | { readonly kind: 'exact' | 'prefix' | 'suffix'; readonly text: string };
+
+export function patternOf(value: string): Pattern {
+  if (value === '*') return { kind: 'any' };
+  if (value.startsWith('*')) return { kind: 'suffix', text: value.slice(1) };
+  if (value.endsWith('*')) return { kind: 'prefix', text: value.slice(0, -1) };
+  return { kind: 'exact', text: value };
+}
+
+/** A matcher without wildcard-only meaning: what `any` is differs from field to field. */
+export function stringMatcher({ kind, text }: Exclude<Pattern, { kind: 'any' }>, ignoreCase = false): StringMatcher {
+  return { [kind]: text, ...(ignoreCase && { ignoreCase }) };
+}
+
+/** RE2 takes the whole text. */
+export function regexMatcher(regex: string): StringMatcher {
+  return { safeRegex: { regex } };
+}
+
+/** Text as a regular expression that matches it alone (RE2 syntax). */
+export function escapeRegex(text: string): string {
+  return text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
+}

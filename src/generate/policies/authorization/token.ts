@@ -1,0 +1,80 @@
+/**
+ * What is known of an end user: the payload of the verified token, which the token filter puts into the request's metadata. A
+ * request without a valid token has none, and nothing here matches.
+ */
+import type { envoy } from '../../../protobuf/index.ts';
+import { allOf, anyOf, type Condition, leaf, NEVER, not, type PrincipalLeaf } from './condition.ts';
+import { type Pattern, patternOf, stringMatcher } from './text.ts';
+
+/** Where the token filter puts the payload. */
+const TOKEN_METADATA = 'envoy.filters.http.jwt_authn';
+const PAYLOAD = 'payload';
+
+type User = Condition<PrincipalLeaf>;
+type Value = envoy.type.matcher.v3.ValueMatcher.Input;
+
+const PRESENT: Value = { presentMatch: true };
+
+/**
+ * `requestPrincipals`: the text `<issuer>/<subject>`. Both may hold slashes, and metadata knows them only apart: the pattern is tried
+ * at each place where the slash between them can be. A token without subject has the principal `<issuer>/`.
+ */
+export function requestPrincipal(value: string): User {
+  const pattern = patternOf(value);
+  switch (pattern.kind) {
+    case 'any':
+      return claim(['iss'], PRESENT);
+    case 'exact':
+      return anyOf(splits(pattern.text).map(([issuer, subject]) => allOf([issuerIs(issuer), subjectIs(subject)])));
+    case 'prefix':
+      return anyOf([
+        claim(['iss'], textValue(pattern)),
+        ...splits(pattern.text).map(([issuer, subject]) => allOf([issuerIs(issuer), subjectBegins(subject)])),
+      ]);
+    case 'suffix':
+      return anyOf([
+        claim(['sub'], textValue(pattern)),
+        ...splits(pattern.text).map(([issuer, subject]) => allOf([issuerEnds(issuer), subjectIs(subject)])),
+      ]);
+  }
+}
+
+/** The text on both sides of each of its slashes. */
+function splits(text: string): (readonly [before: string, after: string])[] {
+  return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)] as const);
+}
+
+/** A verified token's issuer is never empty: the rule that it was verified by names it. */
+function issuerIs(issuer: string): User {
+  return issuer === '' ? NEVER : claim(['iss'], textValue({ kind: 'exact', text: issuer }));
+}
+
+function issuerEnds(end: string): User {
+  return claim(['iss'], end === '' ? PRESENT : textValue({ kind: 'suffix', text: end }));
+}
+
+function subjectIs(subject: string): User {
+  const same = claim(['sub'], textValue({ kind: 'exact', text: subject }));
+  return subject === '' ? anyOf([same, not(claim(['sub'], PRESENT))]) : same;
+}
+
+function subjectBegins(start: string): User {
+  return start === '' ? { all: [] } : claim(['sub'], textValue({ kind: 'prefix', text: start }));
+}
+
+/**
+ * A claim by its path, one name for each level. Text is compared, and the elements of a list, of which one has to match; numbers,
+ * truth values and objects match nothing but `*`, which asks whether there is a value (of an object it is not known).
+ */
+export function claimMatches(path: readonly string[], value: string): User {
+  const element = textValue(patternOf(value));
+  return claim(path, { orMatch: { valueMatchers: [element, { listMatch: { oneOf: element } }] } });
+}
+
+function textValue(pattern: Pattern): Value {
+  return pattern.kind === 'any' ? PRESENT : { stringMatch: stringMatcher(pattern) };
+}
+
+function claim(path: readonly string[], value: Value): User {
+  return leaf({ metadata: { filter: TOKEN_METADATA, path: [PAYLOAD, ...path].map((key) => ({ key })), value } });
+}
