@@ -28,7 +28,14 @@ export function fieldPath(path: readonly PropertyKey[]): string {
 /** A value as a message shows it: short, on one line. */
 export function shown(value: unknown): string {
   const text = value === undefined ? 'nothing' : (JSON.stringify(value) ?? String(value));
+  if (text.includes('PRIVATE KEY')) return 'a private key';
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
+
+/** The fault without the value that was found: for what must not stand in logs. */
+export function withoutValue({ path, message }: Fault): Fault {
+  const end = message.indexOf(', got ');
+  return { path, message: end < 0 ? message : message.slice(0, end) };
 }
 
 type Issue = z.core.$ZodIssue;

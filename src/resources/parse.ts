@@ -5,7 +5,8 @@
 import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
 import { fingerprintOf } from './fingerprint.ts';
-import { type Fault, faultsOf, fieldPath, shown } from './issues.ts';
+import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
+import { type Fault, faultsOf, fieldPath, shown, withoutValue } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
 import { SCHEMAS } from './schemas.ts';
@@ -26,7 +27,7 @@ import { semanticFaults } from './validate/index.ts';
 export type ParsedResource =
   | { readonly resource: AnyResource }
   | { readonly problem: ResourceProblem }
-  | { readonly ignored: string };
+  | { readonly ignored: IgnoredDocument };
 
 /** Line (1-based) of the value at a path of the document, as far as the source knows lines. */
 export type Locate = (path: readonly (string | number)[]) => number | undefined;
@@ -74,7 +75,7 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   if (!isObject(raw)) return problem([{ path: [], message: `expected a resource, got ${shown(raw)}` }]);
   const document = withoutNulls(raw);
   if (!isObject(document)) return problem([{ path: [], message: 'expected a resource' }]);
-  const kind = documentKind(document);
+  const kind = documentKind(document, origin);
   if (typeof kind !== 'string') return 'path' in kind ? problem([kind]) : kind;
   const envelope = parseEnvelope(kind, document);
   if ('faults' in envelope) return problem(envelope.faults);
@@ -90,14 +91,17 @@ function resourceOf(kind: Kind, meta: ResourceMeta, content: unknown, origin: Re
   return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
 }
 
-function documentKind(document: Record<string, unknown>): Kind | Fault | { readonly ignored: string } {
+function documentKind(
+  document: Record<string, unknown>,
+  origin: ResourceOrigin,
+): Kind | Fault | { readonly ignored: IgnoredDocument } {
   const { apiVersion, kind } = document;
   if (typeof apiVersion !== 'string') return { path: ['apiVersion'], message: 'required, expected a string' };
   if (typeof kind !== 'string') return { path: ['kind'], message: 'required, expected a string' };
   const known = kindOf(apiVersion, kind);
   if (known !== undefined) return known;
   const [group = ''] = apiVersion.split('/');
-  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group)) return { ignored: `${apiVersion} ${kind}` };
+  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group)) return { ignored: ignoredDocument(apiVersion, kind, origin) };
   const sameName = [...MESH_KINDS].find((each) => each === kind);
   if (sameName === undefined) return { path: ['kind'], message: `unknown kind ${shown(kind)}` };
   return {
@@ -148,7 +152,10 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
   const parsed = readBy(SCHEMAS[kind], input);
   const found = parsed.success ? semanticFaults(kind, parsed.data) : faultsOf(parsed.error.issues);
-  for (const fault of found) faults.push({ ...fault, path: [...base, ...fault.path] });
+  for (const fault of found) {
+    const told = kind === 'Secret' ? withoutValue(fault) : fault;
+    faults.push({ ...told, path: [...base, ...fault.path] });
+  }
   return parsed.success && faults.length === 0 ? { content: parsed.data } : { faults };
 }
 

@@ -155,7 +155,7 @@ describe('debug interface', () => {
     const { configs } = await page<{ configs: Record<string, unknown>[] }>('config_dump?proxyID=pod.shop');
     assert.deepEqual(
       configs.map((config) => String(config['@type']).split('.').at(-1)),
-      ['ClustersConfigDump', 'ListenersConfigDump', 'RoutesConfigDump', 'EndpointsConfigDump'],
+      ['ClustersConfigDump', 'ListenersConfigDump', 'RoutesConfigDump', 'EndpointsConfigDump', 'SecretsConfigDump'],
     );
     const clusters = configs[0]?.dynamic_active_clusters as { cluster: { name: string }; version_info: string }[];
     const expected = sessions[0]

@@ -83,10 +83,29 @@ export function resourcesOf(source: DebugSource, connection: ConnectionStatus, t
   return source.parts(connection.connectionId, type).flatMap((bundle) => [...bundle.resources()]);
 }
 
-/** The message as JSON. */
+/** The message as JSON; of a secret only what everybody may know. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
   const name = TYPE_URLS[type].slice(TYPE_URLS[type].indexOf('/') + 1);
-  return toProtoJson(name, messageOf(resource));
+  const message = toProtoJson(name, messageOf(resource));
+  return type === 'sds' ? publicPart(message) : message;
+}
+
+const REDACTED = { inline_string: '[redacted]' };
+
+/** Certificates are public. What is not listed here is left out: a field that is added later must not be shown by itself. */
+function publicPart(secret: unknown): Record<string, unknown> {
+  const { name, tls_certificate: pair, validation_context: trusted } = fieldsOf(secret);
+  return {
+    name,
+    ...(pair === undefined
+      ? {}
+      : { tls_certificate: { certificate_chain: fieldsOf(pair).certificate_chain, private_key: REDACTED } }),
+    ...(trusted === undefined ? {} : { validation_context: { trusted_ca: fieldsOf(trusted).trusted_ca } }),
+  };
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
 }
 
 function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {
@@ -118,6 +137,14 @@ export function configDump(source: DebugSource, connection: ConnectionStatus): R
         dynamic_endpoint_configs: dump('eds').map((r) => ({
           version_info: r.version,
           endpoint_config: typed('eds', r),
+        })),
+      },
+      {
+        '@type': 'type.googleapis.com/envoy.admin.v3.SecretsConfigDump',
+        dynamic_active_secrets: dump('sds').map((r) => ({
+          name: r.name,
+          version_info: r.version,
+          secret: typed('sds', r),
         })),
       },
     ],

@@ -164,7 +164,8 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
 }
 
 function unreadable(origin: ResourceOrigin, index: number, message: string): ParsedResource {
-  const text = message.replaceAll('\n', ' ');
+  // The parser quotes what it did not expect, which may be a line of a private key.
+  const text = message.replace(/: ".*"$/s, '').replaceAll('\n', ' ');
   return {
     problem: { id: `${origin.file ?? SOURCE}#${index}`, origin, field: '', message: `expected YAML or JSON: ${text}` },
   };
