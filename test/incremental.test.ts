@@ -33,8 +33,10 @@ interface Kept {
 
 test('incremental generation equals fresh generation after any changes', () => {
   fc.assert(
-    fc.property(FIRST, fc.array(STEP, { minLength: 1, maxLength: 12 }), (base, steps) => {
-      let snapshot = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
+    fc.property(FIRST, fc.array(STEP, { minLength: 1, maxLength: 12 }), fc.boolean(), (base, steps, filtered) => {
+      const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
+      const empty = () => createModel(settings, defaultMeshConfig(), defaultMeshNetworks());
+      let snapshot = empty();
       const resources = new Map<ResourceKey, AnyResource>();
       const kept = new Map<string, Kept>();
       for (const changes of [base, ...steps]) {
@@ -47,7 +49,6 @@ test('incremental generation equals fresh generation after any changes', () => {
         compare(kept, snapshot);
       }
       // A control plane that starts now comes to the same bytes, and so does one that has no other proxy to share with.
-      const empty = () => createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
       for (const node of NODES) compare(kept, replay(empty(), resources.values()), [node]);
     }),
     { numRuns: 100 },

@@ -132,6 +132,14 @@ export const discoveryEnv = {
     default: false,
     meaning: 'A gateway workload selects only gateway resources of its own namespace.',
   },
+  CTL_FILTER_GATEWAY_CLUSTER_CONFIG: {
+    setting: 'filterGatewayClusters',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Gateways get clusters only of services that virtual services of their Gateway resources lead to, or that they ' +
+      'pass connections on to, instead of all that their namespace sees.',
+  },
 
   // Generation.
   CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {

@@ -27,6 +27,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     edsForHeadless: settings.edsForHeadless,
     headlessPodListeners: settings.headlessPodListeners,
     scopeGatewayToNamespace: settings.scopeGatewayToNamespace,
+    filterGatewayClusters: settings.filterGatewayClusters,
     sidecarUseRemoteAddress: settings.sidecarUseRemoteAddress,
     skipTrustDomainCheck: settings.skipTrustDomainCheck,
     plugins: settings.plugins,

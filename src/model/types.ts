@@ -43,6 +43,8 @@ export interface ModelSettings {
   readonly headlessPodListeners: boolean;
   /** CTL_SCOPE_GATEWAY_TO_NAMESPACE */
   readonly scopeGatewayToNamespace: boolean;
+  /** CTL_FILTER_GATEWAY_CLUSTER_CONFIG */
+  readonly filterGatewayClusters: boolean;
   /** CTL_SIDECAR_USE_REMOTE_ADDRESS */
   readonly sidecarUseRemoteAddress: boolean;
   /** CTL_SKIP_VALIDATE_TRUST_DOMAIN: servers take clients of whatever trust domain the root certificates vouch for. */

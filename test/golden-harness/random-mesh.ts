@@ -114,6 +114,12 @@ const SLOTS: readonly (readonly string[])[] = [
     gateway(
       "[{port: {number: 80, name: http, protocol: HTTP}, hosts: [e.example.com]}, {port: {number: 9000, name: tcp, protocol: TCP}, hosts: ['*']}]",
     ),
+    gateway(
+      "[{port: {number: 15443, name: tls, protocol: TLS}, hosts: ['*.local', '*.com'], tls: {mode: AUTO_PASSTHROUGH}}]",
+    ),
+    gateway(
+      "[{port: {number: 15443, name: tls, protocol: TLS}, hosts: ['a/*'], tls: {mode: AUTO_PASSTHROUGH}}, {port: {number: 80, name: http, protocol: HTTP}, hosts: ['*'], tls: {httpsRedirect: true}}]",
+    ),
   ],
   [
     sidecar("{egress: [{hosts: ['./*']}]}"),
@@ -170,7 +176,7 @@ export interface Edit {
 }
 
 const SLOT = fc.nat(SLOTS.length - 1);
-const FORM = fc.option(fc.nat(3), { nil: undefined, freq: 4 });
+const FORM = fc.option(fc.nat(11), { nil: undefined, freq: 4 });
 
 /** Most is there at first, because changes show where resources speak of each other. */
 export const FIRST: fc.Arbitrary<readonly Edit[]> = fc.tuple(

@@ -1,6 +1,7 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
+import { hostsUsedAnew } from '../clusters/gateway.ts';
 import { passingPorts } from '../gateways/auto-passthrough.ts';
 import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
 import { routesConnections } from '../listeners/index.ts';
@@ -56,6 +57,7 @@ export function affectedGateway(
   }
   markSecrets(marks, previous, next, change, view);
   if (changesPolicies(previous, next, change, view)) marks.all('lds');
+  for (const host of hostsUsedAnew(previous, next, view)) marks.add('cds', host);
   for (const virtualService of changedVirtualServices(previous, next, change, view)) mark(virtualService);
   for (const key of change.endpoints) {
     for (const service of [previous.services.get(key), next.services.get(key)]) {

@@ -4,7 +4,7 @@
  */
 import { hostMatches, isWildcardHost } from '../../model/index.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
-import type { Destination } from '../../resources/schemas.ts';
+import { destinationsOf } from '../route-targets.ts';
 
 interface References {
   readonly byHost: ReadonlyMap<string, readonly ResolvedVirtualService[]>;
@@ -50,15 +50,4 @@ function mentionedHosts(virtualService: ResolvedVirtualService): Set<string> {
   const hosts = new Set(virtualService.hosts.filter((host) => !isWildcardHost(host)));
   for (const { host } of destinationsOf(virtualService)) hosts.add(host);
   return hosts;
-}
-
-function* destinationsOf({ content }: ResolvedVirtualService): Generator<Destination> {
-  for (const http of content.http ?? []) {
-    for (const { destination } of http.route ?? []) yield destination;
-    if (http.mirror !== undefined) yield http.mirror;
-    for (const { destination } of http.mirrors ?? []) yield destination;
-  }
-  for (const { route } of [...(content.tcp ?? []), ...(content.tls ?? [])]) {
-    for (const { destination } of route ?? []) yield destination;
-  }
 }

@@ -18,6 +18,7 @@ export const DEFAULT_SETTINGS: ModelSettings = {
   edsForHeadless: false,
   headlessPodListeners: true,
   scopeGatewayToNamespace: false,
+  filterGatewayClusters: false,
   sidecarUseRemoteAddress: false,
   skipTrustDomainCheck: false,
   plugins: ['authn', 'authz', 'health', 'policy'],
