@@ -110,6 +110,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication',
     'envoy.extensions.filters.http.jwt_authn.v3.PerRouteConfig',
   ],
+  'envoy/extensions/http/early_header_mutation/header_mutation/v3/header_mutation.proto': [
+    'envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation',
+  ],
   'envoy/extensions/filters/http/fault/v3/fault.proto': ['envoy.extensions.filters.http.fault.v3.HTTPFault'],
   'envoy/extensions/filters/http/cors/v3/cors.proto': [
     'envoy.extensions.filters.http.cors.v3.Cors',

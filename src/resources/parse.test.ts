@@ -107,6 +107,39 @@ test("kinds of others are ignored; cluster-scoped kinds have no namespace; core 
   assert.deepEqual(service.content, { spec: { ports: [{ port: 80, protocol: 'TCP' }] } });
 });
 
+test('a kind that is not read says so with a reason when it looks as if it were meant for the mesh', () => {
+  const rows: readonly [apiVersion: string, kind: string, concern: RegExp | undefined][] = [
+    ['apps/v1', 'Deployment', undefined],
+    ['rbac.authorization.k8s.io/v1', 'Role', undefined],
+    ['v1', 'PersistentVolumeClaim', undefined],
+    ['serving.knative.dev/v1', 'Service', undefined],
+    ['networking.k8s.io/v1', 'NetworkPolicy', undefined],
+    ['v1', 'Servce', /no such kind/],
+    ['v2', 'Service', /expected apiVersion v1 for Service/],
+    ['discovery.k8s.io/v2', 'EndpointSlice', /expected apiVersion discovery.k8s.io\/v1/],
+    ['networkin.istio.io/v1', 'VirtualService', /expected apiVersion networking.mesh.io\/v1alpha3/],
+    ['telemetry.istio.io/v1', 'Telemetry', /not served/],
+    ['install.mesh.io/v1', 'Operator', /not served/],
+    ['notistio.io/v1', 'Operator', undefined],
+    ['networking.k8s.io/v1', 'Ingress', /not served/],
+    ['gateway.networking.k8s.io/v1', 'Gateway', /not served/],
+  ];
+  for (const [apiVersion, kind, concern] of rows) {
+    const parsed = parseResource({ apiVersion, kind }, ORIGIN, () => undefined);
+    assert.ok('ignored' in parsed, kind);
+    const { what, origin, concern: found } = parsed.ignored;
+    assert.deepEqual([what, origin], [`${apiVersion} ${kind}`, ORIGIN]);
+    if (concern === undefined) assert.equal(found, undefined, what);
+    else assert.match(found ?? '', concern, what);
+  }
+});
+
+test('a kind of any length and with any characters is named in one short line', () => {
+  const parsed = parseResource({ apiVersion: 'a/v1\n', kind: `\u001b${'x'.repeat(1e6)}` }, ORIGIN, () => undefined);
+  assert.ok('ignored' in parsed);
+  assert.match(parsed.ignored.what, /^a\/v1\? \?x{113}…$/);
+});
+
 test('the fingerprint follows what generation reads and nothing else', () => {
   const base = 'apiVersion: v1\nkind: Endpoints\nmetadata: {name: a, labels: {b: c}}\nsubsets: []';
   const same = [
@@ -237,6 +270,13 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     '{jwtRules: [{issuer: a, jwksUri: "https://a.com/keys"}]}',
     ['{jwtRules: [{issuer: ""}]}', 'spec.jwtRules[0].issuer'],
     ['{jwtRules: [{issuer: a, jwksUri: "file:///keys"}]}', 'spec.jwtRules[0].jwksUri'],
+    [`{jwtRules: [{issuer: a, jwks: '{"keys":[{"kty":"RSA"}]}'}]}`, 'spec.jwtRules[0].jwks'],
+    ['{jwtRules: [{issuer: a, fromHeaders: [{name: a, prefix: "a\\n"}]}]}', 'spec.jwtRules[0].fromHeaders[0].prefix'],
+    ['{jwtRules: [{issuer: a, outputPayloadToHeader: ":path"}]}', 'spec.jwtRules[0].outputPayloadToHeader'],
+    [
+      '{jwtRules: [{issuer: a, outputClaimToHeaders: [{header: Host, claim: sub}]}]}',
+      'spec.jwtRules[0].outputClaimToHeaders[0].header',
+    ],
   ],
   [
     'AuthorizationPolicy',

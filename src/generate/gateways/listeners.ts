@@ -12,7 +12,7 @@ import {
 } from '../listeners/index.ts';
 import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
 import { listenerName } from '../names.ts';
-import { requestFilters } from '../policies/index.ts';
+import { guardedManager, requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
 import { passingChains } from './auto-passthrough.ts';
@@ -126,6 +126,7 @@ function httpChain(
     guards: requestFilters(snapshot, view),
     // What clients say of certificates is removed; what Envoy itself verified is said to the services.
     extra: {
+      ...guardedManager(snapshot, view),
       forwardClientCertDetails: SANITIZE_SET,
       setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
     },

@@ -10,6 +10,8 @@ export const CORS_FILTER = 'envoy.filters.http.cors';
 export const FAULT_FILTER = 'envoy.filters.http.fault';
 export const GRPC_STATS_FILTER = 'envoy.filters.http.grpc_stats';
 export const GRPC_WEB_FILTER = 'envoy.filters.http.grpc_web';
+export const LUA_FILTER = 'envoy.filters.http.lua';
+export const EARLY_HEADER_MUTATION = 'envoy.http.early_header_mutation.header_mutation';
 export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
@@ -29,10 +31,12 @@ export const ASKED_EXTENSIONS = [
   FAULT_FILTER,
   GRPC_STATS_FILTER,
   GRPC_WEB_FILTER,
+  LUA_FILTER,
   HTTP_INSPECTOR,
   ORIGINAL_DST_FILTER,
   SET_FILTER_STATE,
   TLS_INSPECTOR,
+  EARLY_HEADER_MUTATION,
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
 ] as const;

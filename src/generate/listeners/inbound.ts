@@ -13,7 +13,7 @@ import {
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
 } from '../names.ts';
-import { connectionFilters, requestFilters } from '../policies/index.ts';
+import { connectionFilters, guardedManager, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
@@ -178,7 +178,7 @@ function portChains(
         serverName: SERVER_NAME,
         grpcWeb: plan.grpcWeb,
         guards: requestFilters(snapshot, view),
-        ...(mutual && { extra: CLIENT_CERTIFICATE }),
+        extra: { ...guardedManager(snapshot, view), ...(mutual && CLIENT_CERTIFICATE) },
       }),
     ],
     tcp: () => guardedBytes(snapshot, view, plan.cluster),

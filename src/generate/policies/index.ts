@@ -7,9 +7,9 @@
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
 import type { ResourceKey } from '../../resources/types.ts';
-import { tokenFilters } from './authentication/index.ts';
+import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
-import type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
+import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
 
 export { guardsPaths } from './authorization/index.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
@@ -18,6 +18,11 @@ export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 export function requestFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[] {
   const { external, local } = requestRules(snapshot, view);
   return [...external, ...tokenFilters(snapshot, view), ...local];
+}
+
+/** Fields of the connection manager that these filters need. */
+export function guardedManager(snapshot: Snapshot, view: GuardedView): ManagerFields {
+  return tokenManagerFields(snapshot, view);
 }
 
 /** Network filters of connections that are passed on as bytes, to stand before the proxy filter. */

@@ -1,4 +1,5 @@
 /** PeerAuthentication, RequestAuthentication and AuthorizationPolicy as admission checks them. */
+import { usableInlineKeys } from '../inline-keys.ts';
 import { shown } from '../issues.ts';
 import type {
   AuthorizationCondition,
@@ -11,9 +12,11 @@ import type {
   RequestAuthenticationSpec,
 } from '../schema/security.ts';
 import { each, type Faults } from './faults.ts';
-import { checkHeaderName, checkLabels, isCidr } from './values.ts';
+import { checkHeaderName, checkHeaderText, checkLabels, isCidr } from './values.ts';
 
 const MAX_PORT = 65_535;
+const UNUSABLE_KEYS =
+  'expected a JSON Web Key Set with a key of a kind that can be used: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519, oct';
 
 interface Selector {
   readonly matchLabels?: Readonly<Record<string, string>> | undefined;
@@ -66,12 +69,16 @@ function checkJwtRule(rule: JwtRule, faults: Faults): void {
     faults.add(['jwksUri'], `expected an http or https URL, got ${shown(rule.jwksUri)}`);
   }
   if (rule.jwks && rule.jwksUri) faults.add(['jwksUri'], 'expected either jwks or jwksUri');
-  if (rule.jwks && !isKeySet(rule.jwks)) faults.add(['jwks'], 'expected a JSON Web Key Set');
-  each(faults.at('fromHeaders'), rule.fromHeaders, (from, at) => checkHeaderName(at.at('name'), from.name));
+  if (rule.jwks && usableInlineKeys(rule.jwks) === undefined) faults.add(['jwks'], UNUSABLE_KEYS);
+  each(faults.at('fromHeaders'), rule.fromHeaders, (from, at) => {
+    checkHeaderName(at.at('name'), from.name);
+    checkHeaderText(at.at('prefix'), from.prefix);
+  });
   checkFilled(rule.fromParams, faults.at('fromParams'));
   checkFilled(rule.fromCookies, faults.at('fromCookies'));
+  if (rule.outputPayloadToHeader) checkOutputHeader(faults.at('outputPayloadToHeader'), rule.outputPayloadToHeader);
   each(faults.at('outputClaimToHeaders'), rule.outputClaimToHeaders, (output, at) => {
-    checkHeaderName(at.at('header'), output.header);
+    checkOutputHeader(at.at('header'), output.header);
     if (output.claim === '') at.add(['claim'], 'expected a claim that is not empty');
   });
   if (rule.timeout !== undefined && rule.timeout < 1) faults.add(['timeout'], 'expected a duration of at least 1ms');
@@ -82,13 +89,10 @@ function isHttpUrl(text: string): boolean {
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '';
 }
 
-function isKeySet(text: string): boolean {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && 'keys' in value && Array.isArray(value.keys);
-  } catch {
-    return false;
-  }
+/** What clients send there is removed, so it must be no header that requests need. */
+function checkOutputHeader(faults: Faults, name: string): void {
+  checkHeaderName(faults, name);
+  if (/^(:.*|host|authorization)$/i.test(name)) faults.add([], `expected a header of its own, got ${shown(name)}`);
 }
 
 /** Lists of strings: an empty string in one matches nothing and hides a mistake. */

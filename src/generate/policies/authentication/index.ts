@@ -5,20 +5,21 @@
 import type { Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../listeners/extensions.ts';
-import type { GuardedView, HttpFilter } from '../types.ts';
+import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
+import { exactTimes } from './exact-times.ts';
+import { JWT_FILTER } from './metadata.ts';
+import { withoutForgeries } from './output-headers.ts';
 import { placesOf } from './places.ts';
 import { type Provider, providerOf } from './provider.ts';
 import { tokenRules } from './rules.ts';
+import { audienceReplies } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
 type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.Input;
 
-const JWT_FILTER = 'envoy.filters.http.jwt_authn';
-
-/** The filter that checks tokens; none where no rule speaks of the workload. */
+/** The filters that check tokens; none where no rule speaks of the workload. */
 export function tokenFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[] {
-  if (!snapshot.settings.plugins.includes('authn')) return [];
-  const rules = tokenRules(snapshot, view.policies.authentication);
+  const rules = tokenRules(snapshot, view);
   if (rules.length === 0) return [];
   const providers: Record<string, Provider> = {};
   const requirements = placesOf(rules).map(({ rules: looking, places }, index) => {
@@ -31,11 +32,23 @@ export function tokenFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[
   });
   const config = {
     providers,
-    rules: [{ match: { prefix: '/' }, requires: allOf(requirements) }],
+    // Whatever the path: that of some requests has no slash.
+    rules: [{ match: { prefix: '' }, requires: allOf(requirements) }],
     // Browsers ask without the user's token whether they may send it.
     bypassCorsPreflight: true,
   };
-  return [typedConfig(JWT_FILTER, JwtAuthentication, config)];
+  return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...exactTimes(view)];
+}
+
+/** What the connection manager has to do for these filters. */
+export function tokenManagerFields(snapshot: Snapshot, view: GuardedView): ManagerFields {
+  const rules = tokenRules(snapshot, view);
+  const localReplyConfig = audienceReplies(rules);
+  const earlyHeaderMutationExtensions = withoutForgeries(view, rules);
+  return {
+    ...(localReplyConfig !== undefined && { localReplyConfig }),
+    ...(earlyHeaderMutationExtensions.length > 0 && { earlyHeaderMutationExtensions }),
+  };
 }
 
 /** A token that one of the providers takes, or none in the places where they look. */

@@ -1,18 +1,19 @@
 /** A rule about tokens as a provider of Envoy's jwt_authn filter. */
 import type { envoy } from '../../../protobuf/index.ts';
+import { FAILURE, PAYLOAD } from './metadata.ts';
+import { outputHeaders } from './output-headers.ts';
 import { placesOfRule } from './places.ts';
 import type { TokenRule } from './rules.ts';
+import { checksAudiences } from './wrong-audience.ts';
 
 export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.Input;
-
-/** Where authorization reads the claims of the token: this key in the dynamic metadata of the filter. */
-const PAYLOAD = 'payload';
 
 /** Envoy takes 0 for its default of a minute; 1 is the least that can be said. */
 const LEAST_CLOCK_SKEW_SECONDS = 1;
 
 /** The provider of a rule that looks in these of its places. */
-export function providerOf({ rule, jwks }: TokenRule, only: ReadonlySet<string>): Provider {
+export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
+  const { rule, jwks } = tokenRule;
   const { fromHeaders, fromParams, fromCookies } = placesOfRule(rule, only);
   const { outputPayloadToHeader = '', outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
   return {
@@ -30,6 +31,7 @@ export function providerOf({ rule, jwks }: TokenRule, only: ReadonlySet<string>)
     ...(spaceDelimitedClaims.length > 0 && { normalizePayloadInMetadata: { spaceDelimitedClaims } }),
     clockSkewSeconds: LEAST_CLOCK_SKEW_SECONDS,
     // Routes may be chosen by what the token says, and never by what the client wrote there instead.
-    clearRouteCache: outputPayloadToHeader !== '' || outputClaimToHeaders.length > 0,
+    clearRouteCache: outputHeaders(tokenRule).length > 0,
+    ...(checksAudiences(tokenRule) && { failedStatusInMetadata: FAILURE }),
   };
 }

@@ -3,7 +3,7 @@ import type { Snapshot } from '../../../model/types.ts';
 import { usableInlineKeys } from '../../../resources/inline-keys.ts';
 import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';
 import type { JwtRule } from '../../../resources/schemas.ts';
-import type { ResourceKey } from '../../../resources/types.ts';
+import type { GuardedView } from '../types.ts';
 
 export interface TokenRule {
   /** `<namespace>/<policy>[<index of the rule>]`. */
@@ -13,10 +13,11 @@ export interface TokenRule {
   readonly jwks: string;
 }
 
-/** In the order of the policies. */
-export function tokenRules(snapshot: Snapshot, policies: readonly ResourceKey[]): TokenRule[] {
+/** In the order of the policies; none without the plugin. */
+export function tokenRules(snapshot: Snapshot, { policies }: GuardedView): TokenRule[] {
+  if (!snapshot.settings.plugins.includes('authn')) return [];
   const table = snapshot.resources('RequestAuthentication');
-  return policies.flatMap((key) => {
+  return policies.authentication.flatMap((key) => {
     const policy = table.get(key);
     if (policy === undefined) return [];
     const { meta, content } = policy;

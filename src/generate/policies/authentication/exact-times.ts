@@ -1,0 +1,42 @@
+/**
+ * The second look at a good token. Envoy's jwt_authn takes tokens for at least a second more than they say, and a second before they are valid
+ * (RFC 7519 section 4.1.4: "on or after which" a token must not be accepted); this filter, behind it, does not. Of several tokens in one
+ * request it sees the one whose claims authorization sees.
+ */
+import { envoy } from '../../../protobuf/index.ts';
+import { hasExtension, LUA_FILTER, typedConfig } from '../../listeners/extensions.ts';
+import type { GuardedView, HttpFilter } from '../types.ts';
+import { FAILURE, JWT_FILTER, PAYLOAD } from './metadata.ts';
+
+const { Lua } = envoy.extensions.filters.http.lua.v3;
+
+/**
+ * Reached by requests alone that jwt_authn lets pass. What one rule had against a token that another one takes is no failure: it must not be
+ * taken for one when authorization refuses the request later (see `wrong-audience.ts`).
+ */
+const SOURCE = `function envoy_on_request(handle)
+  local metadata = handle:streamInfo():dynamicMetadata()
+  local seen = metadata:get("${JWT_FILTER}")
+  if seen == nil then return end
+  if seen["${FAILURE}"] ~= nil then metadata:set("${JWT_FILTER}", "${FAILURE}", {}) end
+  local claims = seen["${PAYLOAD}"]
+  if claims == nil then return end
+  local now = os.time()
+  local failure
+  if claims["exp"] ~= nil and now >= claims["exp"] then
+    failure = "Jwt is expired"
+  elseif claims["nbf"] ~= nil and now < claims["nbf"] then
+    failure = "Jwt not yet valid"
+  end
+  if failure ~= nil then
+    handle:respond({[":status"] = "401", ["www-authenticate"] = 'Bearer error="invalid_token"'}, failure)
+  end
+end
+`;
+
+const FILTER = typedConfig(LUA_FILTER, Lua, { defaultSourceCode: { inlineString: SOURCE } });
+
+/** None for an Envoy that cannot: there, tokens live a second longer. */
+export function exactTimes(view: GuardedView): HttpFilter[] {
+  return hasExtension(view, LUA_FILTER) ? [FILTER] : [];
+}

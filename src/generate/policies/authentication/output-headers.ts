@@ -1,0 +1,31 @@
+/**
+ * Headers in which the application is told what a token says. jwt_authn removes what clients write there, but only after the route has been
+ * chosen, which may have been by such a header; so they are removed before, as the request comes in.
+ */
+import { envoy } from '../../../protobuf/index.ts';
+import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../listeners/extensions.ts';
+import type { GuardedView } from '../types.ts';
+import { placesOfRule } from './places.ts';
+import type { TokenRule } from './rules.ts';
+
+const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
+type Extension = envoy.config.core.v3.TypedExtensionConfig.Input;
+
+/** The headers of a rule, in lower case. */
+export function outputHeaders({ rule }: TokenRule): string[] {
+  const { outputPayloadToHeader, outputClaimToHeaders = [] } = rule;
+  const names = [outputPayloadToHeader ?? '', ...outputClaimToHeaders.map(({ header }) => header)];
+  return names.filter((name) => name !== '').map((name) => name.toLowerCase());
+}
+
+/** Removes what clients write in the rules' headers, except where a token may be read from. */
+export function withoutForgeries(view: GuardedView, rules: readonly TokenRule[]): Extension[] {
+  if (!hasExtension(view, EARLY_HEADER_MUTATION)) return [];
+  const read = new Set(
+    rules.flatMap(({ rule }) => placesOfRule(rule).fromHeaders.map(({ name }) => name.toLowerCase())),
+  );
+  const names = new Set(rules.flatMap(outputHeaders).filter((name) => !read.has(name)));
+  if (names.size === 0) return [];
+  const mutations = [...names].sort().map((remove) => ({ remove }));
+  return [typedConfig(EARLY_HEADER_MUTATION, HeaderMutation, { mutations })];
+}
