@@ -34,3 +34,5 @@ export {
   runCtlAgent,
 } from './netns.ts';
 export { createScope, type Owner, type Scope } from './owner.ts';
+export { type RawAnswer, type RawCall, type RawTls, rawCall } from './raw.ts';
+export { type RawClient, startRawClient } from './raw-client.ts';

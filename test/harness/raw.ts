@@ -1,0 +1,118 @@
+/**
+ * Requests as they are written, byte by byte: HTTP clients correct a path, a host or a header before they send it, and a test of who may
+ * ask for what has to send what nobody corrected. Over TCP, over TLS with a certificate of one's own, and over HTTP/2.
+ */
+import { connect as connectHttp2 } from 'node:http2';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+
+export interface RawTls {
+  /** PEM. Without them no client certificate is shown. */
+  readonly certificate?: string;
+  readonly key?: string;
+  /** SNI; none without. */
+  readonly serverName?: string;
+  readonly alpn: readonly string[];
+}
+
+export interface RawCall {
+  readonly address: string;
+  readonly port: number;
+  /** Address that the call comes from; the system's choice without. */
+  readonly localAddress?: string;
+  readonly tls?: RawTls;
+  /** Sent as it is, a byte for each character (latin1). */
+  readonly send?: string;
+  /** Sent over HTTP/2 instead, pseudo-headers among them. */
+  readonly http2?: Readonly<Record<string, string>>;
+  /** Enough has come when this has. Default: when the other side closes. */
+  readonly until?: string;
+  /** Default 4 s. */
+  readonly timeoutMs?: number;
+}
+
+export interface RawAnswer {
+  /** All that came, a character for each byte (latin1); over HTTP/2 the body. */
+  readonly text: string;
+  /** Of the first HTTP response; 0 without one. */
+  readonly status: number;
+  /** Why nothing more came: `enough`, `closed`, `timeout`, or an error's code. */
+  readonly end: string;
+}
+
+/** Makes a call; whatever comes of it is an answer. */
+export function rawCall(call: RawCall): Promise<RawAnswer> {
+  return call.http2 === undefined ? rawBytes(call) : rawHttp2(call, call.http2);
+}
+
+const DEFAULT_TIMEOUT_MS = 4_000;
+
+function open({ address, port, localAddress, tls }: RawCall): Socket {
+  const from = localAddress === undefined ? {} : { localAddress };
+  if (tls === undefined) return connectTcp({ host: address, port, ...from });
+  const { certificate, key, serverName, alpn } = tls;
+  // Whom the server is does not matter here; who the client is does.
+  return connectTls({
+    // Handed over, because connect of node:tls has no localAddress.
+    socket: connectTcp({ host: address, port, ...from }),
+    rejectUnauthorized: false,
+    ALPNProtocols: [...alpn],
+    ...(certificate === undefined ? {} : { cert: certificate }),
+    ...(key === undefined ? {} : { key }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+  });
+}
+
+const codeOf = (error: Error): string => (error as NodeJS.ErrnoException).code ?? error.message;
+
+function rawBytes(call: RawCall): Promise<RawAnswer> {
+  const { send = '', until, timeoutMs = DEFAULT_TIMEOUT_MS } = call;
+  return new Promise((resolve) => {
+    let text = '';
+    const socket = open(call);
+    const settle = (end: string) => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve({ text, status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1] ?? 0), end });
+    };
+    const timer = setTimeout(() => settle('timeout'), timeoutMs);
+    socket.on('error', (error) => settle(codeOf(error)));
+    socket.on('close', () => settle('closed'));
+    socket.on('data', (chunk: Buffer) => {
+      text += chunk.toString('latin1');
+      if (until !== undefined && text.includes(until)) settle('enough');
+    });
+    socket.once(call.tls === undefined ? 'connect' : 'secureConnect', () => socket.write(send, 'latin1'));
+  });
+}
+
+function rawHttp2(call: RawCall, headers: Readonly<Record<string, string>>): Promise<RawAnswer> {
+  return new Promise((resolve) => {
+    let [text, status] = ['', 0];
+    const session = connectHttp2('http://raw', { createConnection: () => open(call) });
+    const settle = (end: string) => {
+      clearTimeout(timer);
+      session.destroy();
+      resolve({ text, status, end });
+    };
+    const timer = setTimeout(() => settle('timeout'), call.timeoutMs ?? DEFAULT_TIMEOUT_MS);
+    const fail = (error: Error) => settle(codeOf(error));
+    session.on('error', fail);
+    session.on('close', () => settle('closed'));
+    try {
+      const stream = session.request(headers, { endStream: true });
+      stream.setEncoding('latin1');
+      stream.on('error', fail);
+      stream.on('response', (fields) => {
+        status = Number(fields[':status'] ?? 0);
+      });
+      stream.on('data', (chunk: string) => {
+        text += chunk;
+      });
+      stream.on('close', () => settle('closed'));
+    } catch (error) {
+      // What Node itself refuses to send.
+      fail(error instanceof Error ? error : new Error(String(error)));
+    }
+  });
+}
