@@ -101,7 +101,8 @@ function documentKind(
   const known = kindOf(apiVersion, kind);
   if (known !== undefined) return known;
   const [group = ''] = apiVersion.split('/');
-  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group)) return { ignored: ignoredDocument(apiVersion, kind, origin) };
+  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group))
+    return { ignored: ignoredDocument(apiVersion, kind, origin) };
   const sameName = [...MESH_KINDS].find((each) => each === kind);
   if (sameName === undefined) return { path: ['kind'], message: `unknown kind ${shown(kind)}` };
   return {

@@ -38,7 +38,7 @@ export function startMockSource(options: MockSourceOptions): void {
 function eventOf(document: unknown, at: number): ResourceEvent {
   const parsed = parseResource(document, { source: SOURCE }, () => undefined);
   if ('resource' in parsed) return { type: 'set', resource: parsed.resource, at };
-  throw new Error('problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored);
+  throw new Error('problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored.what);
 }
 
 function documents(): unknown[] {

@@ -139,6 +139,20 @@ test('a file in the place of the directory is said to be one', async (context) =
   await is({ one: 80 });
 });
 
+test('documents of kinds that are not read are told of, once', async (context) => {
+  const other = (kind: string) => `apiVersion: telemetry.istio.io/v1\nkind: ${kind}\nmetadata: {name: x}\n`;
+  const { dir, is, warnings } = await follow(context, (at) =>
+    writeFile(join(at, 'a.yaml'), `${service('a')}---\n${other('Telemetry')}---\n${other('Telemetry')}`),
+  );
+  await is({ a: 80 });
+  assert.equal(warnings.length, 1);
+  assert.match(warnings[0] ?? '', /2 documents of telemetry.istio.io\/v1 Telemetry \(the first is .*a.yaml:6\)/);
+  await writeFile(join(dir, 'a.yaml'), `${service('a', 81)}---\n${other('Telemetry')}---\n${other('Other')}`);
+  await is({ a: 81 });
+  assert.equal(warnings.length, 2);
+  assert.match(warnings[1] ?? '', /1 document of telemetry.istio.io\/v1 Other/);
+});
+
 test('an atomic rename replaces a file without its resources ever being gone', async (context) => {
   const { dir, base, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });

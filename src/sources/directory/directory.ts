@@ -15,6 +15,7 @@ import type { ResourceEvent, ResourceProblem } from '../../resources/types.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Log } from '../log.ts';
 import { type FilePart, readDocuments, SOURCE } from './documents.ts';
+import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
 import {
   codeOf,
@@ -87,6 +88,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   const { onEvents, onSynced, log, clock, resyncMs } = options;
   const root = resolve(options.dir);
   const ledger = createLedger();
+  const ignored = createIgnoredKinds(log);
   const known = new Map<string, KnownFile>();
   const suspicions = new Map<string, Suspicion>();
   const timers = new Set<Timer>();
@@ -179,6 +181,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       ats.push(...changed.slice(from, from + READ_BATCH).flatMap((change) => take(change) ?? []));
     }
     settleLater();
+    ignored.tell();
     const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
     if (events.length > 0) onEvents(events);
     if (!synced && scan !== undefined) {
@@ -279,6 +282,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       return undefined;
     suspicions.delete(path);
     known.set(path, { signature: file.signature, parts: parts.parts });
+    ignored.note(documents);
     ledger.put(path, { documents });
     return at;
   };

@@ -8,7 +8,7 @@ function lines(file: string, text: string): string[] {
     .map((found) => {
       if ('resource' in found)
         return `${found.resource.kind} ${found.resource.meta.name}:${found.resource.origin.line}`;
-      if ('ignored' in found) return `ignored ${found.ignored}`;
+      if ('ignored' in found) return `ignored ${found.ignored.what}:${found.ignored.origin.line}`;
       return `problem ${found.problem.field}:${found.problem.origin.line}`;
     });
 }
@@ -28,7 +28,7 @@ test('a fault points at the line of its field, whichever reader read the documen
 
 test('lists are their items, JSON is read, kinds of others are ignored', () => {
   const list = `apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata: {name: n}\n- apiVersion: apps/v1\n  kind: Deployment\n`;
-  assert.deepEqual(lines('a.yaml', list), ['Namespace n:4', 'ignored apps/v1 Deployment']);
+  assert.deepEqual(lines('a.yaml', list), ['Namespace n:4', 'ignored apps/v1 Deployment:7']);
   assert.deepEqual(lines('a.json', '{\n"apiVersion": "v1", "kind": "Namespace",\n"metadata": {"name": "n"}}'), [
     'Namespace n:1',
   ]);

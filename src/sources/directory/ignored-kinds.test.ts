@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ParsedResource } from '../../resources/index.ts';
+import { createIgnoredKinds } from './ignored-kinds.ts';
+
+function told() {
+  const lines: string[] = [];
+  const kinds = createIgnoredKinds({
+    info: (message) => void lines.push(`info ${message}`),
+    warn: (message) => void lines.push(`warn ${message}`),
+  });
+  return { kinds, lines };
+}
+
+function ignored(what: string, file: string, line: number, concern?: string): ParsedResource {
+  return {
+    ignored: { what, origin: { source: 'directory', file, line }, ...(concern === undefined ? {} : { concern }) },
+  };
+}
+
+test('each kind is told of once, with its count and first place; what was meant for the mesh is a warning', () => {
+  const { kinds, lines } = told();
+  kinds.note([ignored('apps/v1 Deployment', '/a.yaml', 3), ignored('apps/v1 Deployment', '/a.yaml', 9)]);
+  kinds.note([ignored('telemetry.istio.io/v1 Telemetry', '/b.yaml', 1, 'not served')]);
+  assert.deepEqual(lines, []);
+  kinds.tell();
+  assert.deepEqual(lines, [
+    'info not read: 2 documents of apps/v1 Deployment (the first is /a.yaml:3)',
+    'warn not read: 1 document of telemetry.istio.io/v1 Telemetry (/b.yaml:1): not served',
+  ]);
+  kinds.note([ignored('apps/v1 Deployment', '/c.yaml', 1)]);
+  kinds.tell();
+  assert.equal(lines.length, 2);
+});
+
+test('however many kinds there are, the lines are bounded', () => {
+  const { kinds, lines } = told();
+  for (let index = 0; index < 1000; index++) {
+    kinds.note([ignored(`made.up/v1 Kind${index}`, '/a.yaml', 1)]);
+    if (index % 150 === 0) kinds.tell();
+  }
+  kinds.tell();
+  assert.equal(lines.length, 201);
+  assert.match(lines.at(-1) ?? '', /^warn .*more than 200 kinds/);
+});

@@ -1,0 +1,50 @@
+/** Says which kinds of documents are not read: once each, when they are first met, with how many there were. */
+import type { IgnoredDocument, ParsedResource } from '../../resources/index.ts';
+import type { Log } from '../log.ts';
+
+export interface IgnoredKinds {
+  /** Takes note of what a file holds. */
+  note(documents: readonly ParsedResource[]): void;
+  /** Tells of the kinds that have been met for the first time since the last call. */
+  tell(): void;
+}
+
+/** Kinds told of: a cluster with everything in it has about as many; what grows beyond is made up. */
+const MAX_KINDS = 200;
+
+export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKinds {
+  const told = new Set<string>();
+  let met = new Map<string, { readonly first: IgnoredDocument; count: number }>();
+  let beyond: 'none' | 'met' | 'told' = 'none';
+
+  const line = ({ what, origin, concern }: IgnoredDocument, count: number): string => {
+    const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+    const documents = count === 1 ? '1 document' : `${count} documents`;
+    const where = count === 1 ? place : `the first is ${place}`;
+    return `not read: ${documents} of ${what} (${where})${concern === undefined ? '' : `: ${concern}`}`;
+  };
+
+  return {
+    note(documents) {
+      for (const document of documents) {
+        if (!('ignored' in document)) continue;
+        const { what } = document.ignored;
+        if (told.has(what)) continue;
+        const known = met.get(what);
+        if (known !== undefined) known.count++;
+        else if (told.size + met.size < MAX_KINDS) met.set(what, { first: document.ignored, count: 1 });
+        else if (beyond === 'none') beyond = 'met';
+      }
+    },
+    tell() {
+      for (const [what, { first, count }] of met) {
+        log[first.concern === undefined ? 'info' : 'warn'](line(first, count));
+        told.add(what);
+      }
+      met = new Map();
+      if (beyond !== 'met') return;
+      beyond = 'told';
+      log.warn(`not read: documents of more than ${MAX_KINDS} kinds; those beyond are not named`);
+    },
+  };
+}
