@@ -11,6 +11,7 @@ import { parseYaml } from './complete-yaml.ts';
 import { codeOf, directoryIdentity, statFile } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';
 import type { Log } from './log.ts';
+import { decodeUtf8, NotUtf8 } from './utf8.ts';
 
 export interface FileValueOptions<T> {
   readonly path: string;
@@ -91,13 +92,16 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     signature = file.signature;
     try {
       if (file.size > MAX_BYTES) throw new Error(`expected a file of at most ${MAX_BYTES} bytes, got ${file.size}`);
-      const next = await readFile(path, 'utf8');
+      const next = decodeUtf8(await readFile(path));
       // Empty is what a file is between being truncated and being written; the write's event comes.
       if (next === text || (started && next === '')) return;
       text = next;
       take(next, at);
     } catch (error) {
-      refuse({ field: '', message: error instanceof Error ? error.message : String(error), line: undefined });
+      // Should the text before this come back, it counts anew.
+      text = undefined;
+      const message = error instanceof Error ? error.message : String(error);
+      refuse({ field: '', message, line: error instanceof NotUtf8 ? error.line : undefined });
     }
   };
 

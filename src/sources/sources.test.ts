@@ -9,6 +9,8 @@ import { systemClock } from './clock.ts';
 import { createFileValue } from './file-value.ts';
 import { startMockSource } from './mock.ts';
 
+const NOT_UTF8 = 'expected UTF-8: there are bytes that are none';
+
 test('the mock registry gives services with pods and endpoints, then is synced', () => {
   const seen: string[] = [];
   const note = (events: readonly ResourceEvent[]) => {
@@ -77,4 +79,11 @@ test('a configuration file: default without it, followed, last good kept, unknow
   await writeFile(path, 'connectTimeout: 4s\n');
   await until('a value', () => file.value().connectTimeout === 4_000);
   assert.equal(file.problem(), undefined);
+  await writeFile(path, Buffer.concat([Buffer.from('connectTimeout: 9s\nrootNamespace: '), Buffer.from([0xe4, 0x0a])]));
+  await until('a problem', () => file.problem() !== undefined);
+  assert.deepEqual([file.problem()?.message, file.problem()?.origin.line], [NOT_UTF8, 2]);
+  assert.ok(lines.some((line) => line.includes(`${path}:2: ${NOT_UTF8}; the last good one stays in force`)));
+  assert.equal(file.value().connectTimeout, 4_000);
+  await writeFile(path, 'connectTimeout: 4s\n');
+  await until('no problem', () => file.problem() === undefined);
 });

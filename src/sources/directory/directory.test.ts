@@ -20,6 +20,8 @@ async function follow(context: TestContext, prepare: (dir: string) => Promise<un
   const problems = new Map<string, string>();
   const warnings: string[] = [];
   const sets: string[] = [];
+  /** Messages of all problems there have been. */
+  const seen: string[] = [];
   let synced = false;
   let wake = () => {};
   const note = (message: string) => {
@@ -33,8 +35,10 @@ async function follow(context: TestContext, prepare: (dir: string) => Promise<un
       state.set(event.resource.meta.name, event.resource.content.spec.ports?.[0]?.port);
       problems.delete(keyOf(event.resource));
     } else if (event.type === 'delete') state.delete(event.key.slice('Service/default/'.length));
-    else if (event.type === 'invalid') problems.set(event.problem.id, event.problem.message);
-    else problems.delete(event.id);
+    else if (event.type === 'invalid') {
+      seen.push(event.problem.message);
+      problems.set(event.problem.id, event.problem.message);
+    } else problems.delete(event.id);
   };
   const source = createDirectorySource({
     dir,
@@ -72,7 +76,7 @@ async function follow(context: TestContext, prepare: (dir: string) => Promise<un
   };
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
   source.start();
-  return { dir, base, source, state, problems, warnings, sets, until, is, isSynced: () => synced };
+  return { dir, base, source, state, problems, seen, warnings, sets, until, is, isSynced: () => synced };
 }
 
 function same(state: ReadonlyMap<string, number | undefined>, expected: Record<string, number>): boolean {
@@ -104,17 +108,11 @@ test('follows edits, new files, new directories and deletions, reading only what
 });
 
 test('a renamed file is no duplicate of itself, and its resources are never gone', async (context) => {
-  const { dir, is, source, state, problems, sets } = await follow(context, async (at) => {
+  const { dir, is, source, state, seen, sets } = await follow(context, async (at) => {
     await writeFile(join(at, 'a.yaml'), service('one'));
     await writeFile(join(at, 'z.yaml'), service('two'));
   });
   await is({ one: 80, two: 80 });
-  const seen: string[] = [];
-  const note = problems.set.bind(problems);
-  problems.set = (id, message) => {
-    seen.push(message);
-    return note(id, message);
-  };
   await rename(join(dir, 'a.yaml'), join(dir, 'b.yaml'));
   await rename(join(dir, 'z.yaml'), join(dir, 'c.yaml'));
   await writeFile(join(dir, 'd.yaml'), service('three'));
@@ -227,6 +225,29 @@ test('a bad file stands beside good ones, keeps its last good version, and is re
   await writeFile(join(dir, 'a.yaml'), service('a', 81));
   await is({ a: 81, b: 80 });
   await until('no problem', () => problems.size === 0);
+});
+
+test('a file that is no UTF-8 is refused with its line and keeps what it gave; U+FFFD itself is a character', async (context) => {
+  const { dir, is, problems, until } = await follow(context, (at) => writeFile(join(at, 'a.yaml'), service('a')));
+  await is({ a: 80 });
+  await writeFile(join(dir, 'a.yaml'), Buffer.from(`${service('a', 81)}# M\xfcnchen\n`, 'latin1'));
+  await until('a problem', () => problems.size === 1);
+  assert.deepEqual([...problems], [[join(dir, 'a.yaml'), 'expected UTF-8: there are bytes that are none']]);
+  await is({ a: 80 });
+  await writeFile(join(dir, 'a.yaml'), `${service('a', 82)}# \ufffd\n`);
+  await is({ a: 82 });
+  assert.equal(problems.size, 0);
+});
+
+test('a character that is half written is waited for', async (context) => {
+  const { dir, is, seen } = await follow(context, (at) => writeFile(join(at, 'a.yaml'), service('a')));
+  await is({ a: 80 });
+  const whole = Buffer.from(`${service('a', 81)}# \u00fc\n`);
+  await writeFile(join(dir, 'a.yaml'), whole.subarray(0, -2));
+  await new Promise((resolve) => setTimeout(resolve, 25));
+  await appendFile(join(dir, 'a.yaml'), whole.subarray(-2));
+  await is({ a: 81 });
+  assert.deepEqual(seen, []);
 });
 
 test('a directory that goes keeps what it gave in force, and is followed again when it is back', async (context) => {

@@ -8,15 +8,15 @@
  * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
  * When the whole directory goes, all it gave stays in force until it is back.
  */
-import { constants, readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import type { ResourceEvent, ResourceProblem } from '../../resources/types.ts';
+import type { ResourceEvent } from '../../resources/types.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Log } from '../log.ts';
-import { type FilePart, readDocuments, SOURCE } from './documents.ts';
+import type { FilePart } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
+import { readResourceFile } from './read-file.ts';
 import {
   codeOf,
   directoryIdentity,
@@ -47,8 +47,6 @@ export interface DirectorySource {
   close(): Promise<void>;
 }
 
-/** Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything else. */
-const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** Writers report a file in several events; waiting this long after the last of them makes one reading of it. */
 const QUIET_MS = 10;
 /** How long events may keep coming before the paths are looked at anyway. */
@@ -61,8 +59,6 @@ const EMPTY_SETTLE_MS = 1000;
 const POLL_MS = 1000;
 /** Files read and parsed in one go, some milliseconds of work; then others get their turn. */
 const READ_BATCH = 16;
-/** Should a pipe have taken the file's place since it was looked at, opening it must not wait for a writer. */
-const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 interface KnownFile {
   readonly signature: string;
@@ -270,18 +266,20 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       ledger.remove(path);
       return at;
     }
-    const parts = readParts(path, file);
-    if ('problem' in parts) {
+    const read = readResourceFile(path, file.size, known.get(path)?.parts);
+    if ('problem' in read) {
+      // The first half of a character, as a copying tool leaves it for a moment, is no UTF-8.
+      if (synced && !believe(path, file.signature, at)) return undefined;
       known.set(path, { signature: file.signature, parts: known.get(path)?.parts ?? [] });
-      ledger.put(path, { unreadable: parts.problem });
+      ledger.put(path, { unreadable: read.problem });
       return at;
     }
-    const documents = parts.parts.flatMap((part) => part.found);
+    const documents = read.parts.flatMap((part) => part.found);
     const settleMs = file.size === 0 ? EMPTY_SETTLE_MS : SETTLE_MS;
     if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at, settleMs))
       return undefined;
     suspicions.delete(path);
-    known.set(path, { signature: file.signature, parts: parts.parts });
+    known.set(path, { signature: file.signature, parts: read.parts });
     ignored.note(documents);
     ledger.put(path, { documents });
     return at;
@@ -304,27 +302,6 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       for (const [path, { at }] of suspicions) dirty.set(path, dirty.get(path) ?? at);
       look();
     });
-  };
-
-  /**
-   * Reads without the thread pool: through it, the four steps of reading a small file that is known to be there take ten times
-   * as long as the reading.
-   */
-  const readParts = (
-    path: string,
-    file: ScannedFile,
-  ): { readonly parts: FilePart[] } | { readonly problem: ResourceProblem } => {
-    const problem = (message: string) => ({
-      problem: { id: path, origin: { source: SOURCE, file: path }, field: '', message },
-    });
-    if (file.size > MAX_FILE_BYTES)
-      return problem(`expected a file of at most ${MAX_FILE_BYTES} bytes, got ${file.size}`);
-    try {
-      const text = readFileSync(path, { encoding: 'utf8', flag: READ_FLAGS });
-      return { parts: readDocuments(path, text, known.get(path)?.parts) };
-    } catch (error) {
-      return problem(`expected a readable file: ${codeOf(error) ?? String(error)}`);
-    }
   };
 
   const startPolling = (error: unknown): void => {

@@ -1,0 +1,44 @@
+/**
+ * Text that is no UTF-8 is refused. Decoding puts U+FFFD in the place of what it cannot read, so a name in another encoding would
+ * quietly become another name.
+ */
+import { isUtf8 } from 'node:buffer';
+
+/** Bytes that are no UTF-8. */
+export class NotUtf8 extends Error {
+  /** 1-based line of the first byte at fault. */
+  readonly line: number;
+
+  constructor(line: number) {
+    super('expected UTF-8: there are bytes that are none');
+    this.line = line;
+  }
+}
+
+/** What decoding puts in the place of bytes that are no UTF-8; a text may hold it by right as well. */
+const REPLACEMENT = '\ufffd';
+const NEWLINE = 0x0a;
+
+/** The text of the bytes. Throws NotUtf8. */
+export function decodeUtf8(bytes: Uint8Array): string {
+  if (!isUtf8(bytes)) throw new NotUtf8(faultyLine(bytes));
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
+}
+
+/**
+ * Checks a text that was read as UTF-8 by quicker means than decodeUtf8; `bytes` is called only when there is doubt.
+ * Throws NotUtf8.
+ */
+export function checkDecoded(text: string, bytes: () => Uint8Array): string {
+  return text.includes(REPLACEMENT) ? decodeUtf8(bytes()) : text;
+}
+
+/** No character of UTF-8 has a newline's byte inside, so each line can be looked at alone. */
+function faultyLine(bytes: Uint8Array): number {
+  let line = 1;
+  for (let from = 0; ; line++) {
+    const newline = bytes.indexOf(NEWLINE, from);
+    if (newline < 0 || !isUtf8(bytes.subarray(from, newline))) return line;
+    from = newline + 1;
+  }
+}
