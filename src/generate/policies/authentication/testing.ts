@@ -1,0 +1,78 @@
+/** Fixtures: a mesh of request authentications, the views that they hold for, and what their filters say. */
+import { generateKeyPairSync } from 'node:crypto';
+import { createModel, replay } from '../../../model/index.ts';
+import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
+import type { ModelSettings, Snapshot } from '../../../model/types.ts';
+import { envoy } from '../../../protobuf/index.ts';
+import { makeKeySet } from '../../../resources/make-key-set.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../../resources/mesh-config.ts';
+import { parseResource } from '../../../resources/parse.ts';
+import type { AnyResource } from '../../../resources/types.ts';
+import { inboundView } from '../../listeners/testing.ts';
+import type { InboundView } from '../../types.ts';
+import { tokenFilters } from './index.ts';
+
+/** A key set with one public key. */
+export function someKeys(kid: string): string {
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return JSON.stringify({ keys: [{ kty: 'EC', kid, ...publicKey.export({ format: 'jwk' }) }] });
+}
+
+export function authentication(
+  name: string,
+  jwtRules: readonly object[],
+  namespace = 'default',
+  matchLabels?: Readonly<Record<string, string>>,
+): AnyResource {
+  const parsed = parseResource(
+    {
+      apiVersion: 'security.mesh.io/v1beta1',
+      kind: 'RequestAuthentication',
+      metadata: { name, namespace },
+      spec: { jwtRules, ...(matchLabels !== undefined && { selector: { matchLabels } }) },
+    },
+    { source: 'test' },
+    () => undefined,
+  );
+  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
+  return parsed.resource;
+}
+
+export const fetched = (reference: string, jwks: string): AnyResource => makeKeySet(reference, jwks);
+
+export function meshOf(resources: readonly AnyResource[], settings: Partial<ModelSettings> = {}): Snapshot {
+  const model = createModel({ ...DEFAULT_SETTINGS, ...settings }, defaultMeshConfig(), defaultMeshNetworks());
+  return replay(model, resources);
+}
+
+/** The inbound view of a workload, as its policies make it. */
+export function viewIn(
+  snapshot: Snapshot,
+  { labels = {}, ...changes }: Partial<InboundView> & { readonly labels?: Readonly<Record<string, string>> } = {},
+): InboundView {
+  const { namespace = 'default' } = changes;
+  return inboundView({ scope: `${namespace}/`, policies: snapshot.policiesOf(namespace, labels), ...changes });
+}
+
+const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
+export type Authentication = envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication;
+
+/** What the token filter of a view says; throws when there is none. */
+export function authenticationOf(snapshot: Snapshot, view: InboundView = viewIn(snapshot)): Authentication {
+  const [filter] = tokenFilters(snapshot, view);
+  const bytes = filter?.typedConfig?.value;
+  if (!(bytes instanceof Uint8Array)) throw new Error('the view has no filter');
+  return JwtAuthentication.decode(bytes);
+}
+
+type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement;
+
+/** The requirement on requests in one line: `all(any(a, b, missing), any(a@1, missing))`. */
+export function requirementText({ rules }: Authentication): string {
+  const text = (requirement: Requirement): string => {
+    if (requirement.requiresAll !== null) return `all(${requirement.requiresAll.requirements.map(text).join(', ')})`;
+    if (requirement.requiresAny !== null) return `any(${requirement.requiresAny.requirements.map(text).join(', ')})`;
+    return requirement.allowMissing !== null ? 'missing' : String(requirement.providerName);
+  };
+  return rules.map(({ requires }) => (requires === null ? 'nothing' : text(requires))).join('; ');
+}
