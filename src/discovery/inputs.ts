@@ -14,6 +14,7 @@ import {
 } from '../resources/mesh-config.ts';
 import type { ResourceEvent } from '../resources/types.ts';
 import { createDirectorySource, createFileValue, startMockSource, systemClock } from '../sources/index.ts';
+import { restartWatch } from './model-settings.ts';
 
 type Close = () => Promise<void> | void;
 
@@ -56,19 +57,26 @@ export async function openSources(
   return { close: closeAll(closers) };
 }
 
-function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
+async function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
+  const log = getScope('model');
+  let tellOfRestart: (next: MeshConfig) => void = () => {};
   const file = createFileValue({
     path: settings.meshConfig,
     what: 'mesh configuration',
     parse: parseMeshConfig,
     defaultValue: defaultMeshConfig(),
-    onValue: (value, at) => handlers.onMesh(value, at),
-    log: getScope('model'),
+    onValue: (value, at) => {
+      tellOfRestart(value);
+      handlers.onMesh(value, at);
+    },
+    log,
     clock: systemClock,
     resyncMs: settings.resyncMs,
   });
   closers.push(() => file.close());
-  return file.start();
+  const first = await file.start();
+  tellOfRestart = restartWatch(settings, first, (message) => log.warn(message));
+  return first;
 }
 
 function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshNetworks> {

@@ -33,3 +33,32 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
     plugins: settings.plugins,
   };
 }
+
+/** What the mesh configuration can say and only a start can take: the certificate authority, its roots and every index rest on it. */
+const FIXED = ['rootNamespace', 'trustDomain'] as const;
+
+/**
+ * Tells of changes of the mesh configuration that need a restart, each once. What stays in force is what `first` says, or the
+ * settings in its place.
+ */
+export function restartWatch(
+  settings: DiscoverySettings,
+  first: MeshConfig,
+  warn: (message: string) => void,
+): (next: MeshConfig) => void {
+  const inForce = modelSettings(settings, first);
+  let last = inForce;
+  return (next) => {
+    const wanted = modelSettings(settings, next);
+    for (const field of FIXED) {
+      if (wanted[field] === last[field]) continue;
+      const [now, then] = [JSON.stringify(inForce[field]), JSON.stringify(wanted[field])];
+      warn(
+        wanted[field] === inForce[field]
+          ? `${field} of the mesh configuration is ${now} again, as is in force`
+          : `${field} of the mesh configuration is ${then} now, which needs a restart; until then ${now} stays in force`,
+      );
+    }
+    last = wanted;
+  };
+}

@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { defaultDiscoverySettings } from '../cli/index.ts';
+import { defaultMeshConfig, type MeshConfig } from '../resources/mesh-config.ts';
+import { restartWatch } from './model-settings.ts';
+
+function watch(settings: Parameters<typeof defaultDiscoverySettings>[0], first: Partial<MeshConfig>) {
+  const lines: string[] = [];
+  const tell = restartWatch(defaultDiscoverySettings(settings), { ...defaultMeshConfig(), ...first }, (line) =>
+    lines.push(line),
+  );
+  return (next: Partial<MeshConfig>): string[] => {
+    lines.length = 0;
+    tell({ ...defaultMeshConfig(), ...next });
+    return [...lines];
+  };
+}
+
+test('a trust domain or root namespace that changes is told to need a restart, once, and again when it is back', () => {
+  const change = watch({ namespace: 'mesh-system' }, { trustDomain: 'one.example' });
+  assert.deepEqual(change({ trustDomain: 'one.example', connectTimeout: 1 }), []);
+  assert.deepEqual(change({ trustDomain: 'two.example' }), [
+    'trustDomain of the mesh configuration is "two.example" now, which needs a restart; until then "one.example" stays in force',
+  ]);
+  assert.deepEqual(change({ trustDomain: 'two.example', connectTimeout: 2 }), []);
+  assert.deepEqual(change({ trustDomain: 'one.example', rootNamespace: 'root' }), [
+    'rootNamespace of the mesh configuration is "root" now, which needs a restart; until then "mesh-system" stays in force',
+    'trustDomain of the mesh configuration is "one.example" again, as is in force',
+  ]);
+});
+
+test('what a setting decides, or means the same, needs no restart', () => {
+  const change = watch({ namespace: 'mesh-system', trustDomain: 'flag.example' }, {});
+  assert.deepEqual(change({ trustDomain: 'two.example', rootNamespace: 'mesh-system' }), []);
+});
