@@ -51,6 +51,45 @@ const proxyConfig = z.strictObject({
 });
 export type ProxyConfig = z.output<typeof proxyConfig>;
 
+const authorizer = {
+  /** `host` or `namespace/host`: a service of the mesh. */
+  service: z.string(),
+  port: portNumber,
+  timeout: duration.optional(),
+  failOpen: z.boolean().default(false),
+  /** HTTP status, as text, of what is refused because the authorizer does not answer. */
+  statusOnError: z.string().optional(),
+  clearRouteCache: z.boolean().default(false),
+  includeRequestBodyInCheck: z
+    .strictObject({
+      maxRequestBytes: uint32,
+      allowPartialMessage: z.boolean().default(false),
+      packAsBytes: z.boolean().default(false),
+    })
+    .optional(),
+};
+
+/** Services that policies ask: the two kinds of external authorizer. A provider of another kind has neither. */
+const extensionProvider = z.strictObject({
+  name: z.string(),
+  envoyExtAuthzGrpc: z.strictObject(authorizer).optional(),
+  envoyExtAuthzHttp: z
+    .strictObject({
+      ...authorizer,
+      pathPrefix: z.string().default(''),
+      /** The older name of `includeRequestHeadersInCheck`. */
+      includeHeadersInCheck: strings.default([]),
+      includeRequestHeadersInCheck: strings.default([]),
+      includeAdditionalHeadersInCheck: stringMap.default({}),
+      headersToUpstreamOnAllow: strings.default([]),
+      headersToDownstreamOnDeny: strings.default([]),
+      headersToDownstreamOnAllow: strings.default([]),
+    })
+    .optional(),
+});
+
+export type ExtensionProvider = z.output<typeof extensionProvider>;
+
 const meshConfig = z.strictObject({
   accessLogFile: z.string().default(''),
   accessLogFormat: z.string().default(''),
@@ -91,6 +130,7 @@ const meshConfig = z.strictObject({
         .default('DEFAULT'),
     })
     .default({ normalization: 'DEFAULT' }),
+  extensionProviders: z.array(extensionProvider).default([]),
   serviceSettings: z
     .array(
       z.strictObject({

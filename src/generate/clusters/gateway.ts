@@ -6,6 +6,7 @@
 import type { Service, Snapshot } from '../../model/types.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { STATIC_CLUSTERS_UNIT } from '../names.ts';
+import { askedHosts } from '../policies/index.ts';
 import { targetHosts } from '../route-targets.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
@@ -32,10 +33,10 @@ function isUsed(snapshot: Snapshot, view: GatewayView, service: Service | undefi
   if (!snapshot.settings.filterGatewayClusters) return true;
   const { hostname } = service;
   const routed = view.gateways.some((gateway) => targetHosts(snapshot.virtualServicesOfGateway(gateway)).has(hostname));
-  return routed || isPassedOn(snapshot, view, service);
+  return routed || isPassedOn(snapshot, view, service) || askedHosts(snapshot, view).has(hostname);
 }
 
-/** Hosts whose clusters come or go because other routes lead elsewhere. */
+/** Hosts whose clusters come or go because other routes lead elsewhere, or policies ask somebody else. */
 export function* hostsUsedAnew(previous: Snapshot, next: Snapshot, view: GatewayView): Generator<string> {
   if (!next.settings.filterGatewayClusters) return;
   for (const gateway of view.gateways) {
@@ -43,4 +44,5 @@ export function* hostsUsedAnew(previous: Snapshot, next: Snapshot, view: Gateway
     if (before === after || before === undefined || after === undefined) continue;
     yield* before.symmetricDifference(after);
   }
+  yield* askedHosts(previous, view).symmetricDifference(askedHosts(next, view));
 }

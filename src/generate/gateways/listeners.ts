@@ -12,7 +12,7 @@ import {
 } from '../listeners/index.ts';
 import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
 import { listenerName } from '../names.ts';
-import { guardedManager, requestFilters } from '../policies/index.ts';
+import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { addressOf } from '../values.ts';
 import { passingChains } from './auto-passthrough.ts';
@@ -72,6 +72,9 @@ export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Un
     // With nothing but closed chains there is nothing to listen for.
     if (chains.some(({ filters }) => filters?.length))
       resources.push(listenerResource(listenerMessage(listener, chains), refs));
+  }
+  for (const message of policyProblems(snapshot, view)) {
+    findings.push({ metric: 'ctl_invalid_out_listeners', type: 'lds', unit, message });
   }
   return { resources, findings };
 }

@@ -13,7 +13,7 @@ import {
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
 } from '../names.ts';
-import { connectionFilters, guardedManager, requestFilters } from '../policies/index.ts';
+import { connectionFilters, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
@@ -48,14 +48,18 @@ export function inboundListeners(snapshot: Snapshot, view: InboundView, unit: Un
   if (unit === VIRTUAL_LISTENER_UNIT) {
     if (view.interception === 'NONE') return NOTHING;
     const shared = plan.ports.filter(({ binds }) => binds.length === 0);
-    return { resources: [virtualInbound(snapshot, view, shared)], findings: findingsOf(view, plan, shared, unit) };
+    return {
+      resources: [virtualInbound(snapshot, view, shared)],
+      findings: findingsOf(snapshot, view, plan, shared, unit),
+    };
   }
   const own = plan.ports.filter(({ port, binds }) => String(port) === unit && binds.length > 0);
   const resources = own.flatMap((port) => port.binds.map((bind) => boundListener(snapshot, view, port, bind)));
-  return { resources, findings: findingsOf(view, plan, own, unit) };
+  return { resources, findings: findingsOf(snapshot, view, plan, own, unit) };
 }
 
 function findingsOf(
+  snapshot: Snapshot,
   view: InboundView,
   { conflicts }: InboundPlan,
   ports: readonly InboundPortPlan[],
@@ -63,7 +67,7 @@ function findingsOf(
 ): GenerationFinding[] {
   const refused = ports.filter(({ port }) => accessTo(view, port) === 'REFUSE').map(({ port }) => `port ${port}`);
   if (unit === VIRTUAL_LISTENER_UNIT && accessTo(view) === 'REFUSE') refused.push('ports of no service');
-  const messages = ports.flatMap(({ port }) => conflicts.get(port) ?? []);
+  const messages = [...ports.flatMap(({ port }) => conflicts.get(port) ?? []), ...policyProblems(snapshot, view)];
   if (refused.length > 0) {
     const missing = `the proxy says of no way to certificates (node metadata ${SDS_CLUSTER_METADATA})`;
     messages.push(`${refused.join(', ')}: nobody is let in, for mutual TLS is demanded and ${missing}`);

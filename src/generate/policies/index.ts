@@ -8,10 +8,10 @@ import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
 import type { ResourceKey } from '../../resources/types.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
-import { connectionRules, requestRules } from './authorization/index.ts';
+import { askedHosts, connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
 
-export { guardsPaths } from './authorization/index.ts';
+export { askedHosts, guardsPaths, policyProblems } from './authorization/index.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to stand before all others. */
@@ -30,17 +30,25 @@ export function connectionFilters(snapshot: Snapshot, view: GuardedView): Networ
   return connectionRules(snapshot, view);
 }
 
-/** Whether a change is about the content of the view's policies, or about keys that they ask for. */
-export function changesPolicies(
-  previous: Snapshot,
-  next: Snapshot,
-  { configs }: ChangeSet,
-  { policies: { authentication, authorization } }: GuardedView,
-): boolean {
+/** Whether a change is about the content of the view's policies, about keys that they ask for, or about whom they ask. */
+export function changesPolicies(previous: Snapshot, next: Snapshot, change: ChangeSet, view: GuardedView): boolean {
+  const { authentication, authorization } = view.policies;
+  const { configs } = change;
   if ([...authentication, ...authorization].some((key) => configs.has(key))) return true;
-  return [previous, next].some((snapshot) =>
-    authentication.some((key) => keySetsOf(snapshot, key).some((keySet) => configs.has(keySet))),
+  return [previous, next].some(
+    (snapshot) =>
+      authentication.some((key) => keySetsOf(snapshot, key).some((keySet) => configs.has(keySet))) ||
+      changesAsked(snapshot, change, view),
   );
+}
+
+/** Whether a service that is asked comes, goes, or is another than before. */
+function changesAsked(snapshot: Snapshot, { scopes }: ChangeSet, view: GuardedView): boolean {
+  const asked = askedHosts(snapshot, view);
+  if (asked.size === 0) return false;
+  const scope = view.part === 'gateway' ? snapshot.gatewayScope(view.namespace).id : view.scope;
+  const hosts = scopes.get(scope)?.hosts;
+  return hosts !== undefined && [...asked].some((host) => hosts.has(host));
 }
 
 function keySetsOf(snapshot: Snapshot, policy: ResourceKey): ResourceKey[] {

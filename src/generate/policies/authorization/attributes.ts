@@ -2,13 +2,13 @@
  * The attributes that rules speak of: on which side of Envoy's policies each stands, whether it takes HTTP to know it, and what
  * matches one of its values. The fields of `from` and `to`, and the keys of `when`.
  */
-import type { Condition, PermissionLeaf, PrincipalLeaf } from './condition.ts';
+import { anyOf, type Condition, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
+import { headers } from './headers.ts';
 import { namespace, principal, serviceAccount } from './identity.ts';
 import {
   clientAddress,
   destinationIp,
   destinationPort,
-  header,
   host,
   method,
   path,
@@ -28,18 +28,25 @@ export interface Meaning {
 export interface Matches<Leaf> {
   /** True where only a request over HTTP has it; a connection has the others. */
   readonly httpOnly: boolean;
-  readonly matches: (value: string, reading: Reading, meaning: Meaning) => Condition<Leaf>;
+  /** What one of the values matches. */
+  readonly matches: (values: readonly string[], reading: Reading, meaning: Meaning) => Condition<Leaf>;
 }
+
+type OneValue<Leaf> = (value: string, reading: Reading, meaning: Meaning) => Condition<Leaf>;
 
 type WhoAttribute = Matches<PrincipalLeaf>;
 type WhatAttribute = Matches<PermissionLeaf>;
 
-function onConnections<Leaf>(matches: Matches<Leaf>['matches']): Matches<Leaf> {
-  return { httpOnly: false, matches };
+function onConnections<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
+  return { httpOnly: false, matches: eachOf(one) };
 }
 
-function onRequests<Leaf>(matches: Matches<Leaf>['matches']): Matches<Leaf> {
-  return { httpOnly: true, matches };
+function onRequests<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
+  return { httpOnly: true, matches: eachOf(one) };
+}
+
+function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
+  return (values, reading, meaning) => anyOf(values.map((value) => one(value, reading, meaning)));
 }
 
 const PRINCIPAL: WhoAttribute = onConnections((value, _, { trustDomains }) => principal(value, trustDomains));
@@ -91,7 +98,9 @@ export function attributeOf(key: string): Attribute | undefined {
   const known = Object.hasOwn(ATTRIBUTES, key) ? ATTRIBUTES[key] : undefined;
   if (known !== undefined) return known;
   const name = /^request\.headers\[([^\]]+)\]$/.exec(key)?.[1];
-  if (name !== undefined) return { who: onRequests((value, reading) => header(headerName(name), value, reading)) };
+  if (name !== undefined) {
+    return { who: { httpOnly: true, matches: (values, reading) => headers(headerName(name), values, reading) } };
+  }
   const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
   if (claims === undefined) return undefined;
   const levels = claims.slice(1, -1).split('][');

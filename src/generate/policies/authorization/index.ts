@@ -7,9 +7,18 @@ import type { Snapshot } from '../../../model/types.ts';
 import type { AuthorizationRule } from '../../../resources/schema/security.ts';
 import type { Resource } from '../../../resources/types.ts';
 import { trustDomainsOf } from '../../mesh-tls.ts';
+import { scopeOfView } from '../../view-scope.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
-import { allowFilter, auditFilter, denyFilter, type NamedPolicies, type Protocol } from './rbac.ts';
-import { asksForPaths, rbacPolicy } from './rules.ts';
+import {
+  type Authorizer,
+  askAboutConnections,
+  askAboutRequests,
+  authorizerHosts,
+  authorizerOf,
+  type Unreachable,
+} from './external.ts';
+import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
+import { asksForPaths, type NamedPolicies, rbacPolicy } from './rules.ts';
 
 type Policy = Resource<'AuthorizationPolicy'>;
 type Action = NonNullable<Policy['content']['action']>;
@@ -24,11 +33,22 @@ export interface RequestRules {
 }
 
 export function requestRules(snapshot: Snapshot, view: GuardedView): RequestRules {
-  return { external: [], local: localFilters(snapshot, view, 'http') };
+  const rules = rulesFor(snapshot, view, 'http');
+  return {
+    external: rules.custom.flatMap(({ authorizer, policies }) =>
+      'problem' in authorizer ? [denyFilter('http', policies)] : askAboutRequests(authorizer, policies),
+    ),
+    local: localFilters(rules, 'http'),
+  };
 }
 
 export function connectionRules(snapshot: Snapshot, view: GuardedView): NetworkFilter[] {
-  return localFilters(snapshot, view, 'tcp');
+  const rules = rulesFor(snapshot, view, 'tcp');
+  const external = rules.custom.flatMap(({ authorizer, policies }) => {
+    const asked = 'problem' in authorizer ? undefined : askAboutConnections(authorizer, policies);
+    return asked ?? [denyFilter('tcp', policies)];
+  });
+  return [...external, ...localFilters(rules, 'tcp')];
 }
 
 /** Whether what is allowed here depends on a request's path. */
@@ -36,24 +56,66 @@ export function guardsPaths(snapshot: Snapshot, view: GuardedView): boolean {
   return policiesFor(snapshot, view).some(({ content }) => (content.rules ?? []).some(asksForPaths));
 }
 
-function localFilters(snapshot: Snapshot, view: GuardedView, protocol: Protocol): (HttpFilter & NetworkFilter)[] {
-  const of = (action: Action) =>
-    policiesFor(snapshot, view).filter(({ content }) => (content.action ?? 'ALLOW') === action);
-  const filters: (HttpFilter & NetworkFilter)[] = [];
-  const denying = named(snapshot, of('DENY'), 'keep out', protocol);
-  if (isFilled(denying)) filters.push(denyFilter(protocol, denying));
-  const allowing = of('ALLOW');
-  // Where policies let in, nobody else gets in, also when none of their rules can match.
-  if (allowing.length > 0) filters.push(allowFilter(protocol, named(snapshot, allowing, 'let in', protocol)));
-  const noting = named(snapshot, of('AUDIT'), 'keep out', protocol);
-  if (isFilled(noting)) filters.push(auditFilter(protocol, noting, AUDIT_PREFIX));
-  return filters;
+/** The hosts of services that are asked, whether or not they exist. */
+export function askedHosts(snapshot: Snapshot, view: GuardedView): ReadonlySet<string> {
+  const names = policiesFor(snapshot, view).flatMap(({ content: { provider } }) => provider?.name ?? []);
+  return new Set(names.flatMap((name) => authorizerHosts(snapshot, name)));
 }
 
+/** What is wrong with policies that hold here, one line each. */
+export function policyProblems(snapshot: Snapshot, view: GuardedView): string[] {
+  return rulesFor(snapshot, view, 'http').custom.flatMap(({ authorizer, policies }) =>
+    'problem' in authorizer
+      ? [`${authorizer.problem}; refused is what matches ${Object.keys(policies).join(', ')}`]
+      : [],
+  );
+}
+
+/** The rules that hold for a view, by what becomes of what they match. */
+interface Rules {
+  /** By authorizer. */
+  readonly custom: readonly { readonly authorizer: Authorizer | Unreachable; readonly policies: NamedPolicies }[];
+  readonly deny: NamedPolicies;
+  /** Undefined without policies that let in; an empty one lets nobody in. */
+  readonly allow: NamedPolicies | undefined;
+  readonly audit: NamedPolicies;
+}
+
+function rulesFor(snapshot: Snapshot, view: GuardedView, protocol: Protocol): Rules {
+  const all = policiesFor(snapshot, view);
+  const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
+  const scope = scopeOfView(snapshot, view);
+  const providers = Map.groupBy(of('CUSTOM'), ({ content }) => content.provider?.name ?? '');
+  const allow = of('ALLOW');
+  return {
+    custom: [...providers]
+      .map(([name, policies]) => ({
+        authorizer: authorizerOf(snapshot, scope, name),
+        policies: named(snapshot, policies, 'keep out', protocol),
+      }))
+      .filter(({ policies }) => isFilled(policies)),
+    deny: named(snapshot, of('DENY'), 'keep out', protocol),
+    allow: allow.length === 0 ? undefined : named(snapshot, allow, 'let in', protocol),
+    audit: named(snapshot, of('AUDIT'), 'keep out', protocol),
+  };
+}
+
+function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpFilter & NetworkFilter)[] {
+  return [
+    ...(isFilled(deny) ? [denyFilter(protocol, deny)] : []),
+    ...(allow === undefined ? [] : [allowFilter(protocol, allow)]),
+    ...(isFilled(audit) ? [auditFilter(protocol, audit, AUDIT_PREFIX)] : []),
+  ];
+}
+
+/** In order of precedence. Of the plugins, `policy` is for those that ask somebody, `authz` for the others. */
 function policiesFor(snapshot: Snapshot, { policies }: GuardedView): Policy[] {
-  if (!snapshot.settings.plugins.includes('authz')) return [];
+  if (policies.authorization.length === 0) return [];
+  const { plugins } = snapshot.settings;
   const table = snapshot.resources('AuthorizationPolicy');
-  return policies.authorization.flatMap((key) => table.get(key) ?? []);
+  return policies.authorization
+    .flatMap((key) => table.get(key) ?? [])
+    .filter(({ content }) => plugins.includes(content.action === 'CUSTOM' ? 'policy' : 'authz'));
 }
 
 /** The rules of policies, named as they stand in Envoy's logs: `ns[…]-policy[…]-rule[…]`. */

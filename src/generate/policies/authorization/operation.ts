@@ -1,4 +1,4 @@
-/** What is asked for: hosts, methods, paths, headers, ports and addresses. */
+/** What is asked for, and from where: hosts, methods, paths, ports and addresses. */
 import { cidrRange } from '../../listeners/cidr.ts';
 import { ALWAYS, anyOf, type Condition, leaf, NEVER, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
 import { escapeRegex, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
@@ -59,21 +59,6 @@ export function method(value: string): What {
 export function path(value: string): What {
   const pattern = patternOf(value);
   return pattern.kind === 'any' ? ALWAYS : leaf({ urlPath: { path: stringMatcher(pattern) } });
-}
-
-/**
- * A header. Envoy compares each of several headers of one name by itself, and one match is enough. Widely read, each element of a
- * list separated by commas is compared as well: that is what several headers become on their way through other proxies.
- */
-export function header(name: string, value: string, reading: Reading): Who {
-  const pattern = patternOf(value);
-  if (pattern.kind === 'any') return leaf({ header: { name, presentMatch: true } });
-  const whole = leaf<PrincipalLeaf>({ header: { name, stringMatch: stringMatcher(pattern) } });
-  if (reading === 'narrow') return whole;
-  const before = pattern.kind === 'suffix' ? '.*' : '(.*,)?[ \\t]*';
-  const after = pattern.kind === 'prefix' ? '.*' : '[ \\t]*(,.*)?';
-  const element = regexMatcher(`(?s)${before}${escapeRegex(pattern.text)}${after}`);
-  return anyOf([whole, leaf({ header: { name, stringMatch: element } })]);
 }
 
 /** The port that the connection came to: a workload's own port at sidecars, the listener's at gateways. */

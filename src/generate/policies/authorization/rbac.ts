@@ -2,7 +2,7 @@
 import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../listeners/extensions.ts';
 import type { HttpFilter, NetworkFilter } from '../types.ts';
-import type { RbacPolicy } from './rules.ts';
+import type { NamedPolicies } from './rules.ts';
 
 const { RBAC: HttpRbac } = envoy.extensions.filters.http.rbac.v3;
 const { RBAC: NetworkRbac } = envoy.extensions.filters.network.rbac.v3;
@@ -14,9 +14,6 @@ const NETWORK_RBAC = 'envoy.filters.network.rbac';
 const STAT_PREFIX = 'tcp.';
 
 export type Protocol = 'http' | 'tcp';
-
-/** RBAC policies by name: evaluation is in the order of their names, whatever order they stand in. */
-export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
 
 interface Rules {
   readonly rules?: envoy.config.rbac.v3.RBAC.Input;
@@ -51,16 +48,12 @@ export function auditFilter(protocol: Protocol, policies: NamedPolicies, prefix:
   });
 }
 
-/** The metadata by which a filter behind {@link markFilter} knows that a policy matched whose name begins so. */
-export function markedBy(
-  protocol: Protocol,
-  prefix: string,
-  start: string,
-): envoy.type.matcher.v3.MetadataMatcher.Input {
+/** The metadata by which a filter behind {@link markFilter} knows that some policy matched. */
+export function markedBy(protocol: Protocol, prefix: string): envoy.type.matcher.v3.MetadataMatcher.Input {
   return {
     filter: protocol === 'http' ? HTTP_RBAC : NETWORK_RBAC,
     path: [{ key: `${prefix}shadow_effective_policy_id` }],
-    value: { stringMatch: { prefix: start } },
+    value: { presentMatch: true },
   };
 }
 

@@ -29,6 +29,9 @@ import { type Reading, unclear } from './operation.ts';
 
 export type RbacPolicy = envoy.config.rbac.v3.Policy.Input;
 
+/** RBAC policies by name: evaluation is in the order of their names, whatever order they stand in. */
+export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
+
 /** What rules are made for. */
 export interface Use extends Meaning {
   /** What becomes of requests that a rule matches: they are let in, or else. */
@@ -133,10 +136,10 @@ function fieldMatches<Leaf>(
   if (httpOnly && use.protocol === 'tcp') return ALWAYS;
   const reading = readingOf(use);
   const all: Condition<Leaf>[] = [];
-  if (values.length > 0) all.push(anyOf(values.map((value) => matches(value, reading, use))));
+  if (values.length > 0) all.push(matches(values, reading, use));
   if (notValues.length > 0) {
     const opposite = reading === 'wide' ? 'narrow' : 'wide';
-    all.push(not(anyOf(notValues.map((value) => matches(value, opposite, use)))));
+    all.push(not(matches(notValues, opposite, use)));
   }
   return allOf(all);
 }

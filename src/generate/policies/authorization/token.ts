@@ -3,12 +3,9 @@
  * request without a valid token has none, and nothing here matches.
  */
 import type { envoy } from '../../../protobuf/index.ts';
+import { JWT_FILTER, PAYLOAD } from '../authentication/metadata.ts';
 import { allOf, anyOf, type Condition, leaf, NEVER, not, type PrincipalLeaf } from './condition.ts';
 import { type Pattern, patternOf, stringMatcher } from './text.ts';
-
-/** Where the token filter puts the payload. */
-const TOKEN_METADATA = 'envoy.filters.http.jwt_authn';
-const PAYLOAD = 'payload';
 
 type User = Condition<PrincipalLeaf>;
 type Value = envoy.type.matcher.v3.ValueMatcher.Input;
@@ -76,5 +73,5 @@ function textValue(pattern: Pattern): Value {
 }
 
 function claim(path: readonly string[], value: Value): User {
-  return leaf({ metadata: { filter: TOKEN_METADATA, path: [PAYLOAD, ...path].map((key) => ({ key })), value } });
+  return leaf({ metadata: { filter: JWT_FILTER, path: [PAYLOAD, ...path].map((key) => ({ key })), value } });
 }

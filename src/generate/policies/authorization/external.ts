@@ -1,0 +1,191 @@
+/**
+ * CUSTOM: an external authorizer, named in the mesh configuration, is asked about what a rule matches. An RBAC filter that lets
+ * everything pass marks those requests, and the filter behind it asks about what is marked. Each authorizer has its own pair, so
+ * that rules may name several: each that is concerned has to agree.
+ *
+ * An authorizer that cannot be asked (not in the mesh configuration, not a service that the proxy can see, or one that knows only
+ * HTTP where bytes are passed on) lets nobody pass whom its rules match.
+ */
+import type { Scope, ServicePort, Snapshot } from '../../../model/types.ts';
+import { envoy } from '../../../protobuf/index.ts';
+import type { ExtensionProvider } from '../../../resources/mesh-config.ts';
+import { typedConfig } from '../../listeners/extensions.ts';
+import { clusterName } from '../../names.ts';
+import { API_VERSION_V3, durationOf } from '../../values.ts';
+import type { HttpFilter, NetworkFilter } from '../types.ts';
+import { markedBy, markFilter } from './rbac.ts';
+import type { NamedPolicies } from './rules.ts';
+import { patternOf, type StringMatcher, stringMatcher } from './text.ts';
+
+const { ExtAuthz: HttpExtAuthz } = envoy.extensions.filters.http.ext_authz.v3;
+const { ExtAuthz: NetworkExtAuthz } = envoy.extensions.filters.network.ext_authz.v3;
+const { StatusCode } = envoy.type.v3;
+
+const HTTP_EXT_AUTHZ = 'envoy.filters.http.ext_authz';
+const NETWORK_EXT_AUTHZ = 'envoy.filters.network.ext_authz';
+/** As the field's meshes have it: how long an authorizer may think is its own business. */
+const DEFAULT_TIMEOUT_MS = 600_000;
+
+type Http = NonNullable<ExtensionProvider['envoyExtAuthzHttp']>;
+type Grpc = NonNullable<ExtensionProvider['envoyExtAuthzGrpc']>;
+type ListStringMatcher = envoy.type.matcher.v3.ListStringMatcher.Input;
+
+/** An authorizer that can be asked. */
+export interface Authorizer {
+  readonly name: string;
+  readonly host: string;
+  readonly cluster: string;
+  readonly via: { readonly http: Http } | { readonly grpc: Grpc };
+}
+
+/** An authorizer that cannot, and why not. */
+export interface Unreachable {
+  readonly problem: string;
+}
+
+/** The authorizer of a name, for proxies of a scope. */
+export function authorizerOf({ mesh }: Snapshot, scope: Scope | undefined, name: string): Authorizer | Unreachable {
+  const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
+  if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
+  if (second !== undefined) return { problem: `the mesh configuration has several extension providers ${name}` };
+  const { envoyExtAuthzGrpc: grpc, envoyExtAuthzHttp: http } = provider;
+  const config = grpc ?? http;
+  if (config === undefined || (grpc !== undefined && http !== undefined)) {
+    return { problem: `extension provider ${name} is no external authorizer of one kind` };
+  }
+  const { host, namespace } = hostOf(config);
+  const service = scope?.services.get(host);
+  if (service === undefined || (namespace !== undefined && service.namespace !== namespace)) {
+    return { problem: `extension provider ${name}: the proxy sees no service ${config.service}` };
+  }
+  if (!service.ports.some((port) => port.port === config.port && isStream(port))) {
+    return { problem: `extension provider ${name}: service ${config.service} has no port ${config.port}` };
+  }
+  const cluster = clusterName('outbound', config.port, '', host);
+  return { name, host, cluster, via: grpc === undefined ? { http: config as Http } : { grpc } };
+}
+
+/** The host that a provider names, whether or not there is such a service. */
+export function authorizerHosts({ mesh }: Snapshot, name: string): string[] {
+  return mesh.extensionProviders
+    .filter((each) => each.name === name)
+    .flatMap(({ envoyExtAuthzGrpc, envoyExtAuthzHttp }) => {
+      const config = envoyExtAuthzGrpc ?? envoyExtAuthzHttp;
+      return config === undefined ? [] : [hostOf(config).host];
+    });
+}
+
+function hostOf({ service }: Grpc | Http): { readonly host: string; readonly namespace: string | undefined } {
+  const slash = service.indexOf('/');
+  const host = service.slice(slash + 1).toLowerCase();
+  return { host, namespace: slash < 0 ? undefined : service.slice(0, slash) };
+}
+
+function isStream({ protocol }: ServicePort): boolean {
+  return protocol !== 'UDP';
+}
+
+/** Asks the authorizer about requests that one of the policies matches. */
+export function askAboutRequests(authorizer: Authorizer, policies: NamedPolicies): HttpFilter[] {
+  const prefix = prefixOf(authorizer);
+  const { via, cluster, host } = authorizer;
+  const config = 'grpc' in via ? via.grpc : via.http;
+  return [
+    markFilter('http', policies, prefix),
+    typedConfig(HTTP_EXT_AUTHZ, HttpExtAuthz, {
+      ...('grpc' in via ? { grpcService: grpcService(via.grpc, cluster, host) } : httpService(via.http, cluster, host)),
+      transportApiVersion: API_VERSION_V3,
+      filterEnabledMetadata: markedBy('http', prefix),
+      failureModeAllow: config.failOpen,
+      clearRouteCache: config.clearRouteCache,
+      ...statusOnError(config.statusOnError),
+      ...requestBody(config),
+      statPrefix: prefix,
+    }),
+  ];
+}
+
+/** Asks the authorizer about connections; undefined where it can be asked about requests only. */
+export function askAboutConnections(authorizer: Authorizer, policies: NamedPolicies): NetworkFilter[] | undefined {
+  const { via, cluster, host } = authorizer;
+  if (!('grpc' in via)) return undefined;
+  const prefix = prefixOf(authorizer);
+  return [
+    markFilter('tcp', policies, prefix),
+    typedConfig(NETWORK_EXT_AUTHZ, NetworkExtAuthz, {
+      statPrefix: `tcp.${prefix}`,
+      grpcService: grpcService(via.grpc, cluster, host),
+      transportApiVersion: API_VERSION_V3,
+      filterEnabledMetadata: markedBy('tcp', prefix),
+      failureModeAllow: via.grpc.failOpen,
+    }),
+  ];
+}
+
+/** Begins the names of metadata and counters about what an authorizer is asked. */
+function prefixOf({ name }: Authorizer): string {
+  return `mesh_ext_authz_${name}_`;
+}
+
+function grpcService({ timeout }: Grpc, cluster: string, host: string): envoy.config.core.v3.GrpcService.Input {
+  // The name of the cluster, which Envoy would send otherwise, is no valid authority.
+  return { envoyGrpc: { clusterName: cluster, authority: host }, timeout: durationOf(timeout ?? DEFAULT_TIMEOUT_MS) };
+}
+
+function httpService(
+  config: Http,
+  cluster: string,
+  host: string,
+): Pick<envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.Input, 'httpService' | 'allowedHeaders'> {
+  const additional = Object.entries(config.includeAdditionalHeadersInCheck);
+  const toUpstream = headerList(config.headersToUpstreamOnAllow);
+  const onDeny = headerList(config.headersToDownstreamOnDeny);
+  const onAllow = headerList(config.headersToDownstreamOnAllow);
+  const included = [...config.includeRequestHeadersInCheck, ...config.includeHeadersInCheck];
+  return {
+    httpService: {
+      serverUri: {
+        uri: `http://${host}:${config.port}`,
+        cluster,
+        timeout: durationOf(config.timeout ?? DEFAULT_TIMEOUT_MS),
+      },
+      pathPrefix: config.pathPrefix,
+      ...(additional.length > 0 && {
+        authorizationRequest: { headersToAdd: additional.map(([key, value]) => ({ key, value })) },
+      }),
+      ...((toUpstream ?? onDeny ?? onAllow) !== undefined && {
+        authorizationResponse: {
+          ...(toUpstream !== undefined && { allowedUpstreamHeaders: toUpstream }),
+          ...(onDeny !== undefined && { allowedClientHeaders: onDeny }),
+          ...(onAllow !== undefined && { allowedClientHeadersOnSuccess: onAllow }),
+        },
+      }),
+    },
+    ...(included.length > 0 && { allowedHeaders: headerList(included) }),
+  };
+}
+
+/** Names of headers, which are exact, prefixes or suffixes, in whatever case. */
+function headerList(names: readonly string[]): ListStringMatcher | undefined {
+  if (names.length === 0) return undefined;
+  return {
+    patterns: names.map((name): StringMatcher => {
+      const pattern = patternOf(name);
+      return pattern.kind === 'any' ? { safeRegex: { regex: '.*' } } : stringMatcher(pattern, true);
+    }),
+  };
+}
+
+const STATUS_CODES = Object.values(StatusCode).filter((code) => Number(code) >= 100);
+
+/** Envoy refuses a status that HTTP does not know; 403 is what it sends otherwise. */
+function statusOnError(text: string | undefined): { readonly statusOnError?: envoy.type.v3.HttpStatus.Input } {
+  const code = STATUS_CODES.find((known) => String(known) === text);
+  return code === undefined ? {} : { statusOnError: { code } };
+}
+
+function requestBody({ includeRequestBodyInCheck: body }: Grpc | Http) {
+  if (body === undefined || body.maxRequestBytes === 0) return {};
+  const { maxRequestBytes, allowPartialMessage, packAsBytes } = body;
+  return { withRequestBody: { maxRequestBytes, allowPartialMessage, packAsBytes } };
+}
