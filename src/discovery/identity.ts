@@ -11,7 +11,6 @@ import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import {
-  type CertificateObserver,
   createAuthentication,
   createAuthority,
   createCertificateAuthenticator,
@@ -31,6 +30,7 @@ import {
 } from '../security/index.ts';
 import type { Authenticator, Authority, GrpcService } from '../security/types.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
+import { certificateObserver } from './observers.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
 /** What the secured address is made of. */
@@ -272,20 +272,6 @@ async function openAuthenticators(
       now,
     }),
   ];
-}
-
-function certificateObserver(metrics: Metrics): CertificateObserver {
-  const log = getScope('serverca');
-  return {
-    requested: () => metrics.ca_server_csr_count.inc(),
-    unfitIdentity: () => metrics.ca_server_id_extraction_err_count.inc(),
-    issued: ({ identity, by }) => {
-      metrics.ca_server_success_cert_issuance_count.inc();
-      log.debug('issued a certificate', { identity: spiffeUri(identity), by });
-    },
-    refused: (peer, error) => log.warn(`refused a request of ${peer}: ${error.oneLine()}`),
-    internalError: (error) => log.error(`internal error: ${error instanceof Error ? error.message : String(error)}`),
-  };
 }
 
 function sampleExpiry(metrics: Metrics, authority: Authority | undefined): void {

@@ -1,13 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Registry } from 'prom-client';
+import { CtlError } from '../core/errors.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
-import { createMetrics } from '../observe/index.ts';
+import { createMetrics, getScope } from '../observe/index.ts';
 import { endpoints, service, snapshotOf } from '../push/testing.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
 import { sampleGauges } from './gauges.ts';
-import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
+import {
+  certificateObserver,
+  debounceHooks,
+  engineObserver,
+  publishFaults,
+  SourceMeter,
+  xdsObserver,
+} from './observers.ts';
 
 /** Metrics, and a way to read their lines with a value. */
 function measured() {
@@ -60,6 +68,25 @@ describe('observers', () => {
     assert.equal(await value('ctl_total_xds_rejects{type="lds"}'), 1);
     assert.equal(await value('ctl_xds_expired_nonce'), 1);
     assert.equal(await value('ctl_xds_write_timeout'), 1);
+  });
+
+  it('limit the lines about callers that are refused again and again, by address', (context) => {
+    const { metrics } = measured();
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const rows = [
+      { warn: context.mock.method(getScope('ads'), 'warn', () => {}), observer: xdsObserver(metrics) },
+      { warn: context.mock.method(getScope('serverca'), 'warn', () => {}), observer: certificateObserver(metrics) },
+    ];
+    for (const { warn, observer } of rows) {
+      for (let port = 1000; port < 2000; port++) {
+        observer.refused(`10.0.0.1:${port}`, new CtlError('unauthenticated', 'no credential'));
+      }
+      observer.refused('[fd00::1]:80', new CtlError('unauthenticated', 'no credential'));
+      assert.equal(warn.mock.callCount(), 6);
+      context.mock.timers.tick(10_000);
+      const last = String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0));
+      assert.match(last, /^… and 995 more in the last 10 s, the latest: refused a .* of 10.0.0.1:1999: no credential$/);
+    }
   });
 
   it('count what the debounce does', async () => {

@@ -1,15 +1,33 @@
 /** From what the rooms tell of themselves to metrics and log lines. The rooms know neither. */
 import type { CtlError } from '../core/errors.ts';
+import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
-import { getScope, type Metrics } from '../observe/index.ts';
+import { getScope, type LimitedLog, limitLog, type Metrics } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
+import type { CertificateObserver } from '../security/index.ts';
+import { systemClock } from '../sources/index.ts';
 import type { AppliedSummary, DebounceHooks } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
 import type { PublishFault } from './publisher.ts';
 
 /** Longest part of a message of a proxy that is logged. */
 const MAX_LOGGED = 1000;
+
+/** A log for lines that callers bring about, however often they do. */
+function limited(write: (message: string) => void): LimitedLog {
+  return limitLog({ write, later: (ms, run) => void systemClock.setTimer(ms, run) });
+}
+
+/** The same by a peer's `address:port`: who comes back has another port, so the address is what counts. */
+function limitedByPeer(write: (message: string) => void): LimitedLog {
+  const log = limited(write);
+  return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
 
 export function engineObserver(metrics: Metrics): EngineObserver {
   const log = getScope('ads');
@@ -27,6 +45,10 @@ export function engineObserver(metrics: Metrics): EngineObserver {
 
 export function xdsObserver(metrics: Metrics): XdsObserver {
   const log = getScope('ads');
+  const refusals = limitedByPeer((message) => log.warn(message));
+  const tooLarge = limitedByPeer((message) => log.error(message));
+  const unknownTypes = limited((message) => log.info(message));
+  const faults = limited((message) => log.error(message));
   return {
     connected: (connectionId) => {
       metrics.ctl_xds.inc();
@@ -57,15 +79,32 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     },
     requestTooLarge: (peer, details) => {
       metrics.ctl_total_xds_internal_errors.inc();
-      log.error(`a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
+      tooLarge(peer, `a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
     },
-    refused: (peer, error: CtlError) => log.warn(`refused a stream of ${peer}: ${error.oneLine()}`),
+    refused: (peer, error: CtlError) => refusals(peer, `refused a stream of ${peer}: ${error.oneLine()}`),
     unknownType: (connectionId, typeUrl) =>
-      log.info(`${connectionId} asks for ${typeUrl.slice(0, 200)}, not served here`),
+      unknownTypes(connectionId, `${connectionId} asks for ${typeUrl.slice(0, 200)}, not served here`),
     internalError: (error, connectionId) => {
       metrics.ctl_total_xds_internal_errors.inc();
-      log.error(`internal error on ${connectionId}: ${error instanceof Error ? error.message : String(error)}`);
+      const message = messageOf(error);
+      faults(message, `internal error on ${connectionId}: ${message}`);
     },
+  };
+}
+
+export function certificateObserver(metrics: Metrics): CertificateObserver {
+  const log = getScope('serverca');
+  const refusals = limitedByPeer((message) => log.warn(message));
+  const faults = limited((message) => log.error(message));
+  return {
+    requested: () => metrics.ca_server_csr_count.inc(),
+    unfitIdentity: () => metrics.ca_server_id_extraction_err_count.inc(),
+    issued: ({ identity, by }) => {
+      metrics.ca_server_success_cert_issuance_count.inc();
+      log.debug('issued a certificate', { identity: spiffeUri(identity), by });
+    },
+    refused: (peer, error) => refusals(peer, `refused a request of ${peer}: ${error.oneLine()}`),
+    internalError: (error) => faults(messageOf(error), `internal error: ${messageOf(error)}`),
   };
 }
 
@@ -85,7 +124,7 @@ export function debounceHooks(metrics: Metrics): DebounceHooks {
     onMaxTime: () => metrics.cfg_runtime_strategy_timer_max_time_reached_total.inc(),
     onError: (error) => {
       metrics.ctl_xds_push_context_errors.inc();
-      getScope('model').error(`publishing failed: ${error instanceof Error ? error.message : String(error)}`);
+      getScope('model').error(`publishing failed: ${messageOf(error)}`);
     },
   };
 }
