@@ -48,6 +48,15 @@ const proxyConfig = z.strictObject({
   proxyMetadata: stringMap.optional(),
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
+  /** Read of `defaultConfig` alone: what stands in front of the mesh's gateways. */
+  gatewayTopology: z
+    .strictObject({
+      numTrustedProxies: uint32.optional(),
+      forwardClientCertDetails: z
+        .enum(['UNDEFINED', 'SANITIZE', 'FORWARD_ONLY', 'APPEND_FORWARD', 'SANITIZE_SET', 'ALWAYS_FORWARD_ONLY'])
+        .optional(),
+    })
+    .optional(),
 });
 export type ProxyConfig = z.output<typeof proxyConfig>;
 

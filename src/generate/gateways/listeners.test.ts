@@ -103,6 +103,10 @@ describe('TLS that ends here', () => {
     assert.equal(common?.tlsParams?.tlsMaximumProtocolVersion, TlsProtocol.TLSv1_3);
     assert.deepEqual(common?.tlsParams?.cipherSuites, ['ECDHE-RSA-AES128-GCM-SHA256']);
   });
+  test('a handshake that is never finished is not waited for', () => {
+    const [only] = gatewayOutput({ servers: [https('a', ['*'])] }).listeners;
+    assert.equal(Number(only?.listener.filterChains[0]?.transportSocketConnectTimeout?.seconds), 15);
+  });
   test('a server name leads to the first server that claims it', () => {
     const { listeners, findings } = gatewayOutput({
       servers: [https('a', ['a.example']), https('b', ['a.example', 'b.example']), https('c', ['a.example'])],

@@ -18,6 +18,7 @@ import { addressOf } from '../values.ts';
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
+import { edgeSettings, HANDSHAKE_LIMIT } from './edge.ts';
 import { gatewayPlan, type ListenerPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
 import { downstreamTlsContext } from './tls-context.ts';
@@ -25,8 +26,6 @@ import { downstreamTlsContext } from './tls-context.ts';
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
 const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
-const { SANITIZE_SET } =
-  envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;
 
 const HTTP_ALPN = ['h2', 'http/1.1'];
 
@@ -127,12 +126,7 @@ function httpChain(
     serverName: SERVER_NAME,
     grpcWeb,
     guards: requestFilters(snapshot, view),
-    // What clients say of certificates is removed; what Envoy itself verified is said to the services.
-    extra: {
-      ...guardedManager(snapshot, view),
-      forwardClientCertDetails: SANITIZE_SET,
-      setCurrentClientCertDetails: { subject: { value: true }, cert: true, dns: true, uri: true },
-    },
+    extra: { ...guardedManager(snapshot, view), ...edgeSettings(snapshot.mesh) },
   });
   return { filters: [filter] };
 }
@@ -170,10 +164,12 @@ function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, se
       : typedConfig(TLS_SOCKET, DownstreamTlsContext, downstreamTlsContext(tls, credentials, https ? HTTP_ALPN : []));
   if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
-    return [{ names, label, chain: { ...chain, transportSocket }, routeName }];
+    return [{ names, label, chain: { ...chain, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];
   }
   const filters = tcpDestination(snapshot, view, server, context);
-  return filters === undefined ? [] : [{ names, label, chain: { filters, transportSocket }, routeName }];
+  return filters === undefined
+    ? []
+    : [{ names, label, chain: { filters, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];
 }
 
 /**

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { envoy } from '../../protobuf/index.ts';
 import { gatewayOf, httpPort, REVIEWS, serviceOf, TO_REVIEWS, virtualServiceOf } from '../routes/testing.ts';
 import { gatewayOutput, viewOf } from './testing.ts';
 
 const HTTP = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] };
 const services = [serviceOf('reviews', [httpPort(9080)])];
-const { ALL, NONE } = envoy.config.route.v3.VirtualHost.TlsRequirementType;
 
 const OLD = { created: 1 };
 const NEW = { created: 2 };
@@ -128,14 +126,50 @@ describe('routes of a gateway port', () => {
       services,
       virtualServices: [bound('a', ['a.example'], [{ route: TO_REVIEWS }])],
     });
+    const hosts = output.routes.get('http.80')?.virtualHosts;
     assert.deepEqual(
-      output.routes.get('http.80')?.virtualHosts.map(({ name, requireTls }) => [name, requireTls]),
-      [
-        ['a.example:80', ALL],
-        ['b.example:80', ALL],
-      ],
+      hosts?.map(({ name }) => name),
+      ['a.example:80', 'b.example:80'],
     );
+    for (const { routes } of hosts ?? []) {
+      assert.deepEqual(
+        routes[0]?.match?.headers.map(({ name, stringMatch, invertMatch }) => [name, stringMatch?.exact, invertMatch]),
+        [['x-forwarded-proto', 'https', true]],
+      );
+      assert.deepEqual([routes[0]?.redirect?.httpsRedirect, routes[0]?.redirect?.portRedirect], [true, 0]);
+    }
+    // What a trusted proxy in front has ended TLS of is served.
+    assert.equal(hosts?.[0]?.routes[1]?.route?.cluster, `outbound|9080||${REVIEWS}`);
   });
+
+  const redirects: readonly [string, number, number, object[]][] = [
+    ['the usual ports: none is named', 80, 443, [{ portRedirect: 0 }]],
+    ['HTTPS elsewhere', 80, 8443, [{ portRedirect: 8443 }]],
+    [
+      'HTTP elsewhere: who names its port is led to the other',
+      8080,
+      8443,
+      [{ named: ':8080', portRedirect: 8443 }, { portRedirect: 0 }],
+    ],
+  ];
+  for (const [what, plain, secure, expected] of redirects) {
+    test(`redirect to HTTPS, ${what}`, () => {
+      const tls = { mode: 'SIMPLE', serverCertificate: '/c', privateKey: '/k' };
+      const servers = [
+        { port: { number: plain, name: 'http', protocol: 'HTTP' }, hosts: ['a.example'], tls: { httpsRedirect: true } },
+        { port: { number: secure, name: 'https', protocol: 'HTTPS' }, hosts: ['*.example'], tls },
+        { port: { number: 444, name: 'other', protocol: 'HTTPS' }, hosts: ['b.example'], tls },
+      ];
+      const [host] = gatewayOutput({ servers }).routes.get(`http.${plain}`)?.virtualHosts ?? [];
+      assert.deepEqual(
+        host?.routes.map(({ match, redirect }) => {
+          const named = match?.headers.find(({ name }) => name === ':authority')?.stringMatch?.suffix;
+          return { ...(named === undefined ? {} : { named }), portRedirect: redirect?.portRedirect };
+        }),
+        expected,
+      );
+    });
+  }
 
   test('HTTPS servers have routes of their own', () => {
     const tls = { mode: 'SIMPLE', serverCertificate: '/c', privateKey: '/k' };
@@ -151,11 +185,69 @@ describe('routes of a gateway port', () => {
     });
     assert.deepEqual([...output.routes.keys()], ['https.443.a.gw.edge', 'https.443.b.gw.edge']);
     const [host] = output.routes.get('https.443.a.gw.edge')?.virtualHosts ?? [];
-    assert.deepEqual([host?.domains, host?.requireTls], [['a.example'], NONE]);
+    assert.deepEqual(host?.domains, ['a.example']);
     assert.deepEqual(
       output.listeners.map(({ refs }) => refs),
       [['https.443.a.gw.edge', 'https.443.b.gw.edge']],
     );
+  });
+
+  describe('hosts whose server demands client certificates', () => {
+    const server = (name: string, hosts: readonly string[], tls: object) => ({
+      port: { number: 443, name, protocol: 'HTTPS' },
+      hosts,
+      tls: { serverCertificate: '/c', privateKey: '/k', ...tls },
+    });
+    const mutual = { mode: 'MUTUAL', caCertificates: '/ca' };
+    const all = bound('all', ['*', 'private.example', 'x.private.example'], [{ route: TO_REVIEWS }]);
+    /** Domains → whether they are answered with 421, at the server named `open`. */
+    const open = (...servers: readonly object[]) => {
+      const hosts = gatewayOutput({ servers, services, virtualServices: [all] }).routes.get('https.443.open.gw.edge');
+      return Object.fromEntries(
+        (hosts?.virtualHosts ?? []).map(({ domains, routes }) => [
+          domains.join(),
+          routes[0]?.directResponse?.status ?? 200,
+        ]),
+      );
+    };
+
+    test('are not to be had by the name of another', () => {
+      const simple = server('open', ['*'], { mode: 'SIMPLE' });
+      const expected = { '*': 200, 'private.example': 421, 'x.private.example': 200 };
+      assert.deepEqual(open(simple, server('private', ['private.example'], mutual)), expected);
+      assert.deepEqual(open(server('private', ['private.example'], mutual), simple), expected);
+      const wide = server('private', ['*.private.example', 'private.example'], mutual);
+      assert.deepEqual(open(simple, wide), { '*': 200, '*.private.example': 421, 'private.example': 421 });
+    });
+    test('except within a closer name of the same server', () => {
+      const simple = server('open', ['*', 'x.private.example'], { mode: 'SIMPLE' });
+      const wide = server('private', ['*.private.example'], mutual);
+      assert.deepEqual(open(simple, wide), {
+        '*': 200,
+        '*.private.example': 421,
+        'private.example': 200,
+        'x.private.example': 200,
+      });
+    });
+    test('nor where both ask for the same certificates, or for none', () => {
+      const served = { '*': 200, 'private.example': 200, 'x.private.example': 200 };
+      assert.deepEqual(open(server('open', ['*'], mutual), server('private', ['private.example'], mutual)), served);
+      assert.deepEqual(
+        open(server('open', ['*'], mutual), server('private', ['private.example'], { mode: 'SIMPLE' })),
+        served,
+      );
+      const others = { ...mutual, caCertificates: '/other' };
+      assert.equal(
+        open(server('open', ['*'], mutual), server('p', ['private.example'], others))['private.example'],
+        421,
+      );
+    });
+    test('also where the server lists the host, but the other one has its name', () => {
+      const simple = server('open', ['*', 'private.example'], { mode: 'SIMPLE' });
+      const private_ = server('private', ['private.example'], mutual);
+      assert.equal(open(private_, simple)['private.example'], 421);
+      assert.equal(open(simple, private_)['private.example'], 200);
+    });
   });
 
   test('a route of an unknown destination is kept: Envoy answers 503', () => {

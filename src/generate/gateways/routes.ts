@@ -1,7 +1,6 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
-import { envoy } from '../../protobuf/index.ts';
 import { contextKey, type RouteContext } from '../routes/context.ts';
 import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
@@ -11,11 +10,10 @@ import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { commonHosts } from './hosts.ts';
-import { gatewayPlan } from './plan.ts';
+import { httpsPort, redirectRoutes } from './https-redirect.ts';
+import { isMisdirected, misdirectedHosts } from './misdirected.ts';
+import { type GatewayPlan, gatewayPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
-
-const { VirtualHost } = envoy.config.route.v3;
-const { NONE, ALL } = VirtualHost.TlsRequirementType;
 
 /** A virtual service as bound to one gateway: its matches may name gateways. */
 interface Contribution {
@@ -35,15 +33,20 @@ export function gatewayRouteUnits(snapshot: Snapshot, view: GatewayView): readon
 }
 
 export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
-  const servers = gatewayPlan(snapshot, view).routes.get(unit);
+  const plan = gatewayPlan(snapshot, view);
+  const servers = plan.routes.get(unit);
   const [first] = servers ?? [];
   if (servers === undefined || first === undefined) return { resources: [], findings: [] };
   const context = gatewayContext(snapshot, view, first.port, first.gateway);
-  const hosts = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  const virtualHosts =
-    hosts.length === 0
-      ? [encodeVirtualHost({ name: `blackhole:${first.port}`, domains: ['*'] })]
-      : hosts.map(([host, content]) => encodeHost(host, content, context));
+  const misdirected = first.kind === 'https' ? misdirectedHosts(plan, first) : [];
+  const hosts = [...gatewayHosts(servers, snapshot, context)]
+    .filter(([host]) => !isMisdirected(misdirected, first, host))
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  const virtualHosts = hosts.map(([host, content]) => encodeHost(host, content, context, plan));
+  for (const host of misdirected) virtualHosts.push(encodeVirtualHost(misdirectedHost(host, first.port)));
+  if (virtualHosts.length === 0) {
+    virtualHosts.push(encodeVirtualHost({ name: `blackhole:${first.port}`, domains: ['*'] }));
+  }
   const resource = routeConfiguration(unit, virtualHosts, {
     validateClusters: { value: false },
     maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
@@ -51,6 +54,14 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
     ignorePortInHostMatching: true,
   });
   return { resources: [resource], findings: [] };
+}
+
+/** RFC 9110, section 15.5.20 */
+const MISDIRECTED_REQUEST = 421;
+
+function misdirectedHost(host: string, port: number): VirtualHostMessage {
+  const routes = [{ match: { prefix: '' }, directResponse: { status: MISDIRECTED_REQUEST } }];
+  return { name: `misdirected|${host}:${port}`, domains: [host], routes };
 }
 
 /** Hosts of the servers' virtual services, each with what it leads to. */
@@ -87,28 +98,31 @@ function byPrecedence({ virtualService: a }: Contribution, { virtualService: b }
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }
 
-function encodeHost(host: string, content: GatewayHost, context: RouteContext): Uint8Array {
-  const { httpsRedirect } = content;
+function encodeHost(host: string, content: GatewayHost, context: RouteContext, plan: GatewayPlan): Uint8Array {
+  const secure = content.httpsRedirect ? httpsPort(plan, host) : undefined;
+  const before = content.httpsRedirect ? redirectRoutes(context.port, secure) : [];
   const contributions = content.contributions.toSorted(byPrecedence);
   const name = `${host}:${context.port}`;
   const domains = [host];
   const shell: VirtualHostMessage = {
     name,
     domains,
-    requireTls: httpsRedirect ? ALL : NONE,
     includeRequestAttemptCount: true,
   };
   const [first, ...others] = contributions;
-  if (first === undefined) return encodeVirtualHost(shell);
+  if (first === undefined) return encodeVirtualHost({ ...shell, routes: before });
   const gateways = contributions.map(({ gateway }) => gateway).join(' ');
-  const key = [gateways, httpsRedirect, context.port, contextKey(context)].join('\n');
+  const key = [gateways, content.httpsRedirect, secure ?? '', context.port, contextKey(context)].join('\n');
   const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
   return encodedVirtualHost({ made, name, domains, key }, context.lookups, (lookups) => ({
     ...shell,
-    routes: joinRoutes(
-      contributions.map(({ virtualService, gateway }) =>
-        virtualServiceRoutes(virtualService, { ...context, gateway, lookups }),
+    routes: [
+      ...before,
+      ...joinRoutes(
+        contributions.map(({ virtualService, gateway }) =>
+          virtualServiceRoutes(virtualService, { ...context, gateway, lookups }),
+        ),
       ),
-    ),
+    ],
   }));
 }

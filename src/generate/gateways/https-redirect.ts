@@ -1,0 +1,57 @@
+/**
+ * `httpsRedirect`: plain requests are led to HTTPS. Envoy's own way (`require_tls`) keeps the port that the client named, which is
+ * the wrong one wherever that is not 80.
+ */
+import { hostMatches } from '../../model/hosts.ts';
+import { envoy } from '../../protobuf/index.ts';
+import type { Route } from '../routes/messages.ts';
+import type { GatewayPlan } from './plan.ts';
+
+const { MOVED_PERMANENTLY } = envoy.config.route.v3.RedirectAction.RedirectResponseCode;
+
+const HTTP = 80;
+const HTTPS = 443;
+
+/** The port at which a host is served over TLS: 443 if it is among them, else the lowest; undefined when it is not. */
+export function httpsPort(plan: GatewayPlan, host: string): number | undefined {
+  const ports = [...plan.listeners]
+    .filter(([, listeners]) =>
+      listeners.some(({ servers }) =>
+        servers.some((server) => server.kind !== 'http' && server.kind !== 'tcp' && covers(server, host)),
+      ),
+    )
+    .map(([port]) => port);
+  return ports.includes(HTTPS) ? HTTPS : ports[0];
+}
+
+function covers({ hosts }: { readonly hosts: readonly { readonly host: string }[] }, host: string): boolean {
+  return hosts.some((own) => hostMatches(own.host, host));
+}
+
+/**
+ * Routes that stand before all others of a host. A client that names the gateway's own port reaches it directly, and is told the
+ * gateway's other one; one that names no port, or that of a load balancer in front, is led to HTTPS at the usual place.
+ *
+ * What came by TLS to a trusted proxy in front says so in `x-forwarded-proto` (others' word for it is overwritten), and is served.
+ */
+export function redirectRoutes(port: number, secure: number | undefined): Route[] {
+  const plain = {
+    name: 'x-forwarded-proto',
+    stringMatch: { exact: 'https', ignoreCase: true },
+    invertMatch: true,
+    treatMissingHeaderAsEmpty: true,
+  };
+  const redirect = { httpsRedirect: true, responseCode: MOVED_PERMANENTLY };
+  const elsewhere: Route = { match: { prefix: '', headers: [plain] }, redirect };
+  if (secure === undefined) return [elsewhere];
+  // Clients do not name the usual port. Envoy takes it away where they do.
+  if (port === HTTP) {
+    const usual = secure === HTTPS ? {} : { portRedirect: secure };
+    return [{ match: { prefix: '', headers: [plain] }, redirect: { ...redirect, ...usual } }];
+  }
+  const direct = { name: ':authority', stringMatch: { suffix: `:${port}` } };
+  return [
+    { match: { prefix: '', headers: [plain, direct] }, redirect: { ...redirect, portRedirect: secure } },
+    elsewhere,
+  ];
+}
