@@ -314,7 +314,8 @@ export class DiscoveryProgram {
       connections: () => server.connections(),
       parts: (connectionId, type) => sessions.get(connectionId)?.parts(type) ?? [],
       problems: () => store.problems(),
-      findings: () => [...engine.views()].flatMap((view) => view.findings()),
+      // What nobody has any more is not looked at again, and so not known to be wrong still.
+      findings: () => [...engine.views()].flatMap((view) => (view.sessions.size > 0 ? view.findings() : [])),
       engine: () => engine.stats(),
       ...(history === undefined ? {} : { distribution: (key) => this.#distribution(history, running, key) }),
       showConfigInAdsz: this.#settings.debugAdszConfig,
