@@ -2,13 +2,14 @@
 import type { Fault } from '../issues.ts';
 import type { ContentOf } from '../schemas.ts';
 import type { Kind } from '../types.ts';
+import { validateAuthorizationPolicy } from './authorization.ts';
 import { validateEndpointSlice, validateEndpoints, validatePod, validateService } from './core.ts';
 import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { type Faults, faultList } from './faults.ts';
 import { validateGateway } from './gateway.ts';
 import { validateSecret } from './secret.ts';
-import { validateAuthorizationPolicy, validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
+import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
 import { validateVirtualService } from './virtual-service.ts';
