@@ -159,9 +159,15 @@ describe('a rule', () => {
       provider.claimToHeaders.map(({ headerName, claimName }) => [headerName, claimName]),
       [['x-group', 'nested.group']],
     );
-    assert.deepEqual(provider.normalizePayloadInMetadata?.spaceDelimitedClaims, ['roles']);
+    assert.deepEqual(provider.normalizePayloadInMetadata?.spaceDelimitedClaims, ['scope', 'permission', 'roles']);
     assert.equal(provider.clearRouteCache, true);
     assert.equal(providerOf({}).clearRouteCache, false);
+  });
+
+  it('gives authorization the words of a scope, once each', () => {
+    const claimsOf = (rule: object) => providerOf(rule).normalizePayloadInMetadata?.spaceDelimitedClaims;
+    assert.deepEqual(claimsOf({}), ['scope', 'permission']);
+    assert.deepEqual(claimsOf({ spaceDelimitedClaims: ['scope'] }), ['scope', 'permission']);
   });
 
   it('answers for its audiences', () => {

@@ -11,6 +11,9 @@ export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.In
 /** Envoy takes 0 for its default of a minute; 1 is the least that can be said. */
 const LEAST_CLOCK_SKEW_SECONDS = 1;
 
+/** Claims that are lists of words for everybody (RFC 8693 section 4.2, and custom): policies look at the single words. */
+const WORDS = ['scope', 'permission'];
+
 /** The provider of a rule that looks in these of its places. */
 export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
   const { rule, jwks } = tokenRule;
@@ -28,7 +31,7 @@ export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Pro
     forwardPayloadHeader: outputPayloadToHeader,
     claimToHeaders: outputClaimToHeaders.map(({ header, claim }) => ({ headerName: header, claimName: claim })),
     payloadInMetadata: PAYLOAD,
-    ...(spaceDelimitedClaims.length > 0 && { normalizePayloadInMetadata: { spaceDelimitedClaims } }),
+    normalizePayloadInMetadata: { spaceDelimitedClaims: [...new Set([...WORDS, ...spaceDelimitedClaims])] },
     clockSkewSeconds: LEAST_CLOCK_SKEW_SECONDS,
     // Routes may be chosen by what the token says, and never by what the client wrote there instead.
     clearRouteCache: outputHeaders(tokenRule).length > 0,
