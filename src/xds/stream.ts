@@ -15,8 +15,9 @@ import { parseNode } from './node.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
 import { RecentFrames } from './recent-frames.ts';
+import { SmallWrites } from './small-writes.ts';
 import type { Answer } from './subscription.ts';
-import type { Transport } from './transport.ts';
+import type { SendResult, Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
 
 /**
@@ -27,9 +28,20 @@ const REQUEST_GRACE_MS = 1000;
 
 /** Of all streams. */
 const recentFrames = new RecentFrames();
+const smallWrites = new SmallWrites();
 
 /** Unknown types noted per stream. */
 const MAX_UNKNOWN_TYPES = 16;
+
+interface Frame {
+  readonly type: XdsType;
+  readonly chunks: readonly Uint8Array[];
+  readonly bytes: number;
+}
+
+function frameOf(type: XdsType, chunks: readonly Uint8Array[]): Frame {
+  return { type, chunks, bytes: chunks.reduce((sum, chunk) => sum + chunk.length, 0) };
+}
 
 /** What both kinds of requests have. */
 export interface AnyRequest {
@@ -66,6 +78,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #closed = false;
   #draining = false;
   #sending: Promise<unknown> = Promise.resolve();
+  /** Small frames on their way to the socket, whose push has ended. */
+  #leaving: Promise<void> | undefined;
   #synced = -1;
   #grace: NodeJS.Timeout | undefined;
 
@@ -196,6 +210,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   async #sendAfter(previous: Promise<unknown>, session: ProxySession): Promise<PushOutcome> {
     try {
       await previous;
+      await this.#leaving;
       return this.#closed ? 'closed' : await this.#send(session);
     } catch (error) {
       this.#fail(error);
@@ -204,15 +219,28 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   async #send(session: ProxySession): Promise<PushOutcome> {
-    const { clock, observer, transport } = this.#deps;
+    const { clock, transport } = this.#deps;
     const started = clock.monotonic();
     const { messages, waiting } = this.#machine.push(this.#partsOf, session.version());
     if (messages.length === 0) {
       if (!waiting) this.#tellSynced(session);
       return waiting ? 'deferred' : 'nothing';
     }
-    const frames = messages.map(({ type, message }) => ({ type, chunks: recentFrames.encode(message) }));
-    const result = await transport.send(frames.map(({ chunks }) => chunks));
+    const frames = messages.map(({ type, message }) => frameOf(type, recentFrames.encode(message)));
+    const sent = transport.send(frames.map(({ chunks }) => chunks));
+    const bytes = frames.reduce((sum, frame) => sum + frame.bytes, 0);
+    if (!smallWrites.admit(this.#deps.protocol.mode, bytes)) return this.#left(await sent, frames, started, session);
+    this.#leaving = sent.then((result) => {
+      smallWrites.left();
+      this.#leaving = undefined;
+      this.#guarded(() => this.#left(result, frames, started, session));
+    });
+    return 'sent';
+  }
+
+  /** What was sent has left for the socket, or will not. */
+  #left(result: SendResult, frames: readonly Frame[], started: number, session: ProxySession): PushOutcome {
+    const { clock, observer, transport } = this.#deps;
     if (result === 'timeout') {
       observer.writeTimeout(session.connectionId);
       transport.abort();
@@ -220,8 +248,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     if (result !== 'drained') return 'closed';
     const seconds = (clock.monotonic() - started) / 1000;
-    for (const { type, chunks } of frames) {
-      const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    for (const { type, bytes } of frames) {
       this.#machine.countBytes(type, bytes);
       observer.pushed({ type, connectionId: session.connectionId, bytes, seconds });
     }
@@ -255,6 +282,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
     await this.#sending;
+    await this.#leaving;
     if (this.#closed) return;
     this.#deps.transport.fail(reason);
     this.close();

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { CtlError } from '../core/errors.ts';
+import type { XdsType } from '../generate/types.ts';
+import type { PushOutcome } from '../push/types.ts';
+import { Admission } from './admission.ts';
+import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
+import { DELTA } from './delta.ts';
+import { SOTW } from './sotw.ts';
+import { AdsStream } from './stream.ts';
+import { Content, encodeDeltaRequest, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
+import { FakeEngine, quietObserver } from './testing-engine.ts';
+import type { SendResult, Transport } from './transport.ts';
+import { TYPE_URL_OF } from './type-urls.ts';
+
+const node = encodeNode(SIDECAR_ID);
+const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
+
+let content: Content;
+let seen: string[];
+/** Sends that have not ended. */
+let sends: { bytes: number; end: (result: SendResult) => void }[];
+
+/** Sends end when the test says so. */
+function heldTransport(): Transport {
+  return {
+    peer: 'peer',
+    direct: true,
+    read: () => {},
+    send: (frames) =>
+      new Promise((end) => sends.push({ bytes: frames.flat().reduce((sum, { length }) => sum + length, 0), end })),
+    pause: () => {},
+    resume: () => {},
+    fail: ({ code }) => seen.push(`failed ${code}`),
+    end: () => {},
+    abort: () => seen.push('aborted'),
+    retireConnection: () => {},
+  };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const common = {
+  caller: undefined,
+  observer: {
+    ...quietObserver,
+    pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
+    writeTimeout: () => seen.push('timeout'),
+  },
+  clock: { wall: () => 0, monotonic: () => 0 },
+  closed: () => seen.push('closed'),
+};
+
+/** A stream that has asked for clusters and is about to be sent them. */
+async function deltaStream(): Promise<AdsStream<ReturnType<typeof decodeDeltaRequest>>> {
+  const engine = new FakeEngine(content);
+  const stream = new AdsStream({
+    ...common,
+    transport: heldTransport(),
+    protocol: DELTA,
+    decode: decodeDeltaRequest,
+    engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+    admission: new Admission(),
+  });
+  stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+  await turn();
+  await turn();
+  return stream;
+}
+
+/** What a push has come to by now. */
+async function now(push: Promise<PushOutcome>): Promise<PushOutcome | 'under way'> {
+  await turn();
+  return Promise.race([push, Promise.resolve('under way' as const)]);
+}
+
+beforeEach(() => {
+  content = new Content();
+  seen = [];
+  sends = [];
+  content.set('cds', 'web', '1');
+});
+
+describe('a push of a stream', () => {
+  it('that is small ends before its bytes have left, and is told of when they have', async () => {
+    const stream = await deltaStream();
+    assert.equal(await now(stream.push(PENDING)), 'sent');
+    assert.deepEqual([sends.length, seen], [1, []]);
+    sends[0]?.end('drained');
+    await turn();
+    assert.deepEqual(seen, ['pushed cds']);
+  });
+
+  it('waits for the small one before it', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.lds }), []);
+    const second = stream.push(PENDING);
+    assert.equal(await now(second), 'under way');
+    assert.equal(sends.length, 1);
+    sends[0]?.end('drained');
+    // Listeners wait for the clusters' acknowledgement.
+    assert.equal(await now(second), 'deferred');
+  });
+
+  it('that is large ends when its bytes have left', async () => {
+    content.set('cds', 'large', 'x'.repeat(3000));
+    const stream = await deltaStream();
+    const push = stream.push(PENDING);
+    assert.equal(await now(push), 'under way');
+    sends[0]?.end('drained');
+    assert.equal(await now(push), 'sent');
+  });
+
+  it('of the state-of-the-world protocol ends when its bytes have left, however few', async () => {
+    const engine = new FakeEngine(content);
+    const stream = new AdsStream({
+      ...common,
+      transport: heldTransport(),
+      protocol: SOTW,
+      decode: decodeSotwRequest,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission(),
+    });
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    await turn();
+    await turn();
+    const push = stream.push(PENDING);
+    assert.equal(await now(push), 'under way');
+    sends[0]?.end('drained');
+    assert.equal(await now(push), 'sent');
+  });
+
+  it('whose bytes do not leave in time ends the stream, though the push has ended', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    sends[0]?.end('timeout');
+    await turn();
+    assert.deepEqual(seen, ['timeout', 'aborted', 'closed']);
+  });
+
+  it('is let out before the stream is ended for its connection to move', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    const drained = stream.drain(new CtlError('unavailable', 'moved'));
+    await turn();
+    assert.deepEqual(seen, []);
+    sends[0]?.end('drained');
+    await drained;
+    assert.deepEqual(seen, ['pushed cds', 'failed unavailable', 'closed']);
+  });
+});
