@@ -4,14 +4,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { keyOf, type ResourceEvent } from '../../resources/types.ts';
-import { systemClock } from '../clock.ts';
+import { type Clock, systemClock } from '../clock.ts';
 import { createDirectorySource } from './directory.ts';
 
 const service = (name: string, port = 80) =>
   `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {ports: [{port: ${port}}]}\n`;
 
 /** Follows a directory for one test; `until` waits for a state that the events have led to. */
-async function follow(context: TestContext, prepare: (dir: string) => Promise<unknown> = async () => {}) {
+async function follow(
+  context: TestContext,
+  prepare: (dir: string) => Promise<unknown> = async () => {},
+  clock: Clock = systemClock,
+) {
   const base = await mkdtemp(join(tmpdir(), 'meshd-directory-'));
   const dir = join(base, 'config');
   await mkdir(dir);
@@ -51,7 +55,7 @@ async function follow(context: TestContext, prepare: (dir: string) => Promise<un
       wake();
     },
     log: { debug: () => {}, info: () => {}, warn: note, error: note },
-    clock: systemClock,
+    clock,
     resyncMs: 0,
   });
   context.after(async () => {
@@ -77,6 +81,31 @@ async function follow(context: TestContext, prepare: (dir: string) => Promise<un
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
   source.start();
   return { dir, base, source, state, problems, seen, warnings, sets, until, is, isSynced: () => synced };
+}
+
+/** A clock that goes only as far as it is told to. */
+function fakeClock(): Clock & { advance(ms: number): void } {
+  let now = 0;
+  const timers = new Map<object, { readonly at: number; readonly run: () => void }>();
+  return {
+    now: () => now,
+    setTimer(ms, run) {
+      const timer = { cancel: () => void timers.delete(timer) };
+      timers.set(timer, { at: now + ms, run });
+      return timer;
+    },
+    advance(ms) {
+      const end = now + ms;
+      for (;;) {
+        const [next] = [...timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at);
+        if (next === undefined) break;
+        timers.delete(next[0]);
+        now = next[1].at;
+        next[1].run();
+      }
+      now = end;
+    },
+  };
 }
 
 function same(state: ReadonlyMap<string, number | undefined>, expected: Record<string, number>): boolean {
@@ -274,6 +303,32 @@ test('a directory that is missing at start is waited for', async (context) => {
   await writeFile(join(dir, 'a.yaml'), service('a'));
   await is({ a: 80 });
   assert.equal(isSynced(), true);
+});
+
+test('a directory that stays missing at start is spoken of again: soon, then every minute, until it has been read', async (context) => {
+  const clock = fakeClock();
+  const { dir, until, warnings, isSynced } = await follow(context, (at) => rm(at, { recursive: true }), clock);
+  await until('a warning', () => warnings.length === 1);
+  for (const [seconds, after] of [
+    [5, 5],
+    [60, 65],
+    [60, 125],
+  ] as const) {
+    warnings.length = 0;
+    clock.advance(seconds * 1000);
+    assert.deepEqual(warnings, [
+      `config directory ${dir} does not exist, for ${after} s now; nothing is served until it is there`,
+    ]);
+  }
+  await mkdir(dir);
+  // Its event waits for the clock, and so does the next reminder, which looks.
+  await until('synced', () => {
+    clock.advance(1000);
+    return isSynced();
+  });
+  warnings.length = 0;
+  clock.advance(600_000);
+  assert.deepEqual(warnings, []);
 });
 
 test('a file that may not be read is a problem and keeps what it gave', {

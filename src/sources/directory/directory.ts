@@ -55,6 +55,9 @@ const MAX_WAIT_MS = 100;
 const SETTLE_MS = 50;
 /** How long a file must be empty before that is believed: people delete files, and programs that write slowly empty them first. */
 const EMPTY_SETTLE_MS = 1000;
+/** How long a directory may be missing at start before that is said again, and how often from then on: nothing is served meanwhile. */
+const REMIND_FIRST_MS = 5000;
+const REMIND_MS = 60_000;
 /** Only where the system gives no events. */
 const POLL_MS = 1000;
 /** Files read and parsed in one go, some milliseconds of work; then others get their turn. */
@@ -93,8 +96,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   let waitingSince: number | undefined;
   let waiting: Timer | undefined;
   let working: Promise<void> | undefined;
+  let startedAt = 0;
   let synced = false;
-  let missing = false;
+  /** Why there is nothing to read, while that is so. */
+  let missing: string | undefined;
   let polling = false;
   let closed = false;
 
@@ -199,18 +204,19 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     try {
       const scan = await scanTree(root, (path, identity) => watcher.add(path, identity));
       watcher.retain(new Map([...scan.directories, ...above]));
-      if (missing) log.info(`config directory ${root} is there`);
-      missing = false;
+      if (missing !== undefined) log.info(`config directory ${root} is there`);
+      missing = undefined;
       for (const path of scan.unreadable) log.warn(`cannot list ${path}; what it gave before stays in force`);
       return scan;
     } catch (error) {
       watcher.retain(above);
-      if (!missing) {
+      const state = stateOf(error);
+      if (missing === undefined) {
         log.warn(
-          `config directory ${root} ${stateOf(error)}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
+          `config directory ${root} ${state}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
         );
       }
-      missing = true;
+      missing = state;
       return undefined;
     }
   };
@@ -313,6 +319,20 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     repeat(POLL_MS);
   };
 
+  /** Says again that the directory is missing, until it has been read for the first time; and looks, should the events fail. */
+  const remind = (ms: number): void => {
+    later(ms, () => {
+      if (synced || closed) return;
+      if (missing !== undefined) {
+        const seconds = Math.round((clock.now() - startedAt) / 1000);
+        log.warn(`config directory ${root} ${missing}, for ${seconds} s now; nothing is served until it is there`);
+      }
+      everything ??= { at: clock.now() };
+      look();
+      remind(REMIND_MS);
+    });
+  };
+
   const repeat = (ms: number): void => {
     if (ms <= 0 || closed) return;
     later(ms, () => {
@@ -325,8 +345,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   return {
     start() {
       log.debug(`watching ${basename(root)}`, { directory: root });
-      everything = { at: clock.now() };
+      startedAt = clock.now();
+      everything = { at: startedAt };
       look();
+      remind(REMIND_FIRST_MS);
       repeat(resyncMs);
     },
     async close() {
