@@ -25,7 +25,7 @@ export interface RawCall {
   readonly send?: string;
   /** Sent over HTTP/2 instead, pseudo-headers among them. */
   readonly http2?: Readonly<Record<string, string>>;
-  /** Enough has come when this has. Default: when the other side closes. */
+  /** Enough has come when this has. Default: a whole HTTP response, or when the other side closes. */
   readonly until?: string;
   /** Default 4 s. */
   readonly timeoutMs?: number;
@@ -63,6 +63,16 @@ function open({ address, port, localAddress, tls }: RawCall): Socket {
   });
 }
 
+/** Of responses that say their length. */
+function isWholeResponse(text: string): boolean {
+  const head = text.indexOf('\r\n\r\n');
+  if (head < 0) return false;
+  const headers = text.slice(0, head).toLowerCase();
+  if (headers.includes('\r\ntransfer-encoding: chunked')) return text.endsWith('0\r\n\r\n');
+  const length = /\r\ncontent-length: (\d+)/.exec(headers)?.[1];
+  return length !== undefined && text.length >= head + 4 + Number(length);
+}
+
 const codeOf = (error: Error): string => (error as NodeJS.ErrnoException).code ?? error.message;
 
 function rawBytes(call: RawCall): Promise<RawAnswer> {
@@ -80,7 +90,8 @@ function rawBytes(call: RawCall): Promise<RawAnswer> {
     socket.on('close', () => settle('closed'));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1');
-      if (until !== undefined && text.includes(until)) settle('enough');
+      // Not until the close: Envoy gives clients a second to read what it refuses them with.
+      if (until === undefined ? isWholeResponse(text) : text.includes(until)) settle('enough');
     });
     socket.once(call.tls === undefined ? 'connect' : 'secureConnect', () => socket.write(send, 'latin1'));
   });

@@ -96,6 +96,8 @@ export interface Workload {
 export interface WorldOptions {
   /** Environment of ctl-discovery. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Flags of ctl-discovery. */
+  readonly flags?: readonly string[];
   readonly files?: Readonly<Record<string, readonly Document[]>>;
 }
 
@@ -134,13 +136,18 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
 
   let discovery: Child | undefined;
   const startDiscovery: IdentityWorld['startDiscovery'] = async (env = {}, flags = []) => {
-    discovery = await startDiscoveryIn(owner, control, ['--configDir', config.path, ...flags], {
-      SELF_SIGNED_CA_DIR: caDir,
-      ROOT_CA_DIR: join(folder, 'no-plugged-root'),
-      LOCAL_TOKEN_ISSUER_DIR: issuerDir,
-      ...options.env,
-      ...env,
-    });
+    discovery = await startDiscoveryIn(
+      owner,
+      control,
+      ['--configDir', config.path, ...(options.flags ?? []), ...flags],
+      {
+        SELF_SIGNED_CA_DIR: caDir,
+        ROOT_CA_DIR: join(folder, 'no-plugged-root'),
+        LOCAL_TOKEN_ISSUER_DIR: issuerDir,
+        ...options.env,
+        ...env,
+      },
+    );
   };
   const writeToken: IdentityWorld['writeToken'] = async ({ name, namespace, tokenFile }, token = {}) => {
     const { audience = AUDIENCE, serviceAccount = name, expired = false } = token;
