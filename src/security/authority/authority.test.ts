@@ -203,6 +203,21 @@ test('more requests than can wait are turned away, and the others are answered',
   for (const { reason } of refused) assert.equal(reason.code, 'resource_exhausted');
 });
 
+test('an identity that asks without end takes neither the place nor the turn of others', async (t) => {
+  const { pool: signing } = pool(t, { maxWaiting: 64 });
+  const order: string[] = [];
+  const done = (uri: string) => signing.sign({ ...JOB, uri }).then(() => order.push(uri));
+  const [greedy, other] = ['spiffe://cluster.local/ns/a/sa/greedy', 'spiffe://cluster.local/ns/a/sa/other'];
+  const flood = Promise.allSettled(Array.from({ length: 500 }, () => done(greedy)));
+  await Promise.all([done(other), done(other)]);
+  const before = order.filter((uri) => uri === greedy).length;
+  const refused = (await flood).filter((each) => each.status === 'rejected');
+  assert.ok(refused.length > 400);
+  for (const { reason } of refused) assert.equal(reason.code, 'resource_exhausted');
+  const after = order.filter((uri) => uri === greedy).length;
+  assert.ok(before < after / 2, `${before} of ${after} were served first`);
+});
+
 test('another key signs from now on', async (t) => {
   const { pool: signing, reloads } = pool(t);
   const next = makeCa({ name: 'next' });

@@ -2,16 +2,20 @@
  * Signing runs beside the main thread, in piscina pools of one thread each, so that it is known which thread has the key. A thread
  * that dies is started anew by piscina, is given the key again, and its jobs are repeated.
  *
- *   sign() ──▶ queue (bounded) ──batch──▶ slot ──▶ worker: certificate, or the reason why not
+ *   sign() ──▶ queue (bounded, fair) ──batch──▶ slot ──▶ worker: certificate, or the reason why not
  */
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
+import { createFairQueue } from './fair-queue.ts';
 import type { SigningMaterial } from './root-source.ts';
 import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
-/** Requests that wait: a fleet of thousands of proxies that come back at once; about three seconds of work. */
-const MAX_WAITING = 8192;
+/**
+ * Requests that wait, of all callers together: some seconds of work. Half of them may be of one service account, which is a fleet of
+ * thousands of proxies that come back at once.
+ */
+const MAX_WAITING = 16_384;
 
 /** Requests that go to a worker in one message: enough to make the message cheap, few enough to be soon done. */
 const BATCH = 8;
@@ -29,7 +33,7 @@ export type Signed = Extract<SignResult, { kind: 'signed' }> & {
 
 export interface SigningPool {
   /**
-   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many wait, unavailable when
+   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many of the same identity wait, unavailable when
    * closed or without a usable key, internal when signing failed.
    */
   sign(job: SignJob): Promise<Signed>;
@@ -76,7 +80,9 @@ function threadsOfMachine(): number {
 
 export function createSigningPool(options: SigningPoolOptions): SigningPool {
   const { reload, onCrash, maxWaiting = MAX_WAITING } = options;
-  const queue: Waiting[] = [];
+  const queue = createFairQueue<Waiting>(maxWaiting);
+  /** To be done once more, before all others. */
+  const again: Waiting[] = [];
   let closed = false;
 
   const slots = Array.from({ length: options.threads ?? threadsOfMachine() }, (): Slot => {
@@ -96,9 +102,11 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
     return slot;
   });
 
+  const waitingCount = (): number => again.length + queue.size;
+
   const dispatch = (): void => {
     for (const slot of slots) {
-      if (closed || slot.busy || (queue.length === 0 && slot.pending === undefined)) continue;
+      if (closed || slot.busy || (waitingCount() === 0 && slot.pending === undefined)) continue;
       slot.busy = true;
       void runSlot(slot).finally(() => {
         slot.busy = false;
@@ -109,9 +117,10 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
 
   /** Jobs that were there when a worker died go alone: the one at fault must not take others with it again. */
   const takeBatch = (): Waiting[] => {
-    const alone = queue.findIndex(({ attempts }) => attempts > 0);
-    if (alone === 0) return queue.splice(0, 1);
-    return queue.splice(0, Math.min(BATCH, alone < 0 ? BATCH : alone));
+    if (again.length === 0) return queue.take(BATCH);
+    const alone = again.findIndex(({ attempts }) => attempts > 0);
+    if (alone === 0) return again.splice(0, 1);
+    return again.splice(0, Math.min(BATCH, alone < 0 ? BATCH : alone));
   };
 
   const runSlot = async (slot: Slot): Promise<void> => {
@@ -152,33 +161,33 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
       // It was started anew without a task in hand: no job of this batch is to blame.
       slot.path = undefined;
       for (const waiting of batch) waiting.attempts--;
-      queue.unshift(...batch);
+      again.unshift(...batch);
       return;
     }
     for (const [index, waiting] of batch.entries()) settle(waiting, answer.results[index], path);
   };
 
   const retry = (batch: readonly Waiting[], cause: unknown): void => {
-    const again = batch.filter((waiting) => {
+    const left = batch.filter((waiting) => {
       if (closed) waiting.reject(closedError());
       else if (waiting.attempts < MAX_ATTEMPTS) return true;
       else waiting.reject(new CtlError('internal', `signing failed ${MAX_ATTEMPTS} times`, {}, cause));
       return false;
     });
-    queue.unshift(...again);
+    again.unshift(...left);
   };
 
   dispatch();
   return {
     sign(job) {
       if (closed) return Promise.reject(closedError());
-      if (queue.length >= maxWaiting) {
-        const message = `${queue.length} certificate requests wait already; try again later`;
-        return Promise.reject(new CtlError('resource_exhausted', message));
-      }
       return new Promise((resolve, reject) => {
-        queue.push({ job, resolve, reject, attempts: 0 });
-        dispatch();
+        if (queue.push(laneOf(job), { job, resolve, reject, attempts: 0 })) {
+          dispatch();
+          return;
+        }
+        const message = `${waitingCount()} certificate requests wait, among them the share of this identity; try again later`;
+        reject(new CtlError('resource_exhausted', message));
       });
     },
     use(material) {
@@ -190,11 +199,16 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
     },
     async close() {
       closed = true;
-      for (const waiting of queue.splice(0)) waiting.reject(closedError());
+      for (const waiting of [...again.splice(0), ...queue.take(queue.size)]) waiting.reject(closedError());
       for (const slot of slots) slot.pending = undefined;
       await Promise.all(slots.map(({ pool }) => pool.destroy()));
     },
   };
+}
+
+/** Whose turn a job is in: its identity's, or that of the mesh's own certificates. */
+function laneOf(job: SignJob): string {
+  return job.kind === 'workload' ? job.uri : '';
 }
 
 function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
