@@ -43,7 +43,7 @@ export function tokenFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[
 /** What the connection manager has to do for these filters. */
 export function tokenManagerFields(snapshot: Snapshot, view: GuardedView): ManagerFields {
   const rules = tokenRules(snapshot, view);
-  const localReplyConfig = audienceReplies(rules);
+  const localReplyConfig = audienceReplies(view, rules);
   const earlyHeaderMutationExtensions = withoutForgeries(view, rules);
   return {
     ...(localReplyConfig !== undefined && { localReplyConfig }),

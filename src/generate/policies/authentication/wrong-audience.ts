@@ -3,14 +3,14 @@
  * is 401 (specification "policy-resources", end-user JWT rules); 403 says that who one is has been understood, and is not let in.
  */
 import type { envoy } from '../../../protobuf/index.ts';
+import { hasExtension, LUA_FILTER } from '../../listeners/extensions.ts';
+import type { GuardedView } from '../types.ts';
 import { FAILURE, JWT_FILTER } from './metadata.ts';
 import type { TokenRule } from './rules.ts';
 
 type LocalReplies = envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig.Input;
 
-/** What Envoy says then, in the body and in the metadata. */
-const MESSAGE = 'Audiences in Jwt are not allowed';
-
+/** Any failure: 403 is never the answer to another one, and after a token has passed none is left (see `exact-times.ts`). */
 const REPLIES: LocalReplies = {
   mappers: [
     {
@@ -19,7 +19,7 @@ const REPLIES: LocalReplies = {
           matcher: {
             filter: JWT_FILTER,
             path: [{ key: FAILURE }, { key: 'message' }],
-            value: { stringMatch: { exact: MESSAGE } },
+            value: { presentMatch: true },
           },
           matchIfKeyNotFound: { value: false },
         },
@@ -33,7 +33,7 @@ export function checksAudiences({ rule }: TokenRule): boolean {
   return (rule.audiences ?? []).length > 0;
 }
 
-/** How the connection manager answers; undefined where nobody asks for an audience. */
-export function audienceReplies(rules: readonly TokenRule[]): LocalReplies | undefined {
-  return rules.some(checksAudiences) ? REPLIES : undefined;
+/** How the connection manager answers; undefined where nobody asks for an audience, and where failures of tokens that pass would be left. */
+export function audienceReplies(view: GuardedView, rules: readonly TokenRule[]): LocalReplies | undefined {
+  return hasExtension(view, LUA_FILTER) && rules.some(checksAudiences) ? REPLIES : undefined;
 }
