@@ -1,0 +1,246 @@
+/**
+ * What AuthorizationPolicy means, said again without any thought of Envoy: the whole texts are put together and compared. Kept
+ * apart from the generator, so that both have to be wrong alike to agree on something wrong.
+ */
+import { BlockList, isIPv6 } from 'node:net';
+import type { AuthorizationPolicySpec, AuthorizationRule } from '../../../resources/schema/security.ts';
+import type { Json, Request } from './testing-rbac.ts';
+
+export interface OraclePolicy {
+  readonly namespace: string;
+  readonly spec: AuthorizationPolicySpec;
+}
+
+interface Asked {
+  readonly request: Request;
+  readonly tcp: boolean;
+  readonly trustDomains: readonly string[];
+  readonly policyNamespace: string;
+}
+
+/** Whether something about a request is so; `loosely` where what is refused in doubt counts as well. */
+type Question = (asked: Asked, values: readonly string[], loosely: boolean) => boolean;
+
+const LETS_IN = 'ALLOW';
+
+/** Whether a request gets through to the application. */
+export function isAllowed(
+  policies: readonly OraclePolicy[],
+  request: Request,
+  { tcp, trustDomains }: Pick<Asked, 'tcp' | 'trustDomains'>,
+): boolean {
+  const matched = (action: string) =>
+    policies.some(
+      ({ namespace, spec }) =>
+        (spec.action ?? LETS_IN) === action &&
+        (spec.rules ?? []).some((rule) =>
+          ruleMatches(rule, { request, tcp, trustDomains, policyNamespace: namespace }, action !== LETS_IN),
+        ),
+    );
+  // No authorizer is known here, so that nobody passes who would have to be asked about.
+  if (matched('CUSTOM') || matched('DENY')) return false;
+  return matched(LETS_IN) || !policies.some(({ spec }) => (spec.action ?? LETS_IN) === LETS_IN);
+}
+
+function ruleMatches({ from, to, when }: AuthorizationRule, asked: Asked, loosely: boolean): boolean {
+  let needsHttp = false;
+  const holds = (name: string, values: readonly string[] = [], notValues: readonly string[] = []): boolean => {
+    const question = questionOf(name);
+    if (values.length + notValues.length === 0) return true;
+    if (asked.tcp && isHttpOnly(name)) {
+      needsHttp = true;
+      return true;
+    }
+    if (values.length > 0 && !question(asked, values, loosely)) return false;
+    return notValues.length === 0 || !question(asked, notValues, !loosely);
+  };
+  // All of it is looked at, because a rule that needs HTTP anywhere lets nobody in elsewhere.
+  const alternatives = (items: readonly Readonly<Record<string, readonly string[] | undefined>>[], names: string[]) =>
+    items.map((item) =>
+      names.map((name) => holds(name, item[name], item[`not${name[0]?.toUpperCase()}${name.slice(1)}`])),
+    );
+  const sources =
+    from === undefined
+      ? [[]]
+      : alternatives(
+          from.map(({ source }) => source),
+          SOURCE,
+        );
+  const operations =
+    to === undefined
+      ? [[]]
+      : alternatives(
+          to.map(({ operation }) => operation),
+          OPERATION,
+        );
+  const conditions = (when ?? []).map(({ key, values, notValues }) => holds(key, values, notValues));
+  if (needsHttp && !loosely) return false;
+  const oneOf = (all: boolean[][]) => all.some((fields) => fields.every(Boolean));
+  return oneOf(sources) && oneOf(operations) && conditions.every(Boolean);
+}
+
+const SOURCE = ['principals', 'requestPrincipals', 'namespaces', 'serviceAccounts', 'ipBlocks', 'remoteIpBlocks'];
+const OPERATION = ['hosts', 'ports', 'methods', 'paths'];
+
+function isHttpOnly(name: string): boolean {
+  return ['requestPrincipals', 'hosts', 'methods', 'paths'].includes(name) || name.startsWith('request.');
+}
+
+function questionOf(name: string): Question {
+  switch (name) {
+    case 'principals':
+    case 'source.principal':
+      return isPrincipal;
+    case 'namespaces':
+    case 'source.namespace':
+      return (asked, values) => identities(asked).some(({ namespace }) => anyOf(values, namespace));
+    case 'serviceAccounts':
+    case 'source.serviceAccount':
+      return (asked, values) =>
+        identities(asked).some(({ namespace, account }) =>
+          values.some(
+            (value) =>
+              (value.includes('/') ? value : `${asked.policyNamespace}/${value}`) === `${namespace}/${account}`,
+          ),
+        );
+    case 'ipBlocks':
+    case 'source.ip':
+      return ({ request }, values) => isWithin(values, request.from ?? '');
+    case 'remoteIpBlocks':
+    case 'remote.ip':
+      return ({ request }, values) => isWithin(values, request.client ?? request.from ?? '');
+    case 'destination.ip':
+      return ({ request }, values) => isWithin(values, request.to ?? '');
+    case 'ports':
+    case 'destination.port':
+      return ({ request }, values) => values.includes(String(request.port));
+    case 'connection.sni':
+      return ({ request: { sni = '' } }, values) => sni !== '' && anyOf(values, sni);
+    case 'methods':
+      return ({ request }, values) => anyOf(values, request.method ?? '');
+    case 'paths':
+      return ({ request }, values) => anyOf(values, request.path?.split('?')[0] ?? '');
+    case 'hosts':
+      return ({ request }, values, loosely) => values.some((value) => isHost(value, request.host ?? '', loosely));
+    case 'requestPrincipals':
+    case 'request.auth.principal':
+      return ({ request: { token } }, values) =>
+        token !== undefined && anyOf(values, `${String(token.iss)}/${String(token.sub ?? '')}`);
+    case 'request.auth.audiences':
+      return claim(['aud']);
+    case 'request.auth.presenter':
+      return claim(['azp']);
+    default: {
+      const header = /^request\.headers\[(.*)\]$/.exec(name)?.[1];
+      if (header !== undefined) return (asked, values, loosely) => hasHeader(asked, header, values, loosely);
+      return claim(name.slice('request.auth.claims['.length, -1).split(']['));
+    }
+  }
+}
+
+/** Whether one of the patterns covers all of the text. */
+function anyOf(patterns: readonly string[], text: string): boolean {
+  return patterns.some((pattern) => covers(pattern, text));
+}
+
+function covers(pattern: string, text: string): boolean {
+  if (pattern === '*') return true;
+  if (pattern.startsWith('*')) return text.endsWith(pattern.slice(1));
+  return pattern.endsWith('*') ? text.startsWith(pattern.slice(0, -1)) : text === pattern;
+}
+
+const SPIFFE = 'spiffe://';
+
+function isPrincipal({ request: { peer = [] }, trustDomains }: Asked, values: readonly string[]): boolean {
+  const own = ['cluster.local', ...trustDomains];
+  return peer.some((uri) => {
+    if (!uri.startsWith(SPIFFE)) return false;
+    const name = uri.slice(SPIFFE.length);
+    const slash = name.indexOf('/');
+    // A peer of one of the mesh's trust domains has a name in each of them.
+    const ours = trustDomains.includes(name.slice(0, slash));
+    return values.some((value) => {
+      const domain = value.slice(0, Math.max(0, value.indexOf('/')));
+      const inOwn = domain !== '' && domain !== '*' && own.some((each) => covers(domain, each));
+      if (!inOwn) return covers(value, name);
+      if (domain.startsWith('*') && covers(value, name)) return true;
+      const rest = value.slice(domain.length);
+      return ours && covers(`x${rest}`, `x${name.slice(slash)}`);
+    });
+  });
+}
+
+function identities({ request: { peer = [] } }: Asked): { readonly namespace: string; readonly account: string }[] {
+  return peer.flatMap((uri) => {
+    const [scheme, empty, domain, ns, namespace, sa, account, ...more] = uri.split('/');
+    const fits = scheme === 'spiffe:' && empty === '' && domain && ns === 'ns' && namespace && sa === 'sa' && account;
+    return fits && more.length === 0 ? [{ namespace, account }] : [];
+  });
+}
+
+function isWithin(blocks: readonly string[], address: string): boolean {
+  return blocks.some((block) => {
+    const [base = '', bits] = block.split('/');
+    const family = isIPv6(base) ? 'ipv6' : 'ipv4';
+    if (isIPv6(base) !== isIPv6(address)) return false;
+    const list = new BlockList();
+    list.addSubnet(base, Number(bits ?? (family === 'ipv6' ? 128 : 32)), family);
+    return list.check(address, family);
+  });
+}
+
+/** Every way to cut a host to what may be its name; without port only where the pattern has none. */
+function isHost(pattern: string, host: string, loosely: boolean): boolean {
+  if (pattern === '*') return true;
+  const low = pattern.toLowerCase();
+  const written = host.toLowerCase();
+  const starts = [written];
+  if (loosely) for (const { index } of written.matchAll(/@/g)) starts.push(written.slice(index + 1));
+  if (low.endsWith('*')) return starts.some((text) => text.startsWith(low.slice(0, -1)));
+  const port = /:\d+$/.exec(low)?.[0];
+  const name = port === undefined ? low : low.slice(0, -port.length);
+  return starts.some((text) =>
+    endings(text, port, loosely).some(
+      (cut) => covers(name, cut) || (cut.endsWith('.') && covers(name, cut.slice(0, -1))),
+    ),
+  );
+}
+
+function endings(text: string, port: string | undefined, loosely: boolean): string[] {
+  if (port !== undefined) return text.endsWith(port) ? [text.slice(0, -port.length)] : [];
+  const cuts = [text];
+  for (const { index } of text.matchAll(/:/g)) {
+    if (loosely || /^:\d*$/.test(text.slice(index))) cuts.push(text.slice(0, index));
+  }
+  return cuts;
+}
+
+function hasHeader({ request }: Asked, name: string, values: readonly string[], loosely: boolean): boolean {
+  const all = (request.headers ?? []).filter(([each]) => each === name.toLowerCase()).map(([, value]) => value);
+  if (values.includes('*')) return all.length > 0;
+  if (loosely)
+    return all.some((value) =>
+      [value, ...value.split(',').map((part) => part.trim())].some((part) => anyOf(values, part)),
+    );
+  const mixed = values.some((value) => value.startsWith('*')) && values.some((value) => !value.startsWith('*'));
+  const good = (value: string) => anyOf(values, value);
+  return mixed ? all.some(good) : all.length > 0 && all.every(good);
+}
+
+function claim(path: readonly string[]): Question {
+  return ({ request: { token } }, values) => {
+    let at: Json | undefined = token;
+    for (const step of path) {
+      const within: Json | undefined = at;
+      at =
+        typeof within === 'object' && within !== null && !Array.isArray(within)
+          ? (within as Record<string, Json>)[step]
+          : undefined;
+    }
+    const found: readonly Json[] = Array.isArray(at) ? (at as readonly Json[]) : at === undefined ? [] : [at];
+    return found.some((item) => {
+      if (typeof item === 'string') return anyOf(values, item);
+      return (typeof item === 'number' || typeof item === 'boolean') && values.includes('*');
+    });
+  };
+}
