@@ -84,8 +84,11 @@ export function exactName(name: string): SanMatcher {
   return { sanType, matcher: { exact: name } };
 }
 
-/** The agent answers from memory or is not there: nothing begins before it has answered. */
-function secret(name: string): SecretConfig {
+/**
+ * A secret that the agent serves. Its own ones it answers from memory or is not there: nothing begins before it has answered. For
+ * others it may have no answer, and the listener begins without them after `waitMs`.
+ */
+export function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {
     name,
     sdsConfig: {
@@ -95,7 +98,7 @@ function secret(name: string): SecretConfig {
         grpcServices: [{ envoyGrpc: { clusterName: SDS_CLUSTER } }],
         setNodeOnFirstMessageOnly: true,
       },
-      initialFetchTimeout: durationOf(0),
+      initialFetchTimeout: durationOf(waitMs),
       resourceApiVersion: API_VERSION_V3,
     },
   };
@@ -104,10 +107,10 @@ function secret(name: string): SecretConfig {
 /** The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none: any). */
 export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly string[]): CommonTlsContext {
   return {
-    tlsCertificateSdsSecretConfigs: [secret(OWN_CERTIFICATE)],
+    tlsCertificateSdsSecretConfigs: [agentSecret(OWN_CERTIFICATE)],
     combinedValidationContext: {
       defaultValidationContext: { ...(peers.length > 0 && { matchTypedSubjectAltNames: peers }) },
-      validationContextSdsSecretConfig: secret(ROOT_CERTIFICATES),
+      validationContextSdsSecretConfig: agentSecret(ROOT_CERTIFICATES),
     },
     ...(alpn.length > 0 && { alpnProtocols: alpn }),
   };

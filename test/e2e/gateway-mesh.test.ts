@@ -17,6 +17,7 @@ const skip = (await netnsUnavailable()) ?? false;
 
 const PASSING = 15443;
 const HTTPS = 8443;
+const FILES = 8444;
 
 interface Shared {
   readonly world: IdentityWorld;
@@ -182,4 +183,68 @@ test('MESH_MUTUAL: workloads of the mesh get in, nobody else', { skip }, async (
     ...['-out', foreign[0], '-keyout', foreign[1]],
   );
   assert.equal(await curl('--cert', foreign[0], '--key', foreign[1]), '000');
+});
+
+test('certificates in files: a missing one costs its own server alone, and a new one needs no new listener', {
+  skip,
+}, async () => {
+  const { world, server, plain, edge, gateway: agent } = shared.get();
+  const folder = await tempDir(owner);
+  await chmod(folder, 0o755);
+  const [there, later] = ['there', 'later'].map((name) => ({
+    serverCertificate: join(folder, `${name}.pem`),
+    privateKey: join(folder, `${name}.key`),
+  }));
+  assert.ok(there !== undefined && later !== undefined);
+  const make = async ({ serverCertificate, privateKey }: typeof there, name: string): Promise<void> => {
+    await plain.netns.run(
+      ...['openssl', 'req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', `/CN=${name}`, '-days', '1'],
+      ...['-out', `${serverCertificate}.new`, '-keyout', `${privateKey}.new`],
+    );
+    await rename(`${privateKey}.new`, privateKey);
+    await rename(`${serverCertificate}.new`, serverCertificate);
+  };
+  /** The name in the certificate that is shown. */
+  const shown = async (host: string): Promise<string | undefined> => {
+    const script = `openssl s_client -connect ${edge.netns.address}:${FILES} -servername ${host} </dev/null 2>&1 | openssl x509 -noout -subject 2>&1; true`;
+    return /CN ?= ?(\S+)/.exec(await plain.netns.run('sh', '-c', script))?.[1];
+  };
+  await make(there, 'first');
+  const servers = [
+    {
+      port: { number: FILES, name: 'there', protocol: 'HTTPS' },
+      hosts: ['there.example'],
+      tls: { mode: 'SIMPLE', ...there },
+    },
+    {
+      port: { number: FILES, name: 'later', protocol: 'HTTPS' },
+      hosts: ['later.example'],
+      tls: { mode: 'SIMPLE', ...later },
+    },
+  ];
+  await world.config.apply(
+    'files',
+    resource('Gateway', 'files', { selector: { app: 'edge' }, servers }, 'edge'),
+    resource(
+      'VirtualService',
+      'files',
+      {
+        hosts: ['*.example'],
+        gateways: ['edge/files'],
+        http: [{ route: [{ destination: { host: hostOf(server), port: { number: 80 } } }] }],
+      },
+      'edge',
+    ),
+  );
+  await eventually(async () => assert.equal(await shown('there.example'), 'first'), { timeoutMs: 30_000 });
+  assert.equal(await shown('later.example'), undefined);
+  const listeners = async () => /^listener_manager.listener_modified: (\d+)$/m.exec(await agent.admin('/stats'))?.[1];
+  const before = await listeners();
+  await make(later, 'second');
+  await make(there, 'third');
+  await eventually(
+    async () => assert.deepEqual([await shown('later.example'), await shown('there.example')], ['second', 'third']),
+    { timeoutMs: 30_000 },
+  );
+  assert.equal(await listeners(), before);
 });

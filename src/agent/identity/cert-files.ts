@@ -37,7 +37,7 @@ export async function readCertFiles(directory: string, now: number): Promise<Wor
 }
 
 /** A file as text. Rejects with CtlError naming it. */
-async function readText(file: string): Promise<string> {
+export async function readText(file: string): Promise<string> {
   try {
     const text = await readFile(file, 'utf8');
     if (text.length <= MAX_FILE_BYTES) return text;

@@ -73,7 +73,8 @@ export function spiffeIdOf({ certificate }: WorkloadSecrets): string | undefined
   return /URI:(spiffe:\/\/[^,\s]+)/.exec(new X509Certificate(certificate.chain).subjectAltName ?? '')?.[1];
 }
 
-function checkKey(leaf: X509Certificate, key: string): void {
+/** Throws CtlError invalid_argument when a key is not that of a certificate. */
+export function checkKey(leaf: X509Certificate, key: string): void {
   let matches: boolean;
   try {
     matches = leaf.checkPrivateKey(createPrivateKey(key));

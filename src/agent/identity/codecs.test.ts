@@ -13,12 +13,12 @@ import { envoy, mesh } from '../../protobuf/index.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { frame, frameReader } from './grpc-frame.ts';
 import {
+  authoritiesSecret,
   certificateRequest,
   certificateSecret,
   deltaRequest,
   deltaResponse,
   pemList,
-  rootsSecret,
   SECRET_TYPE,
   sotwRequest,
   sotwResponse,
@@ -85,7 +85,7 @@ test('responses and secrets are what the generated code reads', () => {
   assert.equal(secret.name, 'default');
   assert.equal(Buffer.from(secret.tlsCertificate?.certificateChain?.inlineBytes ?? []).toString(), 'é chain');
   assert.equal(Buffer.from(secret.tlsCertificate?.privateKey?.inlineBytes ?? []).toString(), 'the key');
-  const roots = Secret.decode(rootsSecret('ROOTCA', 'r'.repeat(70_000)));
+  const roots = Secret.decode(authoritiesSecret('ROOTCA', 'r'.repeat(70_000)));
   assert.equal(roots.validationContext?.trustedCa?.inlineBytes?.length, 70_000);
 
   const resource = { name: 'default', version: 'v1', bytes };

@@ -15,6 +15,7 @@ import { type CaServer, createCaClient } from './ca-client.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
+import { createFileSecrets } from './file-secrets.ts';
 import { condition, reasonOf } from './log.ts';
 import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
 import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
@@ -57,8 +58,14 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
     clock,
     counters,
     log: getScope('sds'),
+    wanted: (name) => files.follow(name),
   });
-  secrets.onChange((changed) => server.publish(secretTable(changed)));
+  const publish = (): void => {
+    const own = secrets.current();
+    if (own !== undefined) server.publish(secretTable(own, files.current()));
+  };
+  const files = createFileSecrets(clock, getScope('secretfetcher'), publish);
+  secrets.onChange(publish);
   const output = writeOutput(settings.outputCerts, secrets);
   secrets.start();
   return {
@@ -66,7 +73,7 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
     sdsPath,
     metrics: () => metricsOf(counters, secrets.current(), clock.now()),
     async close() {
-      await secrets.close();
+      await Promise.all([secrets.close(), files.close()]);
       await Promise.all([server.close(), output()]);
     },
   };

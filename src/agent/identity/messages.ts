@@ -100,8 +100,11 @@ export function deltaResponse(
   ]);
 }
 
-/** A Secret with the workload's key and chain. */
-export function certificateSecret(name: string, { chain, key }: WorkloadSecrets['certificate']): Uint8Array {
+/** A Secret with a key and its chain. */
+export function certificateSecret(
+  name: string,
+  { chain, key }: Pick<WorkloadSecrets['certificate'], 'chain' | 'key'>,
+): Uint8Array {
   return message([
     [1, name],
     [
@@ -114,11 +117,11 @@ export function certificateSecret(name: string, { chain, key }: WorkloadSecrets[
   ]);
 }
 
-/** A Secret with the trusted roots. */
-export function rootsSecret(name: string, roots: string): Uint8Array {
+/** A Secret with certificates that are trusted, and a list of those that are revoked. */
+export function authoritiesSecret(name: string, roots: string, crl?: string): Uint8Array {
   return message([
     [1, name],
-    [4, message([[1, inline(roots)]])],
+    [4, message([[1, inline(roots)], ...(crl === undefined ? [] : [[7, inline(crl)] as const])])],
   ]);
 }
 

@@ -103,6 +103,25 @@ describe('TLS that ends here', () => {
     assert.equal(common?.tlsParams?.tlsMaximumProtocolVersion, TlsProtocol.TLSv1_3);
     assert.deepEqual(common?.tlsParams?.cipherSuites, ['ECDHE-RSA-AES128-GCM-SHA256']);
   });
+  test('files are the agent’s to read where there is one, so that a missing one costs no listener', () => {
+    const view = viewOf({ capabilities: { extensions: undefined, sds: true } });
+    const mutual = { ...FILES, mode: 'MUTUAL', caCertificates: '/ca.pem', caCrl: '/crl.pem', subjectAltNames: ['x'] };
+    const common = tlsOf(
+      gatewayOutput({ servers: [https('a', ['*'], mutual)] }, view).listeners[0]?.listener,
+    )?.commonTlsContext;
+    assert.deepEqual(common?.tlsCertificates, []);
+    const [pair] = common?.tlsCertificateSdsSecretConfigs ?? [];
+    assert.equal(pair?.name, 'file-cert:/c.pem~/k.pem');
+    assert.equal(pair?.sdsConfig?.apiConfigSource?.grpcServices[0]?.envoyGrpc?.clusterName, 'sds-grpc');
+    assert.equal(Number(pair?.sdsConfig?.initialFetchTimeout?.seconds), 2);
+    const combined = common?.combinedValidationContext;
+    assert.equal(combined?.validationContextSdsSecretConfig?.name, 'file-root:/ca.pem~/crl.pem');
+    assert.equal(combined?.defaultValidationContext?.matchTypedSubjectAltNames.length, 1);
+    // A path that no name can hold is Envoy's to read.
+    const odd = { ...FILES, serverCertificate: '/c~.pem' };
+    const written = tlsOf(gatewayOutput({ servers: [https('a', ['*'], odd)] }, view).listeners[0]?.listener);
+    assert.equal(written?.commonTlsContext?.tlsCertificates[0]?.certificateChain?.filename, '/c~.pem');
+  });
   test('a handshake that is never finished is not waited for', () => {
     const [only] = gatewayOutput({ servers: [https('a', ['*'])] }).listeners;
     assert.equal(Number(only?.listener.filterChains[0]?.transportSocketConnectTimeout?.seconds), 15);

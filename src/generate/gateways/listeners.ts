@@ -161,7 +161,11 @@ function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, se
   const transportSocket =
     tls.mode === 'MESH_MUTUAL'
       ? meshServerSocket(snapshot.settings, snapshot.mesh, https ? 'http' : 'tcp')
-      : typedConfig(TLS_SOCKET, DownstreamTlsContext, downstreamTlsContext(tls, credentials, https ? HTTP_ALPN : []));
+      : typedConfig(
+          TLS_SOCKET,
+          DownstreamTlsContext,
+          downstreamTlsContext(tls, credentials, view.capabilities.sds, https ? HTTP_ALPN : []),
+        );
   if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
     return [{ names, label, chain: { ...chain, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];

@@ -1,7 +1,8 @@
 /** TLS that ends at a gateway, with certificates from files or from Secrets. */
+import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
-import { exactName } from '../mesh-tls.ts';
+import { agentSecret, exactName } from '../mesh-tls.ts';
 import type { ServerCredentials } from './credentials.ts';
 import { adsSecret } from './secrets.ts';
 
@@ -13,30 +14,53 @@ type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Inp
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
 /**
- * The transport socket's configuration; `tls` has passed the checks of `servers.ts`, and nothing of `credentials` is missing. `alpn` is
- * empty for plain bytes.
+ * The transport socket's configuration; `tls` has passed the checks of `servers.ts`, and nothing of `credentials` is missing.
+ *
+ * @param agent whether the proxy has an agent that serves secrets
+ * @param alpn empty for plain bytes
  */
 export function downstreamTlsContext(
   tls: ServerTlsSettings,
   credentials: ServerCredentials | undefined,
+  agent: boolean,
   alpn: readonly string[],
 ): DownstreamTlsContext {
   const parameters = tlsParameters(tls);
   const common: CommonTlsContext = {
     ...(parameters === undefined ? {} : { tlsParams: parameters }),
-    ...ownCertificates(tls, credentials),
-    ...clientChecks(tls, credentials),
+    ...ownCertificates(tls, credentials, agent),
+    ...clientChecks(tls, credentials, agent),
     ...(alpn.length === 0 ? {} : { alpnProtocols: alpn }),
   };
   return { commonTlsContext: common, requireClientCertificate: { value: tls.mode === 'MUTUAL' } };
 }
 
-function ownCertificates(tls: ServerTlsSettings, credentials: ServerCredentials | undefined): CommonTlsContext {
+/** How long a new listener waits for an agent that reads files; those that are not there, it has no answer for. */
+const FILES_WAIT_MS = 2_000;
+
+function fileSecret(name: string) {
+  return agentSecret(name, FILES_WAIT_MS);
+}
+
+/**
+ * Files are the agent's to read where there is one: Envoy would refuse the whole listener, with all servers of the port, for one that is
+ * missing.
+ */
+function ownCertificates(
+  tls: ServerTlsSettings,
+  credentials: ServerCredentials | undefined,
+  agent: boolean,
+): CommonTlsContext {
   if (credentials !== undefined && credentials.keyPairs.length > 0) {
     return { tlsCertificateSdsSecretConfigs: credentials.keyPairs.map(adsSecret) };
   }
+  const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];
+  const names = pairs.map(({ serverCertificate = '', privateKey = '' }) =>
+    agent ? keyPairFileName(serverCertificate, privateKey) : undefined,
+  );
+  if (names.every((name) => name !== undefined)) return { tlsCertificateSdsSecretConfigs: names.map(fileSecret) };
   return {
-    tlsCertificates: (tls.tlsCertificates?.length ? tls.tlsCertificates : [tls]).map((pair) => ({
+    tlsCertificates: pairs.map((pair) => ({
       certificateChain: { filename: pair.serverCertificate },
       privateKey: { filename: pair.privateKey },
     })),
@@ -44,24 +68,37 @@ function ownCertificates(tls: ServerTlsSettings, credentials: ServerCredentials 
 }
 
 /** Checks of client certificates: only where clients are asked for one. */
-function clientChecks(tls: ServerTlsSettings, credentials: ServerCredentials | undefined): CommonTlsContext {
+function clientChecks(
+  tls: ServerTlsSettings,
+  credentials: ServerCredentials | undefined,
+  agent: boolean,
+): CommonTlsContext {
   if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return {};
   const names = tls.subjectAltNames ?? [];
   const written: ValidationContext = {
-    ...(tls.caCrl ? { crl: { filename: tls.caCrl } } : {}),
     ...(names.length > 0 ? { matchTypedSubjectAltNames: names.map(exactName) } : {}),
     ...(tls.verifyCertificateSpki?.length ? { verifyCertificateSpki: tls.verifyCertificateSpki } : {}),
     ...(tls.verifyCertificateHash?.length ? { verifyCertificateHash: tls.verifyCertificateHash } : {}),
   };
-  if (credentials?.authorities === undefined) {
-    return { validationContext: { trustedCa: { filename: tls.caCertificates }, ...written } };
+  const crl = tls.caCrl ? { crl: { filename: tls.caCrl } } : {};
+  if (credentials?.authorities !== undefined) {
+    return {
+      combinedValidationContext: {
+        defaultValidationContext: { ...crl, ...written },
+        validationContextSdsSecretConfig: adsSecret(credentials.authorities),
+      },
+    };
   }
-  return {
-    combinedValidationContext: {
-      defaultValidationContext: written,
-      validationContextSdsSecretConfig: adsSecret(credentials.authorities),
-    },
-  };
+  const name = agent ? authoritiesFileName(tls.caCertificates ?? '', tls.caCrl) : undefined;
+  if (name !== undefined) {
+    return {
+      combinedValidationContext: {
+        defaultValidationContext: written,
+        validationContextSdsSecretConfig: fileSecret(name),
+      },
+    };
+  }
+  return { validationContext: { trustedCa: { filename: tls.caCertificates }, ...crl, ...written } };
 }
 
 function tlsParameters(tls: ServerTlsSettings): TlsParameters | undefined {

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { createFileSecrets } from './file-secrets.ts';
+import { certificateSet, testRoot } from './testing/certificates.ts';
+import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
+import { logLines } from './testing/log-lines.ts';
+
+const { Secret } = envoy.extensions.transport_sockets.tls.v3;
+const root = testRoot('files');
+
+async function setting(context: TestContext) {
+  const folder = await mkdtemp(join(tmpdir(), 'files-'));
+  const clock = fakeClock();
+  const log = logLines();
+  let changes = 0;
+  const files = createFileSecrets(clock, log, () => void changes++);
+  context.after(async () => {
+    await files.close();
+    await rm(folder, { recursive: true });
+  });
+  const at = (name: string) => join(folder, name);
+  /** Name → what is served under it. */
+  const served = () =>
+    Object.fromEntries(
+      [...files.current()].map(({ name, bytes }) => {
+        const { tlsCertificate, validationContext } = Secret.decode(bytes);
+        const parts = [
+          tlsCertificate?.certificateChain,
+          tlsCertificate?.privateKey,
+          validationContext?.trustedCa,
+          validationContext?.crl,
+        ];
+        return [name, parts.flatMap((part) => (part?.inlineBytes ? [Buffer.from(part.inlineBytes).toString()] : []))];
+      }),
+    );
+  return { files, clock, log, at, served, changes: () => changes };
+}
+
+/** Reading files takes real time, however little: lets the clock go on until `done`. */
+async function until(clock: FakeClock, done: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 500 && !done(); turn++) await clock.advance(1_000);
+  assert.ok(done());
+}
+
+test('a key pair is served from when its files are there, and again when they are replaced', async (context) => {
+  const { files, clock, log, at, served, changes } = await setting(context);
+  const name = keyPairFileName(at('c.pem'), at('k.pem')) ?? '';
+  files.follow(name);
+  files.follow(name);
+  await until(clock, () => log.lines.length > 0);
+  assert.match(log.lines[0] ?? '', /no such file/);
+  assert.deepEqual(served(), {});
+  const [first, second] = [certificateSet(root, 'a.example'), certificateSet(root, 'a.example')];
+  await writeFile(at('k.pem'), first.key);
+  await writeFile(at('c.pem'), first.leaf);
+  await until(clock, () => changes() === 1);
+  assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
+  // Half a replacement leaves the last good version.
+  await writeFile(at('c.pem'), second.leaf);
+  await until(clock, () => log.lines.some((line) => line.includes('the key is not that of the certificate')));
+  assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
+  await writeFile(at('k.pem'), second.key);
+  await until(clock, () => changes() === 2);
+  assert.deepEqual(served(), { [name]: [second.leaf, second.key] });
+  await clock.advance(60_000);
+  assert.equal(changes(), 2);
+});
+
+test('authorities, with a list of those that are revoked', async (context) => {
+  const { files, clock, at, served } = await setting(context);
+  await writeFile(at('ca.pem'), root.pem);
+  await writeFile(at('crl.pem'), 'revoked');
+  const names = [authoritiesFileName(at('ca.pem'), undefined), authoritiesFileName(at('ca.pem'), at('crl.pem'))];
+  for (const name of names) files.follow(name ?? '');
+  await until(clock, () => Object.keys(served()).length === 2);
+  assert.deepEqual(Object.values(served()), [[root.pem], [root.pem, 'revoked']]);
+});
+
+test('names of other secrets are passed over, and files that are no certificates refused', async (context) => {
+  const { files, clock, log, at, served } = await setting(context);
+  await writeFile(at('text'), 'no certificate');
+  for (const name of ['default', 'ROOTCA', 'kubernetes://x', `file-root:${at('text')}`]) files.follow(name);
+  await until(clock, () => log.lines.length > 0);
+  assert.match(log.lines[0] ?? '', /no certificate in/);
+  assert.deepEqual(served(), {});
+  assert.equal(log.lines.length, 1);
+});

@@ -1,0 +1,97 @@
+/**
+ * Secrets in files that a gateway's configuration names, besides the workload's own. They are followed from when Envoy first asks for
+ * them: read again and again, as mounts change by swapped links, which watchers miss. Files that cannot be read or do not fit
+ * together leave the last good version in force.
+ */
+import { parseFileSecretName } from '../../core/file-secrets.ts';
+import { readText } from './cert-files.ts';
+import { checkKey, readCertificates } from './certificates.ts';
+import { type Clock, sleep } from './clock.ts';
+import { type Condition, condition, type Log, reasonOf } from './log.ts';
+import { authoritiesSecret, certificateSecret, type SecretResource } from './messages.ts';
+import { secretResource } from './secret-table.ts';
+
+/** Far more than a gateway has; each is read every few seconds. */
+const MAX_FOLLOWED = 500;
+/** Certificates are replaced long before they end, so seconds do not matter. */
+const LOOK_MS = 5_000;
+
+export interface FileSecrets {
+  /** Begins to follow the files that a name speaks of; other names, and one too many, are passed over. */
+  follow(name: string): void;
+  /** Those that could be read. */
+  current(): Iterable<SecretResource>;
+  close(): Promise<void>;
+}
+
+interface Followed {
+  readonly state: Condition;
+  secret: SecretResource | undefined;
+}
+
+/** @param changed called when there is something new to serve */
+export function createFileSecrets(clock: Clock, log: Log, changed: () => void): FileSecrets {
+  const followed = new Map<string, Followed>();
+  const stop = new AbortController();
+  const { signal } = stop;
+  let running: Promise<void> | undefined;
+
+  /** Whether it is another one than before. */
+  const look = async (name: string, entry: Followed): Promise<boolean> => {
+    try {
+      const secret = secretResource(name, await readSecret(name));
+      entry.state.good();
+      const isNew = secret.version !== entry.secret?.version;
+      entry.secret = secret;
+      return isNew;
+    } catch (error) {
+      entry.state.fault(reasonOf(error));
+      return false;
+    }
+  };
+  const lookAtAll = async (): Promise<void> => {
+    while (!signal.aborted) {
+      await sleep(clock, LOOK_MS, signal);
+      if (signal.aborted) return;
+      const isNew = await Promise.all([...followed].map(([name, entry]) => look(name, entry)));
+      if (isNew.includes(true) && !signal.aborted) changed();
+    }
+  };
+
+  return {
+    follow(name) {
+      if (followed.has(name) || followed.size >= MAX_FOLLOWED || parseFileSecretName(name) === undefined) return;
+      const what = `the certificates ${name}`;
+      const entry = { state: condition(log, `${what} cannot be used`, `${what} are good again`), secret: undefined };
+      followed.set(name, entry);
+      void look(name, entry).then((isNew) => {
+        if (isNew && !signal.aborted) changed();
+      });
+      running ??= lookAtAll();
+    },
+    current: () => [...followed.values()].flatMap(({ secret }) => secret ?? []),
+    async close() {
+      stop.abort();
+      await running;
+    },
+  };
+}
+
+/** The encoded Secret. Rejects with CtlError. */
+async function readSecret(name: string): Promise<Uint8Array> {
+  const files = parseFileSecretName(name);
+  if (files === undefined) throw new TypeError(`${name} names no files`);
+  if (files.kind === 'authorities') {
+    const [roots, crl] = await Promise.all([
+      readText(files.roots),
+      files.crl === undefined ? undefined : readText(files.crl),
+    ]);
+    readCertificates([roots], files.roots);
+    return authoritiesSecret(name, roots, crl);
+  }
+  const [chain, key] = await Promise.all([readText(files.chain), readText(files.key)]);
+  const [leaf] = readCertificates([chain], files.chain);
+  // Between two writes they do not fit together, and Envoy would refuse them.
+  if (leaf !== undefined) checkKey(leaf, key);
+  return certificateSecret(name, { chain, key });
+}
