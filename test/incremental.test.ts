@@ -21,7 +21,7 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-co
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
-const EVERYTHING: UnitSelection = { cds: 'all', lds: 'all', rds: 'all' };
+const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;
 

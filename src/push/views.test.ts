@@ -4,7 +4,7 @@ import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../generate/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { AnyResource } from '../resources/types.ts';
-import { endpoints, meshResource, service, sidecar, snapshotOf } from './testing.ts';
+import { endpoints, meshResource, parse, service, sidecar, snapshotOf } from './testing.ts';
 import { viewKey, viewsOf } from './views.ts';
 
 const WEB = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1', '10.0.0.2')];
@@ -61,6 +61,73 @@ describe('views', () => {
     assert.equal(bound('shop').length, 1);
     const [edge] = viewsOf(mesh(), { ...router, addresses: ['10.0.0.1'] });
     assert.deepEqual(edge?.part === 'gateway' && edge.portMap, {});
+  });
+
+  describe('with Secrets', () => {
+    const account = (serviceAccount: string, namespace = 'edge', trustDomain = 'cluster.local'): ProxyNode => ({
+      ...router,
+      identity: { trustDomain, namespace, serviceAccount },
+    });
+    const secured = (namespace: string, name: string, selector: object, tls: object = { credentialName: 'cert' }) =>
+      meshResource('Gateway', namespace, name, {
+        selector,
+        servers: [
+          { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['*'], tls: { mode: 'SIMPLE', ...tls } },
+        ],
+      });
+    const pod = (namespace: string, app: string, serviceAccountName: string, phase = 'Running') =>
+      parse({
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { name: `${app}-1`, namespace, labels: { app } },
+        spec: { serviceAccountName },
+        status: { phase, podIP: '10.0.0.8' },
+      });
+    const entry = (namespace: string, app: string, serviceAccount: string | undefined) =>
+      meshResource('WorkloadEntry', namespace, 'vm', {
+        address: '10.0.0.9',
+        labels: { app },
+        ...(serviceAccount === undefined ? {} : { serviceAccount }),
+      });
+    const GATEWAY = secured('edge', 'gw', { app: 'gateway' });
+    const credentialed = (node: ProxyNode, ...resources: AnyResource[]): readonly string[] => {
+      const [view] = viewsOf(mesh(...resources), node);
+      assert.ok(view?.part === 'gateway');
+      return view.credentialed;
+    };
+
+    it('are those of a workload that is registered with its account and selected by the Gateway', () => {
+      assert.deepEqual(credentialed(account('gw'), GATEWAY, pod('edge', 'gateway', 'gw')), ['edge/gw']);
+      assert.deepEqual(credentialed(account('gw'), GATEWAY, entry('edge', 'gateway', 'gw')), ['edge/gw']);
+      const elsewhere = secured('other', 'gw', { app: 'gateway' });
+      assert.deepEqual(credentialed(account('gw'), elsewhere, pod('edge', 'gateway', 'gw')), ['other/gw']);
+      const files = secured('edge', 'files', { app: 'gateway' }, { serverCertificate: '/c', privateKey: '/k' });
+      assert.deepEqual(credentialed(account('gw'), files, pod('edge', 'gateway', 'gw')), []);
+    });
+
+    const POD = pod('edge', 'gateway', 'gw');
+    const refused: readonly (readonly [who: string, node: ProxyNode, ...resources: AnyResource[]])[] = [
+      ['a stream without identity', router, GATEWAY, POD],
+      ['another account', account('side'), GATEWAY, POD, pod('edge', 'side', 'side')],
+      ['an account of a foreign trust domain', account('gw', 'edge', 'other.example'), GATEWAY, POD],
+      ['an identity of another namespace', account('gw', 'shop'), GATEWAY, POD, pod('shop', 'gateway', 'gw')],
+      ['a workload of another namespace', account('gw'), GATEWAY, pod('shop', 'gateway', 'gw')],
+      ['labels that only the node says', account('gw'), GATEWAY, pod('edge', 'web', 'gw')],
+      ['a workload that has ended', account('gw'), GATEWAY, pod('edge', 'gateway', 'gw', 'Succeeded')],
+      ['a workload entry of nobody', account(''), GATEWAY, entry('edge', 'gateway', undefined)],
+      ['a Gateway for everybody', account('gw'), secured('edge', 'gw', {}), POD],
+      ['a Gateway for others', account('gw'), secured('edge', 'gw', { app: 'other' }), POD, pod('edge', 'other', 'gw')],
+    ];
+    for (const [who, node, ...resources] of refused) {
+      it(`are not those of ${who}`, () => assert.deepEqual(credentialed(node, ...resources), []));
+    }
+
+    it('are shared only by those who may have the same', () => {
+      const all = mesh(GATEWAY, pod('edge', 'gateway', 'gw'));
+      const [own] = keys(all, account('gw'));
+      assert.notEqual(own, keys(all, router)[0]);
+      assert.equal(keys(all, account('side'))[0], keys(all, router)[0]);
+    });
   });
 
   describe('under peer authentication', () => {

@@ -3,6 +3,7 @@
  * a gateway, a Sidecar, networks; and proxies of different localities and networks that see different parts of it. For property
  * tests.
  */
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
@@ -13,6 +14,12 @@ import { proxyNode, readResources } from './input.ts';
 /** Endpoints that differ in all by which clusters and proxies choose among them. */
 const HERE = '{address: 10.0.3.1, locality: r1/z1, labels: {v: "1"}}';
 const THERE = '{address: 10.0.3.2, locality: r2/z1, network: n2, labels: {v: "2"}}';
+
+const [CERTIFICATE = '', KEY = ''] = ['tls.crt', 'tls.key'].map((name) =>
+  readFileSync(new URL(`certs/${name}`, import.meta.url), 'utf8'),
+);
+/** Another certificate for the same key, as far as bytes go. */
+const RENEWED = `${CERTIFICATE}# renewed\n`;
 
 /** Each slot is one resource, absent or in one of these forms. */
 const SLOTS: readonly (readonly string[])[] = [
@@ -37,6 +44,17 @@ const SLOTS: readonly (readonly string[])[] = [
   [pod('a', 'web-1', '10.0.0.1', 'web'), pod('a', 'web-1', '10.0.0.1', 'other')],
   [pod('a', 'db-1', '10.0.1.1', 'db'), pod('a', 'db-1', '10.0.1.2', 'db')],
   [pod('b', 'api-1', '10.0.2.1', 'api')],
+  [pod('b', 'edge-1', '10.0.8.8', 'edge'), pod('b', 'edge-1', '10.0.8.8', 'other')],
+  [
+    secret('cert', { 'tls.crt': CERTIFICATE, 'tls.key': KEY, 'ca.crt': CERTIFICATE }),
+    secret('cert', { 'tls.crt': RENEWED, 'tls.key': KEY }),
+    secret('cert', { password: 'x' }),
+  ],
+  [
+    secret('cert-cacert', { cacert: CERTIFICATE }),
+    secret('cert-cacert', { cacert: RENEWED }),
+    secret('cert-cacert', {}),
+  ],
   [policy('mesh-system', '{mtls: {mode: STRICT}}'), policy('mesh-system', '{mtls: {mode: DISABLE}}')],
   [
     policy('a', '{mtls: {mode: PERMISSIVE}}'),
@@ -111,6 +129,11 @@ const SLOTS: readonly (readonly string[])[] = [
   ],
   [
     gateway("[{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]"),
+    gateway(`[${https(443, 'SIMPLE', 'cert')}, ${https(8443, 'MUTUAL', 'cert')}, ${https(9443, 'SIMPLE', 'a/cert')}]`),
+    gateway(`[${https(443, 'SIMPLE', 'cert')}]`),
+    gateway(
+      `[${https(443, 'MUTUAL', 'cert')}, {port: {number: 443, name: all, protocol: HTTPS}, hosts: ['*'], tls: {mode: SIMPLE, credentialName: cert}}]`,
+    ),
     gateway(
       "[{port: {number: 80, name: http, protocol: HTTP}, hosts: [e.example.com]}, {port: {number: 9000, name: tcp, protocol: TCP}, hosts: ['*']}]",
     ),
@@ -155,7 +178,22 @@ export const NODES: readonly ProxyNode[] = [
     interception: 'NONE',
     sds: true,
   }),
-  proxyNode('edge', { type: 'router', address: '10.0.8.8', namespace: 'b', labels: { app: 'edge' }, sds: true }),
+  proxyNode('edge', {
+    type: 'router',
+    address: '10.0.8.8',
+    namespace: 'b',
+    labels: { app: 'edge' },
+    sds: true,
+    account: 'edge',
+  }),
+  // Says that it is the same gateway, and runs as somebody else.
+  proxyNode('not-edge', {
+    type: 'router',
+    address: '10.0.8.9',
+    namespace: 'b',
+    labels: { app: 'edge' },
+    account: 'api',
+  }),
 ];
 
 /** Networks that a mesh may have; the first are those that it begins with. */
@@ -232,6 +270,15 @@ function endpoints(
 function pod(namespace: string, name: string, ip: string, account: string): string {
   const labels = `{app: ${name.slice(0, -2)}, security.mesh.io/tlsMode: mesh}`;
   return `{apiVersion: v1, kind: Pod, metadata: {name: ${name}, namespace: ${namespace}, labels: ${labels}}, spec: {serviceAccountName: ${account}}, status: {phase: Running, podIP: ${ip}}}`;
+}
+
+function secret(name: string, entries: Readonly<Record<string, string>>): string {
+  const stringData = JSON.stringify(entries);
+  return `{apiVersion: v1, kind: Secret, metadata: {name: ${name}, namespace: b}, stringData: ${stringData}}`;
+}
+
+function https(port: number, mode: string, credential: string): string {
+  return `{port: {number: ${port}, name: https-${port}, protocol: HTTPS}, hosts: [e.example.com], tls: {mode: ${mode}, credentialName: ${credential}}}`;
 }
 
 function policy(namespace: string, spec: string): string {

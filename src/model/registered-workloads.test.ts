@@ -1,0 +1,56 @@
+/** Which workloads the registry knows to run as a service account, and when that may have changed. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { resourceKey } from '../resources/types.ts';
+import { meshOf, resource, step } from './testing/build.ts';
+
+const labels = { app: 'gateway' };
+const podOf = (path: string, account: string | undefined, fields = {}, content = {}) =>
+  resource(
+    'Pod',
+    path,
+    { spec: account === undefined ? {} : { serviceAccountName: account }, ...content },
+    { labels, ...fields },
+  );
+const entryOf = (path: string, spec: object) => resource('WorkloadEntry', path, { address: '10.0.0.1', ...spec });
+
+test('pods and workload entries of the namespace, by account and labels', () => {
+  const mesh = meshOf([
+    podOf('edge/a', 'gw'),
+    podOf('edge/b', undefined),
+    podOf('edge/c', 'done', {}, { status: { phase: 'Failed' } }),
+    entryOf('edge/vm', { serviceAccount: 'vm', labels: { ...labels, zone: 'x' } }),
+    entryOf('edge/nobody', { labels }),
+    podOf('shop/a', 'shopper'),
+  ]);
+  const runs = (account: string, selector: Readonly<Record<string, string>> = labels) =>
+    mesh.runsWorkload('edge', account, selector);
+  assert.deepEqual(
+    ['gw', 'default', 'vm'].map((account) => runs(account)),
+    [true, true, true],
+  );
+  assert.deepEqual(
+    ['done', 'shopper', '', 'other'].map((account) => runs(account)),
+    [false, false, false, false],
+  );
+  assert.equal(runs('vm', { ...labels, zone: 'x' }), true);
+  assert.equal(runs('gw', { ...labels, zone: 'x' }), false);
+  // It would prove nothing.
+  assert.equal(runs('gw', {}), false);
+  assert.equal(mesh.runsWorkload('nowhere', 'gw', labels), false);
+});
+
+test('a change concerns the namespaces in which the answer may differ, and no others', () => {
+  const before = meshOf([podOf('edge/a', 'gw'), entryOf('shop/vm', { serviceAccount: 'vm', labels })]);
+  const concerned = (...args: Parameters<typeof step> extends [unknown, ...infer Rest] ? Rest : never) =>
+    [...step(before, ...args).changes.workloads].sort();
+  assert.deepEqual(concerned([podOf('edge/b', 'gw'), podOf('new/a', 'gw')]), ['edge', 'new']);
+  assert.deepEqual(concerned([podOf('edge/a', 'other')]), ['edge']);
+  assert.deepEqual(concerned([podOf('edge/a', 'gw', { labels: { app: 'x' } })]), ['edge']);
+  assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Succeeded' } })]), ['edge']);
+  assert.deepEqual(concerned([], [resourceKey('WorkloadEntry', 'shop', 'vm')]), ['shop']);
+  // An address, or readiness, is no matter of identity.
+  assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Running', podIP: '10.0.0.7' } })]), []);
+  assert.deepEqual(concerned([entryOf('shop/vm', { serviceAccount: 'vm', labels, weight: 3 })]), []);
+  assert.deepEqual(concerned([resource('Namespace', '/edge')]), []);
+});
