@@ -45,6 +45,7 @@ import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
+import { maxConnections } from './open-files.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
@@ -209,6 +210,7 @@ export class DiscoveryProgram {
       services: secured?.services ?? [],
       maxReceiveBytes: settings.grpcMaxRecvMsgSize,
       maxStreams: settings.grpcMaxStreams,
+      maxConnections: maxConnections(settings.grpcMaxStreams),
       keepaliveIntervalMs: settings.keepaliveIntervalMs,
       keepaliveTimeoutMs: settings.keepaliveTimeoutMs,
       maxConnectionAgeMs: settings.keepaliveMaxServerConnectionAgeMs,

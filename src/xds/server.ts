@@ -19,6 +19,7 @@ import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller, GrpcService } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { DELTA_LISTS, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
+import { ConnectionLimits } from './connection-limits.ts';
 import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
 import type { ListFields } from './message-assembly.ts';
@@ -55,6 +56,8 @@ export interface XdsServerOptions {
   readonly sendTimeoutMs?: number;
   /** A connection without any stream for this long, ms, is closed. */
   readonly idleMs?: number;
+  /** Connections of all listeners together, of which no single address gets all; left out: no limit. */
+  readonly maxConnections?: number;
   /** Of unary requests while they come in. */
   readonly requestLimits?: RequestLimitsOptions;
   /** Streams waiting to be let in. */
@@ -128,6 +131,7 @@ export class XdsServer {
   readonly #listening: NetServer[] = [];
   readonly #injectors: ConnectionInjector[] = [];
   readonly #limits: RequestLimits;
+  readonly #connections: ConnectionLimits;
   #authenticating = 0;
   #draining = false;
 
@@ -135,6 +139,7 @@ export class XdsServer {
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
     this.#limits = new RequestLimits(options.requestLimits);
+    this.#connections = new ConnectionLimits(options.maxConnections ?? Number.POSITIVE_INFINITY);
     this.#server = new Server({
       'grpc.max_receive_message_length': options.maxReceiveBytes,
       'grpc.max_send_message_length': -1,
@@ -205,8 +210,19 @@ export class XdsServer {
     const injector = this.#server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
     this.#injectors.push(injector);
     const server = createServer({ noDelay: true }, (socket) => {
+      const address = socket.remoteAddress ?? '';
+      const leave = this.#connections.enter(address);
+      if (leave === undefined) {
+        const message = 'too many connections of this address, or in all (see the limit of open files)';
+        this.#options.observer.refused(`${address}:${socket.remotePort}`, new CtlError('resource_exhausted', message));
+        socket.destroy();
+        return;
+      }
       this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
+      socket.once('close', () => {
+        this.#sockets.delete(socket);
+        leave();
+      });
       injector.injectConnection(socket);
     });
     this.#listening.push(server);
