@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parse } from 'yaml';
+import { applyChanges } from '../../../model/index.ts';
+import type { Snapshot } from '../../../model/types.ts';
+import { envoy } from '../../../protobuf/index.ts';
+import { parseMeshConfig } from '../../../resources/mesh-config.ts';
+import { type AnyResource, keyOf } from '../../../resources/types.ts';
+import { affectedUnits } from '../../affected.ts';
+import { gatewayClusterUnits } from '../../clusters/gateway.ts';
+import { viewOf } from '../../gateways/testing.ts';
+import { inboundOf } from '../../listeners/testing.ts';
+import type { HttpFilter } from '../types.ts';
+import { connectionRules, policyProblems, requestRules } from './index.ts';
+import { guarded, policyOf, resourceOf } from './testing.ts';
+import { decode, matches, passes } from './testing-rbac.ts';
+
+describe('an external authorizer', () => {
+  const GRPC = '{name: a, envoyExtAuthzGrpc: {service: authz.shop.svc.cluster.local, port: 9000}}';
+  const HTTP = '{name: a, envoyExtAuthzHttp: {service: authz.shop.svc.cluster.local, port: 9000}}';
+  const AUTHZ = resourceOf({
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'authz', namespace: 'shop' },
+    spec: { clusterIP: '10.96.0.1', ports: [{ name: 'grpc', port: 9000 }] },
+  });
+  const policy = policyOf({
+    spec: '{action: CUSTOM, provider: {name: a}, rules: [{to: [{operation: {methods: [PUT]}}]}]}',
+  });
+  const mesh = (...providers: readonly string[]) => {
+    const parsed = parseMeshConfig({ extensionProviders: providers.map((text) => parse(text) as unknown) });
+    assert.ok('value' in parsed);
+    return { mesh: parsed.value };
+  };
+  const names = (filters: readonly HttpFilter[]) => filters.map(({ name }) => name);
+
+  test('requests that a rule matches are marked, and the marked are asked about', () => {
+    const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
+    const { external } = requestRules(snapshot, view);
+    const [mark, ask] = external;
+    assert.deepEqual(names(external), ['envoy.filters.http.rbac', 'envoy.filters.http.ext_authz']);
+    assert.ok(mark && ask);
+    const { rules, shadowRules, shadowRulesStatPrefix } = decode(mark);
+    assert.ok(rules === null && shadowRules !== null);
+    assert.deepEqual(
+      ['PUT', 'GET'].map((method) => matches(shadowRules, { method })),
+      [true, false],
+    );
+    const asked = envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.decode(ask.typedConfig?.value as Uint8Array);
+    assert.equal(asked.grpcService?.envoyGrpc?.clusterName, 'outbound|9000||authz.shop.svc.cluster.local');
+    const { filter, path } = asked.filterEnabledMetadata ?? {};
+    assert.deepEqual(
+      [filter, path?.map(({ key }) => key)],
+      ['envoy.filters.http.rbac', [`${shadowRulesStatPrefix}shadow_effective_policy_id`]],
+    );
+    assert.equal(asked.failureModeAllow, false);
+  });
+
+  test('connections too, by an authorizer of gRPC', () => {
+    const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
+    assert.deepEqual(names(connectionRules(snapshot, view)), [
+      'envoy.filters.network.rbac',
+      'envoy.filters.network.ext_authz',
+    ]);
+  });
+
+  test('one of HTTP cannot be asked about them: they are refused', () => {
+    const { snapshot, view } = guarded([policy, AUTHZ], mesh(HTTP));
+    assert.ok(!passes(connectionRules(snapshot, view), {}));
+    assert.deepEqual(policyProblems(snapshot, view), []);
+  });
+
+  const unreachable: readonly (readonly [string, readonly string[], boolean, RegExp])[] = [
+    [
+      'that the mesh configuration does not have',
+      [],
+      true,
+      /has no extension provider a; refused is what matches ns\[shop\]/,
+    ],
+    ['that it has twice', [GRPC, HTTP], true, /several extension providers a/],
+    ['that is of another kind', ['{name: a}'], true, /no external authorizer/],
+    ['that is no service', [GRPC], false, /sees no service authz\.shop/],
+    ['of another namespace', [GRPC.replace('service: ', 'service: other/')], true, /sees no service other\/authz/],
+    ['at a port that is not', [GRPC.replace('9000', '9001')], true, /has no port 9001/],
+  ];
+  for (const [what, providers, exists, problem] of unreachable) {
+    test(`${what}: refused is what its rules match, and it is told`, () => {
+      const { snapshot, view } = guarded(exists ? [policy, AUTHZ] : [policy], mesh(...providers));
+      const { external } = requestRules(snapshot, view);
+      assert.ok(passes(external, { method: 'GET' }) && !passes(external, { method: 'PUT' }));
+      assert.match(policyProblems(snapshot, view).join(), problem);
+      assert.match(
+        inboundOf(snapshot, view)
+          .findings.map(({ message }) => message)
+          .join(),
+        problem,
+      );
+    });
+  }
+
+  test('when the service comes or goes, listeners are made anew; another service does not matter', () => {
+    const other = resourceOf({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'other', namespace: 'shop' },
+      spec: { clusterIP: '10.96.0.2', ports: [{ name: 'http', port: 80 }] },
+    });
+    const { snapshot, view } = guarded([policy], mesh(GRPC));
+    const touched = (before: Snapshot, changed: AnyResource, there: boolean) => {
+      const [from, to] = there ? [undefined, changed] : [changed, undefined];
+      const step = applyChanges(before, { changes: [{ key: keyOf(changed), before: from, after: to }] });
+      return [view, gateway].map((each) => affectedUnits(before, step.snapshot, step.changes, each)?.lds);
+    };
+    const gateway = viewOf({ namespace: 'shop', gateways: [], policies: view.policies });
+    assert.deepEqual(touched(snapshot, AUTHZ, true), ['all', 'all']);
+    const { snapshot: known } = guarded([policy, AUTHZ], mesh(GRPC));
+    assert.deepEqual(touched(known, AUTHZ, false), ['all', 'all']);
+    assert.deepEqual(touched(snapshot, other, true), [undefined, undefined]);
+  });
+
+  test('a gateway that gets only the clusters it needs gets those of its authorizers', () => {
+    const { snapshot, view } = guarded([policy, AUTHZ], { ...mesh(GRPC), settings: { filterGatewayClusters: true } });
+    const gateway = viewOf({ namespace: 'shop', policies: view.policies });
+    assert.ok(gatewayClusterUnits(snapshot, gateway).includes('authz.shop.svc.cluster.local'));
+    const unguarded = viewOf({ namespace: 'shop' });
+    assert.ok(!gatewayClusterUnits(snapshot, unguarded).includes('authz.shop.svc.cluster.local'));
+  });
+});
