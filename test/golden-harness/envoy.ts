@@ -41,17 +41,18 @@ export function envoyBinary(): string | undefined {
 }
 
 /**
- * Everything a proxy gets as one static bootstrap. Endpoints and routes are put where Envoy would hold them, because it does not
+ * Everything a proxy gets as one static bootstrap. Endpoints, routes and secrets are put where Envoy would hold them, because it does not
  * look at them otherwise before they are fetched.
  */
 export function bootstrapOf(output: ProxyOutput): JsonObject {
   const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));
   const routes = new Map(output.routes.map((route) => [nameOf(route), route]));
+  const secrets = new Map(output.secrets.map((secret) => [nameOf(secret), secret]));
   return {
     node: { id: 'golden', cluster: 'golden' },
     static_resources: {
       clusters: [AGENT, ...output.clusters.map((cluster) => withEndpoints(cluster, assignments))],
-      listeners: output.listeners.map((listener) => withRoutes(listener, routes)) as JsonObject[],
+      listeners: output.listeners.map((listener) => withSecrets(withRoutes(listener, routes), secrets)) as JsonObject[],
     },
   };
 }
@@ -90,4 +91,37 @@ function withRoutes(value: JsonValue, routes: ReadonlyMap<string, JsonObject>): 
   const fields = Object.fromEntries(Object.entries(rest).map(([key, item]) => [key, withRoutes(item, routes)]));
   if (!isObject(rds)) return fields;
   return { ...fields, route_config: routes.get(String(rds.route_config_name)) ?? null };
+}
+
+/** Each TLS context that asks for secrets over ADS has what they hold. */
+function withSecrets(value: JsonValue, secrets: ReadonlyMap<string, JsonObject>): JsonValue {
+  if (Array.isArray(value)) return value.map((item: JsonValue) => withSecrets(item, secrets));
+  if (!isObject(value)) return value;
+  const { tls_certificate_sds_secret_configs: own, combined_validation_context: trusted, ...rest } = value;
+  const fields = Object.fromEntries(Object.entries(rest).map(([key, item]) => [key, withSecrets(item, secrets)]));
+  const held = (config: JsonValue, field: string): JsonValue => {
+    const secret = isObject(config) ? secrets.get(String(config.name)) : undefined;
+    if (secret === undefined) throw new Error(`nothing answers for the secret ${JSON.stringify(config)}`);
+    return secret[field] ?? null;
+  };
+  const merged: Record<string, JsonValue> = {};
+  if (own !== undefined) {
+    if (isOverAds(own)) merged.tls_certificates = (own as JsonValue[]).map((each) => held(each, 'tls_certificate'));
+    else merged.tls_certificate_sds_secret_configs = own;
+  }
+  if (isObject(trusted)) {
+    const { default_validation_context: written, validation_context_sds_secret_config: config } = trusted;
+    if (isOverAds([config ?? null])) {
+      const context = held(config ?? null, 'validation_context');
+      merged.validation_context = { ...(isObject(written) ? written : {}), ...(isObject(context) ? context : {}) };
+    } else merged.combined_validation_context = trusted;
+  }
+  return { ...fields, ...merged };
+}
+
+function isOverAds(configs: JsonValue): boolean {
+  if (!Array.isArray(configs)) return false;
+  return configs.some(
+    (config: JsonValue) => isObject(config) && isObject(config.sds_config) && 'ads' in config.sds_config,
+  );
 }

@@ -22,8 +22,10 @@ import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-con
 import { parseResource } from '../../src/resources/parse.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
 
-const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes'] as const;
+const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'secrets'] as const;
 export type Shown = (typeof SHOWN)[number];
+/** Few proxies have secrets. */
+const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
 
 const proxy = z.strictObject({
   type: z.enum(['sidecar', 'router']).default('sidecar'),
@@ -44,7 +46,7 @@ const proxy = z.strictObject({
 const header = z.strictObject({
   golden: z.strictObject({
     about: z.string(),
-    show: z.array(z.enum(SHOWN)).default([...SHOWN]),
+    show: z.array(z.enum(SHOWN)).default([...SHOWN_BY_DEFAULT]),
     settings: z.record(z.string(), z.unknown()).default({}),
     mesh: z.unknown().optional(),
     networks: z.unknown().optional(),

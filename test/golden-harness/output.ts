@@ -14,7 +14,7 @@ export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
   readonly findings: readonly string[];
 };
 
-const EVERYTHING = { cds: 'all', lds: 'all', rds: 'all' } as const;
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
 
 /** Everything that a proxy gets, resources in the order of their names. Throws when a unit could not be built. */
 export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
@@ -23,6 +23,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     endpoints: [] as JsonObject[],
     listeners: [] as JsonObject[],
     routes: [] as JsonObject[],
+    secrets: [] as JsonObject[],
   };
   const findings: string[] = [];
   for (const view of viewsOf(snapshot, node)) {
@@ -34,6 +35,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     output.clusters.push(...of('cds').map(({ bytes }) => decoded(TYPE_URL.cluster, bytes)));
     output.endpoints.push(...endpointsOf(snapshot, view, of('cds')));
     output.listeners.push(...of('lds').map(({ bytes }) => decoded(TYPE_URL.listener, bytes)));
+    output.secrets.push(...of('sds').map(({ bytes }) => decoded(TYPE_URL.secret, bytes)));
     output.routes.push(...of('rds').map(({ bytes }) => decoded(TYPE_URL.route, bytes)));
   }
   return {
@@ -41,6 +43,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     endpoints: byName(output.endpoints),
     listeners: byName(output.listeners),
     routes: byName(output.routes),
+    secrets: byName(output.secrets),
     findings: findings.sort(),
   };
 }
