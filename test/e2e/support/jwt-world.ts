@@ -5,16 +5,22 @@
  *   curl ─▶ gateway-sotw, gateway-delta (edge) ─▶ web, api
  *   curl ─▶ server-sotw, server-delta (default) ─▶ web
  */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
-import { type EchoReply, eventually, type Owner, startEcho } from '../../harness/index.ts';
+import { type Owner, startEcho } from '../../harness/index.ts';
 import { type Document, endpoints, resource, service } from './config.ts';
 import { always, type KeyServer, keyServer } from './key-server.ts';
 import { type MeshProxy, MODES, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
 
-const HTTP = 7083;
+/** Where gateways and sidecars are asked. */
+export const HTTP = 7083;
 const BACKEND_PORT = 7483;
+
+/** Its keys are fetched. */
+export const ONE = 'https://one.test';
+/** Its keys stand in the policy. */
+export const TWO = 'two@issuers.test';
+/** The same keys, and only for some audiences. */
+export const THREE = 'three@issuers.test';
 
 export type Place = 'gateway' | 'sidecar';
 
@@ -113,96 +119,17 @@ export function everywhere(kind: string, name: string, spec: Document): Document
   return Object.values(NAMESPACES).map((namespace) => resource(kind, name, selected, namespace));
 }
 
-export interface Call {
-  readonly path?: string;
-  readonly method?: string;
-  readonly host?: string;
-  /** `name: value`, as curl takes them. */
-  readonly headers?: readonly string[];
-}
+export const authentication = (...jwtRules: readonly Document[]): Document[] =>
+  everywhere('RequestAuthentication', 'tokens', { jwtRules });
 
-export interface Answer {
-  readonly status: number;
-  readonly body: string;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, readonly string[]>>;
-  /** What the backend saw, where it was one that answered. */
-  readonly seen: EchoReply | undefined;
-}
-
-/** What curl gets. */
-export async function curl({ proxy }: Site, { path = '/', method = 'GET', host, headers = [] }: Call): Promise<Answer> {
-  const all = host === undefined ? headers : [`Host: ${host}`, ...headers];
-  const { stdout } = await promisify(execFile)('curl', [
-    ...['-s', '-m', '10', '-X', method, '-w', '\n%{http_code} %{exitcode}\n%{header_json}'],
-    ...all.flatMap((header) => ['-H', header]),
-    `http://${proxy.address}:${HTTP}${path}`,
-  ]);
-  const [, body = '', status = '0', , json = '{}'] = /^([\s\S]*)\n(\d{3}) (\d+)\n(\{[\s\S]*)$/.exec(stdout) ?? [];
-  const seen = status === '200' ? (JSON.parse(body) as EchoReply) : undefined;
-  return { status: Number(status), body, headers: JSON.parse(json) as Answer['headers'], seen };
-}
-
-/** `200`, or the status and what is said of it. */
-export function outcomeOf({ status, body }: Answer): string {
-  return status === 200 ? '200' : `${status} ${body.trim()}`.trim();
-}
-
-export const bearer = (token: string): string => `Authorization: Bearer ${token}`;
-
-/** A request and what must come of it. */
-export interface Row extends Call {
-  readonly what: string;
-  readonly expected: string;
-}
-
-/** Outcomes as they came, for a table that people read. */
-export class JwtTable {
-  /** Policy → row → outcome → places. */
-  readonly #met = new Map<string, Map<string, Map<string, Set<string>>>>();
-
-  /** Waits until all rows are as expected at once, at each of the sites, and notes them. */
-  async check(policy: string, sites: readonly Site[], rows: readonly Row[]): Promise<void> {
-    await Promise.all(
-      sites.map((site) =>
-        eventually(
-          async () => {
-            const seen: string[] = [];
-            for (const row of rows) seen.push(`${row.what}: ${outcomeOf(await curl(site, row))}`);
-            const expected = rows.map((row) => `${row.what}: ${row.expected}`);
-            if (seen.join('\n') !== expected.join('\n'))
-              throw new Error(`${site.proxy.name}: ${differing(seen, expected)}`);
-          },
-          { timeoutMs: 30_000, intervalMs: 100 },
-        ),
-      ),
-    );
-    for (const row of rows) for (const site of sites) this.#note(policy, row, site);
-  }
-
-  #note(policy: string, { what, expected }: Row, { place }: Site): void {
-    const rows = this.#met.get(policy) ?? new Map<string, Map<string, Set<string>>>();
-    this.#met.set(policy, rows);
-    const outcomes = rows.get(what) ?? new Map<string, Set<string>>();
-    rows.set(what, outcomes);
-    const places = outcomes.get(expected) ?? new Set<string>();
-    outcomes.set(expected, places.add(place));
-  }
-
-  print(): void {
-    const lines = [...this.#met].flatMap(([policy, rows]) => [
-      policy,
-      ...[...rows].map(([what, outcomes]) => {
-        const cells = [...outcomes].map(([outcome, places]) => `${outcome} (${[...places].join(', ')})`);
-        return `  ${what.padEnd(52)} ${cells.join(' | ')}`;
-      }),
-    ]);
-    process.stdout.write(`Tokens and what came of them:\n${lines.join('\n')}\n`);
-  }
-}
-
-function differing(seen: readonly string[], expected: readonly string[]): string {
-  return seen
-    .flatMap((line, index) => (line === expected[index] ? [] : [`${line}, expected ${expected[index]}`]))
-    .join('; ');
-}
+/** Lets in those alone whom a token names; with paths, only there. */
+export const tokensOnly = (...paths: readonly string[]): Document[] =>
+  everywhere('AuthorizationPolicy', 'tokens-only', {
+    action: 'DENY',
+    rules: [
+      {
+        from: [{ source: { notRequestPrincipals: ['*'] } }],
+        ...(paths.length === 0 ? {} : { to: [{ operation: { paths } }] }),
+      },
+    ],
+  });
