@@ -19,34 +19,33 @@ export function unclear(reading: Reading): typeof ALWAYS | typeof NEVER {
 
 /**
  * Hosts, whatever the case of their letters, with a port behind or without one, and with the dot that ends a full name or without
- * it. A value that names a port means that port. Widely read, also with whatever else stands around the name.
+ * it. A value that names a port means that port. Widely read, also with whatever else stands around the name: users, and other
+ * hosts (Envoy makes a list of several `host` headers); and with escapes: an application that takes hosts for parts of URLs decodes
+ * them, and `%61` may be any letter of any name.
  */
 export function host(value: string, reading: Reading): What {
   const pattern = patternOf(value);
-  const authority = (matcher: StringMatcher) => leaf({ header: { name: ':authority', stringMatch: matcher } });
-  const icase = (kind: 'exact' | 'prefix', text: string) => authority(stringMatcher({ kind, text }, true));
   switch (pattern.kind) {
     case 'any':
       return ALWAYS;
-    case 'prefix': {
-      const plain = icase('prefix', pattern.text);
-      return reading === 'narrow'
-        ? plain
-        : anyOf([plain, authority(regexMatcher(`(?is).*@${escapeRegex(pattern.text)}.*`))]);
-    }
+    case 'prefix':
+      if (reading === 'narrow') return authority(stringMatcher(pattern, true));
+      return authority(regexMatcher(`(?is)((.*[@,])?${escapeRegex(pattern.text)}|.*%).*`));
     case 'suffix':
     case 'exact': {
-      const { text } = pattern;
-      const port = PORT_AT_END.test(text);
-      const [name, end] = port ? [text.replace(PORT_AT_END, ''), text.slice(text.lastIndexOf(':'))] : [text, ''];
-      const before = pattern.kind === 'suffix' ? '.*' : reading === 'wide' ? '(.*@)?' : '';
-      const after = end !== '' ? escapeRegex(end) : reading === 'wide' ? '(:.*)?' : '(:[0-9]*)?';
-      return authority(regexMatcher(`(?is)${before}${escapeRegex(name)}\\.?${after}`));
+      const [, name = '', port = ''] = /^(.*?)(:\d+)?$/s.exec(pattern.text) ?? [];
+      const start = pattern.kind === 'suffix' ? '.*' : '';
+      const text = escapeRegex(name);
+      if (reading === 'narrow') return authority(regexMatcher(`(?is)${start}${text}\\.?${port || '(:[0-9]*)?'}`));
+      const end = port === '' ? '([:,].*)?' : `${port}(,.*)?`;
+      return authority(regexMatcher(`(?is)${start || '(.*[@,])?'}${text}\\.*${end}|.*%.*`));
     }
   }
 }
 
-const PORT_AT_END = /:\d+$/;
+function authority(stringMatch: StringMatcher): What {
+  return leaf({ header: { name: ':authority', stringMatch } });
+}
 
 /** Methods are told apart by case (RFC 9110, section 9.1). */
 export function method(value: string): What {
@@ -55,11 +54,22 @@ export function method(value: string): What {
   return leaf({ header: { name: ':method', stringMatch: stringMatcher(pattern) } });
 }
 
-/** The path without query and fragment, after the connection manager has normalised it. */
-export function path(value: string): What {
+/**
+ * The path without query and fragment, after the connection manager has normalised it. Widely read, also with parameters behind
+ * segments (`/a;x/b`, `/;/a/b`), which many applications leave out.
+ */
+export function path(value: string, reading: Reading): What {
   const pattern = patternOf(value);
-  return pattern.kind === 'any' ? ALWAYS : leaf({ urlPath: { path: stringMatcher(pattern) } });
+  if (pattern.kind === 'any') return ALWAYS;
+  const plain = leaf<PermissionLeaf>({ urlPath: { path: stringMatcher(pattern) } });
+  if (reading === 'narrow') return plain;
+  const segments = pattern.text.split('/').map(escapeRegex).join(`${PARAMETERS}/(;[^/]*/)*`);
+  const before = pattern.kind === 'suffix' ? '.*' : '';
+  const after = pattern.kind === 'prefix' ? '.*' : PARAMETERS;
+  return anyOf([plain, leaf({ urlPath: { path: regexMatcher(`(?s)${before}${segments}${after}`) } })]);
 }
+
+const PARAMETERS = '(;[^/]*)?';
 
 /** The port that the connection came to: a workload's own port at sidecars, the listener's at gateways. */
 export function destinationPort(value: string, reading: Reading): What {

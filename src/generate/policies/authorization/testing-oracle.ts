@@ -119,7 +119,10 @@ function questionOf(name: string): Question {
     case 'methods':
       return ({ request }, values) => anyOf(values, request.method ?? '');
     case 'paths':
-      return ({ request }, values) => anyOf(values, request.path?.split('?')[0] ?? '');
+      return ({ request }, values, loosely) => {
+        const path = request.path?.split('?')[0] ?? '';
+        return anyOf(values, path) || (loosely && values.some((value) => coversLoosely(value, path)));
+      };
     case 'hosts':
       return ({ request }, values, loosely) => values.some((value) => isHost(value, request.host ?? '', loosely));
     case 'requestPrincipals':
@@ -136,6 +139,17 @@ function questionOf(name: string): Question {
       return claim(name.slice('request.auth.claims['.length, -1).split(']['));
     }
   }
+}
+
+/** Whether a pattern covers a path of which some segments have lost their parameters, and empty ones their slash. */
+function coversLoosely(pattern: string, path: string): boolean {
+  const semicolon = path.indexOf(';');
+  if (semicolon < 0) return covers(pattern, path);
+  const slash = path.indexOf('/', semicolon);
+  const rest = slash < 0 ? '' : path.slice(slash);
+  const before = path.slice(0, semicolon);
+  const merged = before.endsWith('/') && rest !== '' ? before + rest.slice(1) : before + rest;
+  return covers(pattern, path) || coversLoosely(pattern, merged);
 }
 
 /** Whether one of the patterns covers all of the text. */
@@ -192,23 +206,30 @@ function isWithin(blocks: readonly string[], address: string): boolean {
 /** Every way to cut a host to what may be its name; without port only where the pattern has none. */
 function isHost(pattern: string, host: string, loosely: boolean): boolean {
   if (pattern === '*') return true;
+  // An escape may be any letter.
+  if (loosely && host.includes('%')) return true;
   const low = pattern.toLowerCase();
   const written = host.toLowerCase();
   const starts = [written];
-  if (loosely) for (const { index } of written.matchAll(/@/g)) starts.push(written.slice(index + 1));
+  if (loosely) for (const { index } of written.matchAll(/[@,]/g)) starts.push(written.slice(index + 1));
   if (low.endsWith('*')) return starts.some((text) => text.startsWith(low.slice(0, -1)));
   const port = /:\d+$/.exec(low)?.[0];
   const name = port === undefined ? low : low.slice(0, -port.length);
   return starts.some((text) =>
-    endings(text, port, loosely).some(
-      (cut) => covers(name, cut) || (cut.endsWith('.') && covers(name, cut.slice(0, -1))),
-    ),
+    endings(text, port, loosely).some((cut) => {
+      const dots = loosely ? /\.*$/ : /\.?$/;
+      const least = cut.replace(dots, '').length;
+      return Array.from({ length: cut.length - least + 1 }, (_, more) => least + more).some((end) =>
+        covers(name, cut.slice(0, end)),
+      );
+    }),
   );
 }
 
 function endings(text: string, port: string | undefined, loosely: boolean): string[] {
-  if (port !== undefined) return text.endsWith(port) ? [text.slice(0, -port.length)] : [];
-  const cuts = [text];
+  const ends = loosely ? [...text.matchAll(/,/g)].map(({ index }) => text.slice(0, index)) : [];
+  const cuts = [text, ...ends];
+  if (port !== undefined) return cuts.filter((cut) => cut.endsWith(port)).map((cut) => cut.slice(0, -port.length));
   for (const { index } of text.matchAll(/:/g)) {
     if (loosely || /^:\d*$/.test(text.slice(index))) cuts.push(text.slice(0, index));
   }
