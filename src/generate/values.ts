@@ -1,14 +1,18 @@
 /** Small protobuf values that every generator writes. */
 import type { envoy, google } from '../protobuf/index.ts';
 
-/** Envoy rejects more than this (about 10,000 years, the range of google.protobuf.Duration). */
-const MAX_SECONDS = 315_576_000_000;
+/**
+ * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a message with more. Resources and the mesh configuration with
+ * more are refused; a setting may say "without end" all the same.
+ */
+const MAX_MILLIS = 2_562_047 * 3_600_000;
 
 /** `google.protobuf.Duration` of milliseconds (fractions down to nanoseconds are kept). */
 export function durationOf(milliseconds: number): google.protobuf.Duration.Input {
-  const seconds = Math.min(Math.trunc(milliseconds / 1000), MAX_SECONDS);
-  const nanos = Math.round((milliseconds - seconds * 1000) * 1e6);
-  return nanos >= 1e9 ? { seconds: seconds + 1, nanos: 0 } : { seconds, nanos: Math.min(nanos, 999_999_999) };
+  const bounded = Math.min(milliseconds, MAX_MILLIS);
+  const seconds = Math.trunc(bounded / 1000);
+  const nanos = Math.round((bounded - seconds * 1000) * 1e6);
+  return nanos >= 1e9 ? { seconds: seconds + 1, nanos: 0 } : { seconds, nanos };
 }
 
 /** The address of a socket, or of a unix domain socket when it is a path (`/…`) or an abstract name (`@…`). */

@@ -9,6 +9,7 @@ import { withoutNulls } from './nulls.ts';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
 import { clientTlsSettings } from './schema/tls-settings.ts';
+import { meshConfigFaults } from './validate/mesh-config.ts';
 
 const tracing = z.strictObject({
   zipkin: z.strictObject({ address: z.string().optional() }).optional(),
@@ -188,7 +189,9 @@ export function defaultMeshNetworks(): MeshNetworks {
 
 /** Reads the mesh configuration from the plain data of its YAML; an empty file is the default mesh. */
 export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
-  return parseTolerantly(meshConfig, raw);
+  const parsed = parseTolerantly(meshConfig, raw);
+  const [fault] = 'problem' in parsed ? [] : meshConfigFaults(parsed.value);
+  return fault === undefined ? parsed : { problem: fault };
 }
 
 export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {

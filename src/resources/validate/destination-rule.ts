@@ -7,6 +7,7 @@ import type {
   LocalityLbSetting,
   OutlierDetection,
   PortTrafficPolicy,
+  TcpKeepalive,
   TrafficPolicy,
 } from '../schema/destination-rule.ts';
 import type { ClientTlsSettings } from '../schema/tls-settings.ts';
@@ -103,7 +104,7 @@ function isPrime(value: number): boolean {
 }
 
 /** Localities are `region/zone/subzone`; also used for the mesh configuration's setting. */
-function checkLocalityLb(setting: LocalityLbSetting, faults: Faults): void {
+export function checkLocalityLb(setting: LocalityLbSetting, faults: Faults): void {
   const ways = (['distribute', 'failover', 'failoverPriority'] as const).filter((field) => setting[field]?.length);
   if (ways.includes('distribute') && ways.length > 1)
     faults.add(['distribute'], `expected only one of ${ways.join(', ')}`);
@@ -132,8 +133,7 @@ export function checkConnectionPool(pool: ConnectionPool, faults: Faults): void 
   for (const field of ['connectTimeout', 'maxConnectionDuration'] as const)
     checkDuration(faults.at('tcp', field), tcp?.[field]);
   checkNotNegative(faults.at('tcp', 'idleTimeout'), tcp?.idleTimeout);
-  checkWholeSeconds(faults.at('tcp', 'tcpKeepalive', 'time'), tcp?.tcpKeepalive?.time);
-  checkWholeSeconds(faults.at('tcp', 'tcpKeepalive', 'interval'), tcp?.tcpKeepalive?.interval);
+  if (tcp?.tcpKeepalive !== undefined) checkTcpKeepalive(tcp.tcpKeepalive, faults.at('tcp', 'tcpKeepalive'));
   for (const field of [
     'http1MaxPendingRequests',
     'http2MaxRequests',
@@ -147,6 +147,12 @@ export function checkConnectionPool(pool: ConnectionPool, faults: Faults): void 
   if (http?.useClientProtocol === true && http.h2UpgradePolicy === 'UPGRADE') {
     faults.add(['http', 'useClientProtocol'], 'expected no useClientProtocol beside h2UpgradePolicy UPGRADE');
   }
+}
+
+/** Also the mesh configuration's. */
+export function checkTcpKeepalive(keepalive: TcpKeepalive, faults: Faults): void {
+  checkWholeSeconds(faults.at('time'), keepalive.time);
+  checkWholeSeconds(faults.at('interval'), keepalive.interval);
 }
 
 /** Kernel keepalive options count seconds. */

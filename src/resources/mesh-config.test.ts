@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fieldPath } from './issues.ts';
+import { parseMeshConfig } from './mesh-config.ts';
+
+const HUGE = '3000000h';
+
+test('what Envoy would refuse in every resource is refused in the mesh configuration, by field', () => {
+  const rows: readonly [raw: Readonly<Record<string, unknown>>, field: string | undefined][] = [
+    [{ connectTimeout: '1ms', protocolDetectionTimeout: '0s', dnsRefreshRate: '2ms' }, undefined],
+    [{ tcpKeepalive: { probes: 3, time: '7200s', interval: '75s' } }, undefined],
+    [{ proxyListenPort: 1, proxyInboundListenPort: 65535 }, undefined],
+    [{ localityLbSetting: { distribute: [{ from: 'a/*', to: { 'a/*': 80, 'b/*': 20 } }] } }, undefined],
+    [{ connectTimeout: '0s' }, 'connectTimeout'],
+    [{ connectTimeout: '-1s' }, 'connectTimeout'],
+    [{ connectTimeout: HUGE }, 'connectTimeout'],
+    [{ protocolDetectionTimeout: '-1s' }, 'protocolDetectionTimeout'],
+    [{ protocolDetectionTimeout: HUGE }, 'protocolDetectionTimeout'],
+    [{ dnsRefreshRate: '1ms' }, 'dnsRefreshRate'],
+    [{ dnsRefreshRate: HUGE }, 'dnsRefreshRate'],
+    [{ tcpKeepalive: { time: '-1s' } }, 'tcpKeepalive.time'],
+    [{ tcpKeepalive: { interval: '10ms' } }, 'tcpKeepalive.interval'],
+    [{ proxyListenPort: 0 }, 'proxyListenPort'],
+    [{ proxyInboundListenPort: 65536 }, 'proxyInboundListenPort'],
+    [{ proxyListenPort: 15006 }, 'proxyInboundListenPort'],
+    [{ localityLbSetting: { distribute: [{ from: 'a/*', to: { 'a/*': 80 } }] } }, 'localityLbSetting.distribute[0].to'],
+  ];
+  for (const [raw, field] of rows) {
+    for (const given of [raw, { ...raw, notReadHere: true }]) {
+      const parsed = parseMeshConfig(given);
+      const found = 'problem' in parsed ? fieldPath(parsed.problem.path) : undefined;
+      assert.equal(found, field, JSON.stringify(given));
+    }
+  }
+});
