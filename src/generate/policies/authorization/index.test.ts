@@ -174,6 +174,8 @@ describe('in doubt a request is refused', () => {
     [when('request.headers[x-role]', "'*min'"), { headers: [['x-role', 'admin,user']] }],
     [to('hosts: [a.example]'), { host: 'me@a.example' }],
     [to('hosts: [a.example]'), { host: 'a.example:x' }],
+    [to('hosts: [a.example]'), { host: 'b,a.example' }],
+    [to("hosts: ['a.*']"), { host: 'b,a.example' }],
   ];
   for (const [rule, request] of doubtful) {
     test(`${rule} and ${JSON.stringify(request)}`, () => {
@@ -181,6 +183,22 @@ describe('in doubt a request is refused', () => {
       assert.ok(!guard([`{action: DENY, rules: [${rule}]}`]).request(request), 'kept out');
     });
   }
+});
+
+describe('parameters of segments hide nothing', () => {
+  const deny = (path: string) => guard([`{action: DENY, rules: [${to(`paths: ['${path}']`)}]}`]);
+  const allow = (path: string) => guard([`{rules: [${to(`paths: ['${path}']`)}]}`]);
+  test('from what keeps out', () => {
+    for (const path of ['/admin;x', '/;/admin', '/;a/;b/admin;c;d']) assert.ok(!deny('/admin').request({ path }), path);
+    for (const path of ['/a;b/c', '/a;/;/c/d']) assert.ok(!deny('/a/c*').request({ path }), path);
+    assert.ok(!deny('*/c').request({ path: '/a/c;d' }));
+    for (const path of ['/admin/;x', '/adminx;', '/x;/admin']) assert.ok(deny('/admin').request({ path }), path);
+  });
+  test('nor from what lets in', () => {
+    assert.ok(!allow('/public/*').request({ path: '/public/..;x/admin' }));
+    assert.ok(!allow('*.png').request({ path: '/admin;.png' }));
+    assert.ok(allow('/public/*').request({ path: '/public/x;v=1' }) && allow('/a;b').request({ path: '/a;b' }));
+  });
 });
 
 describe('how policies go together', () => {

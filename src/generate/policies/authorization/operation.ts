@@ -1,6 +1,16 @@
 /** What is asked for, and from where: hosts, methods, paths, ports and addresses. */
 import { cidrRange } from '../../listeners/cidr.ts';
-import { ALWAYS, anyOf, type Condition, leaf, NEVER, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
+import {
+  ALWAYS,
+  allOf,
+  anyOf,
+  type Condition,
+  leaf,
+  NEVER,
+  not,
+  type PermissionLeaf,
+  type PrincipalLeaf,
+} from './condition.ts';
 import { escapeRegex, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 type What = Condition<PermissionLeaf>;
@@ -55,18 +65,23 @@ export function method(value: string): What {
 }
 
 /**
- * The path without query and fragment, after the connection manager has normalised it. Widely read, also with parameters behind
- * segments (`/a;x/b`, `/;/a/b`), which many applications leave out.
+ * The path without query and fragment, after the connection manager has normalised it. Many applications leave out parameters of
+ * segments. Widely read, so does this (`/a;x/b`, `/;/a/b`). Narrowly read, what parameters may hide is not matched: a step up behind
+ * a beginning (`/public/..;x/admin`), anything before an end (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
   const pattern = patternOf(value);
   if (pattern.kind === 'any') return ALWAYS;
-  const plain = leaf<PermissionLeaf>({ urlPath: { path: stringMatcher(pattern) } });
-  if (reading === 'narrow') return plain;
+  const has = (matcher: StringMatcher) => leaf<PermissionLeaf>({ urlPath: { path: matcher } });
+  const plain = has(stringMatcher(pattern));
+  if (reading === 'narrow') {
+    if (pattern.kind === 'exact') return plain;
+    return allOf([plain, not(has({ contains: pattern.kind === 'prefix' ? '/..;' : ';' }))]);
+  }
   const segments = pattern.text.split('/').map(escapeRegex).join(`${PARAMETERS}/(;[^/]*/)*`);
   const before = pattern.kind === 'suffix' ? '.*' : '';
   const after = pattern.kind === 'prefix' ? '.*' : PARAMETERS;
-  return anyOf([plain, leaf({ urlPath: { path: regexMatcher(`(?s)${before}${segments}${after}`) } })]);
+  return anyOf([plain, has(regexMatcher(`(?s)${before}${segments}${after}`))]);
 }
 
 const PARAMETERS = '(;[^/]*)?';

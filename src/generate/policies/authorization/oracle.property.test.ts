@@ -171,6 +171,8 @@ const request: fc.Arbitrary<Request> = fc
       '/;x/a/b',
       '/a;x/b',
       '/a;x;y/;/b;z',
+      '/a/..;x/b',
+      '/c;/b',
     ),
     headers: fc.array(
       word.map((value) => ['x-h', value] as const),

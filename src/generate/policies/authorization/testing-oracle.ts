@@ -121,7 +121,7 @@ function questionOf(name: string): Question {
     case 'paths':
       return ({ request }, values, loosely) => {
         const path = request.path?.split('?')[0] ?? '';
-        return anyOf(values, path) || (loosely && values.some((value) => coversLoosely(value, path)));
+        return values.some((value) => (loosely ? coversLoosely(value, path) : coversStrictly(value, path)));
       };
     case 'hosts':
       return ({ request }, values, loosely) => values.some((value) => isHost(value, request.host ?? '', loosely));
@@ -139,6 +139,13 @@ function questionOf(name: string): Question {
       return claim(name.slice('request.auth.claims['.length, -1).split(']['));
     }
   }
+}
+
+/** Whether a pattern covers a path whose parameters can hide nothing from it. */
+function coversStrictly(pattern: string, path: string): boolean {
+  if (pattern !== '*' && pattern.endsWith('*') && path.includes('/..;')) return false;
+  if (pattern !== '*' && pattern.startsWith('*') && path.includes(';')) return false;
+  return covers(pattern, path);
 }
 
 /** Whether a pattern covers a path of which some segments have lost their parameters, and empty ones their slash. */

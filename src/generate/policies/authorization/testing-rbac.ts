@@ -133,6 +133,8 @@ function textMatches(matcher: Text, text: string): boolean {
       return fold(text).startsWith(fold(filled(matcher.prefix)));
     case 'suffix':
       return fold(text).endsWith(fold(filled(matcher.suffix)));
+    case 'contains':
+      return fold(text).includes(fold(filled(matcher.contains)));
     case 'safeRegex':
       return RE2JS.compile(bytes(some(matcher.safeRegex).regex)).matches(bytes(text));
     default:
