@@ -7,6 +7,8 @@ import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
+import { OIDC_REFERENCE } from '../../src/resources/key-sets.ts';
+import { makeKeySet } from '../../src/resources/make-key-set.ts';
 import { type MeshNetworks, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
@@ -20,6 +22,10 @@ const [CERTIFICATE = '', KEY = ''] = ['tls.crt', 'tls.key'].map((name) =>
 );
 /** Another certificate for the same key, as far as bytes go. */
 const RENEWED = `${CERTIFICATE}# renewed\n`;
+
+/** Where keys of tokens are fetched from, by a rule that Envoy needs all its extensions for. */
+const KEYS_URI = 'https://keys.test/';
+const TOKEN_RULE = `{issuer: b, jwksUri: "${KEYS_URI}", audiences: [x], outputPayloadToHeader: x-b}`;
 
 /** Each slot is one resource, absent or in one of these forms. */
 const SLOTS: readonly (readonly string[])[] = [
@@ -64,6 +70,27 @@ const SLOTS: readonly (readonly string[])[] = [
   [
     policy('b', '{mtls: {mode: STRICT}}'),
     policy('b', '{selector: {matchLabels: {app: api}}, mtls: {mode: UNSET}, portLevelMtls: {80: {mode: PERMISSIVE}}}'),
+  ],
+  [
+    security('RequestAuthentication', 'mesh-system', '{jwtRules: [{issuer: "https://a.test"}]}'),
+    security('RequestAuthentication', 'mesh-system', `{jwtRules: [{issuer: b, jwksUri: "${KEYS_URI}"}]}`),
+  ],
+  [
+    security('RequestAuthentication', 'a', `{selector: {matchLabels: {app: web}}, jwtRules: [${TOKEN_RULE}]}`),
+    security('RequestAuthentication', 'a', '{jwtRules: [{issuer: c, fromHeaders: [{name: x-c}]}]}'),
+  ],
+  [
+    security('RequestAuthentication', 'b', `{selector: {matchLabels: {app: edge}}, jwtRules: [${TOKEN_RULE}]}`),
+    security('RequestAuthentication', 'b', '{jwtRules: []}'),
+  ],
+  [
+    security('AuthorizationPolicy', 'a', '{action: DENY, rules: [{from: [{source: {notRequestPrincipals: ["*"]}}]}]}'),
+    security('AuthorizationPolicy', 'a', '{selector: {matchLabels: {app: web}}, rules: [{}]}'),
+    security('AuthorizationPolicy', 'a', '{rules: [{to: [{operation: {ports: ["80"], paths: ["/x*"]}}]}]}'),
+  ],
+  [
+    security('AuthorizationPolicy', 'b', '{selector: {matchLabels: {app: edge}}}'),
+    security('AuthorizationPolicy', 'b', '{action: AUDIT, rules: [{from: [{source: {namespaces: [a]}}]}]}'),
   ],
   [
     entry('names', 'DNS', '{hosts: [x.example.com], endpoints: [{address: one.example.com}]'),
@@ -158,6 +185,18 @@ const SLOTS: readonly (readonly string[])[] = [
   ],
 ];
 
+const FORMS: readonly (readonly AnyResource[])[] = [
+  ...SLOTS.map((forms) =>
+    readResources(
+      'random-mesh.ts',
+      forms.map((form) => parse(form) as unknown),
+    ),
+  ),
+  // What is fetched comes and goes apart from the policies that ask for it.
+  [makeKeySet(KEYS_URI, '{"keys":["first"]}'), makeKeySet(KEYS_URI, '{"keys":["second"]}')],
+  [makeKeySet(`${OIDC_REFERENCE}https://a.test`, '{"keys":[]}')],
+];
+
 export const NODES: readonly ProxyNode[] = [
   proxyNode('web', {
     type: 'sidecar',
@@ -213,12 +252,12 @@ export interface Edit {
   readonly form: number | undefined;
 }
 
-const SLOT = fc.nat(SLOTS.length - 1);
+const SLOT = fc.nat(FORMS.length - 1);
 const FORM = fc.option(fc.nat(11), { nil: undefined, freq: 4 });
 
 /** Most is there at first, because changes show where resources speak of each other. */
 export const FIRST: fc.Arbitrary<readonly Edit[]> = fc.tuple(
-  ...SLOTS.map((_, index) => fc.record({ slot: fc.constant(index), form: FORM })),
+  ...FORMS.map((_, index) => fc.record({ slot: fc.constant(index), form: FORM })),
 );
 export const STEP: fc.Arbitrary<readonly Edit[]> = fc.array(fc.record({ slot: SLOT, form: FORM }), {
   minLength: 1,
@@ -242,13 +281,6 @@ export function merged(changes: readonly Edit[], resources: Map<ResourceKey, Any
   }
   return [...result.values()];
 }
-
-const FORMS: readonly (readonly AnyResource[])[] = SLOTS.map((forms) =>
-  readResources(
-    'random-mesh.ts',
-    forms.map((form) => parse(form) as unknown),
-  ),
-);
 
 function service(namespace: string, name: string, ip: string, ports: readonly number[], protocol = 'http'): string {
   const list = ports.map((port) => `{name: ${protocol}-${port}, port: ${port}}`).join(', ');
@@ -281,8 +313,12 @@ function https(port: number, mode: string, credential: string): string {
   return `{port: {number: ${port}, name: https-${port}, protocol: HTTPS}, hosts: [e.example.com], tls: {mode: ${mode}, credentialName: ${credential}}}`;
 }
 
+function security(kind: string, namespace: string, spec: string): string {
+  return `{apiVersion: security.mesh.io/v1beta1, kind: ${kind}, metadata: {name: policy, namespace: ${namespace}}, spec: ${spec}}`;
+}
+
 function policy(namespace: string, spec: string): string {
-  return `{apiVersion: security.mesh.io/v1beta1, kind: PeerAuthentication, metadata: {name: mtls, namespace: ${namespace}}, spec: ${spec}}`;
+  return security('PeerAuthentication', namespace, spec);
 }
 
 function mesh(kind: string, namespace: string, name: string, spec: string): string {
