@@ -1,6 +1,6 @@
 /** ASN.1 as node-forge reads and writes it, in the words of RFC 5280; bytes are Buffers outside of this file. */
 import asn1, { type Node } from 'node-forge/lib/asn1.js';
-import { checkDer, splitDer } from './der.ts';
+import { checkDer, splitDer } from '../der.ts';
 
 export type { Node };
 

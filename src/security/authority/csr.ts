@@ -4,9 +4,9 @@
  * refusal is an Error of one line, for the caller to read.
  */
 import { verify } from 'node:crypto';
+import { sliceDer } from '../der.ts';
 import { childrenOf, contentOf, isUniversal, type Node, readAsn1, readBits, readOid } from './asn1.ts';
 import type { SubjectKey } from './certificate.ts';
-import { sliceDer } from './der.ts';
 import { countPemBlocks, readPem } from './pem.ts';
 
 /** Characters of PEM. A request with an RSA key of 4096 bits and a few names has 2,000. */
