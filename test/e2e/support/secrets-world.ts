@@ -28,7 +28,10 @@ export interface GatewayOptions {
 
 export interface SecretsWorld {
   readonly config: ConfigDir;
-  readonly discovery: Discovery;
+  /** The process that runs now. */
+  discovery(): Discovery;
+  /** Starts ctl-discovery again, at the same addresses; the earlier process must have ended. */
+  restart(): Promise<Discovery>;
   token(namespace: string, serviceAccount: string): Promise<string>;
   startGateway(options: GatewayOptions): Promise<Agent>;
   /** A stream of whoever; closed with the owner. */
@@ -54,15 +57,21 @@ export async function startSecretsWorld(
   // Its key pair must be there before ctl-discovery looks for it.
   await token('default', 'first');
   const ports = await discoveryPorts();
-  const discovery = await startDiscovery(owner, {
-    configDir: config.path,
-    ports,
-    env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, CTL_DEBUG_ADSZ_CONFIG: 'true' },
-  });
+  const start = () =>
+    startDiscovery(owner, {
+      configDir: config.path,
+      ports,
+      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, CTL_DEBUG_ADSZ_CONFIG: 'true' },
+    });
+  let discovery = await start();
   const rootFile = join(caDir, 'root-cert.pem');
   return {
     config,
-    discovery,
+    discovery: () => discovery,
+    async restart() {
+      discovery = await start();
+      return discovery;
+    },
     token,
     async startGateway({ name, namespace, address, labels, serviceAccount }) {
       const tokenFile = join(folder, `token-${namespace}-${name}`);

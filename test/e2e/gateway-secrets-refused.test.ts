@@ -1,0 +1,225 @@
+/** Whoever asks for the certificate of a gateway without being that gateway learns nothing of it, whatever way is tried. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { type AskingStream, type StreamOptions, TYPE } from './support/asking-stream.ts';
+import { resource } from './support/config.ts';
+import { secretLines, tlsSecret } from './support/secrets-world.ts';
+import {
+  address,
+  CLIENT,
+  clients,
+  config,
+  eventually,
+  FOREIGN,
+  findings,
+  gateway,
+  make,
+  served,
+  server,
+  shared,
+  simple,
+  startTenants,
+  world,
+} from './support/tenants.ts';
+
+before(startTenants);
+
+describe('whoever is not the gateway gets nothing', () => {
+  const OWN = make('a.example');
+  const SECRETS = ['a-cert', 'a-cert-cacert'];
+  const FORMS = SECRETS.flatMap((name) =>
+    [
+      '',
+      'kubernetes://',
+      'kubernetes-gateway://',
+      'kubernetes://edge/',
+      'kubernetes-gateway://edge/',
+      'edge/',
+      'Secret/edge/',
+    ].map((before) => `${before}${name}`),
+  );
+  const LABELS = { app: 'edge' };
+
+  before(async () => {
+    await config().apply('secrets', tlsSecret('a-cert', 'edge', OWN, { 'ca.crt': clients.pem }));
+    await config().apply(
+      'gateway',
+      gateway([server('a', ['a.example'], { mode: 'MUTUAL', credentialName: 'a-cert' })]),
+    );
+    await eventually(() => served('a.example', OWN.leaf, { client: CLIENT }));
+  });
+
+  /** Asks in every form, and waits until all that could come has come. */
+  async function ask(stream: AskingStream, { mode }: Pick<StreamOptions, 'mode'>): Promise<void> {
+    const claims = new Map(FORMS.map((name) => [name, '0'.repeat(32)]));
+    await stream.ask(TYPE.cds, mode === 'delta' ? ['*'] : []);
+    await eventually(() => assert.ok(stream.types.has(TYPE.cds) || stream.ended !== undefined));
+    await stream.ask(TYPE.lds, mode === 'delta' ? ['*'] : []);
+    await stream.ask(TYPE.sds, mode === 'delta' ? ['*', ...FORMS] : FORMS, mode === 'delta' ? claims : undefined);
+    if (mode === 'delta') await eventually(() => assert.ok(stream.types.has(TYPE.sds)));
+    // A change of the Secret reaches those who have it.
+    const next = { ...OWN, leaf: `${OWN.leaf}\n# again\n` };
+    await config().apply('secrets', tlsSecret('a-cert', 'edge', next, { 'ca.crt': clients.pem }));
+    await new Promise((resolve) => setTimeout(resolve, 700));
+    await config().apply('secrets', tlsSecret('a-cert', 'edge', OWN, { 'ca.crt': clients.pem }));
+  }
+
+  const callers: readonly (readonly [behaviour: string, StreamOptions & { readonly account?: string }])[] = (
+    ['delta', 'sotw'] as const
+  ).flatMap(
+    (mode) =>
+      [
+        [
+          'a gateway of another namespace',
+          { mode, token: '', account: 'gw', type: 'router', namespace: 'shop', labels: LABELS },
+        ],
+        [
+          'a sidecar of the namespace',
+          { mode, token: '', account: 'side', type: 'sidecar', namespace: 'edge', labels: LABELS },
+        ],
+        [
+          'a sidecar with the account of the gateway',
+          { mode, token: '', account: 'gw', type: 'sidecar', namespace: 'edge', labels: LABELS },
+        ],
+        [
+          'a workload of the namespace that says it is a gateway',
+          { mode, token: '', account: 'side', type: 'router', namespace: 'edge', labels: LABELS },
+        ],
+        [
+          'an account that nobody runs as',
+          { mode, token: '', account: 'ghost', type: 'router', namespace: 'edge', labels: LABELS },
+        ],
+        [
+          'a gateway with the right account and other labels',
+          { mode, token: '', account: 'gw', type: 'router', namespace: 'edge', labels: { app: 'other' } },
+        ],
+        ['a stream without identity', { mode, token: undefined, type: 'router', namespace: 'edge', labels: LABELS }],
+      ] as const,
+  );
+  for (const [behaviour, { account, ...options }] of callers) {
+    test(`${options.mode}: ${behaviour}`, async () => {
+      const token = account === undefined ? undefined : await world().token(options.namespace, account);
+      const stream = world().stream({ ...options, token });
+      await ask(stream, options);
+      assert.equal(stream.ended, undefined);
+      for (const line of secretLines(OWN)) assert.ok(!stream.holds(line));
+      assert.ok(!stream.holds(clients.pem.slice(100, 200)));
+      // Its own it does get: the way is open, and what is on the other side of the wall stays there.
+      const own = options.namespace === 'shop' && options.type === 'router';
+      assert.deepEqual([...stream.secrets.keys()], own ? ['kubernetes://a-cert'] : []);
+      if (own) assert.equal(stream.secrets.get('kubernetes://a-cert'), FOREIGN.key);
+      await stream.close();
+    });
+  }
+
+  test('the gateway itself, over either protocol: so that the tests above can fail', async () => {
+    for (const mode of ['delta', 'sotw'] as const) {
+      const options = {
+        mode,
+        token: await world().token('edge', 'gw'),
+        type: 'router',
+        namespace: 'edge',
+        labels: LABELS,
+      } as const;
+      const stream = world().stream(options);
+      await ask(stream, options);
+      await eventually(() => assert.equal(stream.secrets.get('kubernetes://a-cert'), OWN.key));
+      for (const line of secretLines(OWN).slice(0, -1)) assert.ok(stream.holds(line));
+      await stream.close();
+    }
+  });
+
+  test('a Gateway of another namespace that names the Secret, in every form', async () => {
+    const forms = [
+      'edge/a-cert',
+      'kubernetes://edge/a-cert',
+      'kubernetes-gateway://edge/a-cert',
+      'kubernetes://shop/../edge/a-cert',
+      '../edge/a-cert',
+      'Secret/edge/a-cert',
+      'kubernetes://kubernetes://edge/a-cert',
+      'edge%2Fa-cert',
+      'edge\\a-cert',
+      'configmap://edge/a-cert',
+    ];
+    const servers = forms.flatMap((form, index) => [
+      server(`s${index}`, [`s${index}.example`], simple(form), address(3)),
+      server(
+        `m${index}`,
+        [`m${index}.example`],
+        { ...simple('a-cert'), mode: 'MUTUAL', caCertCredentialName: form },
+        address(3),
+      ),
+    ]);
+    const token = await world().token('shop', 'gw');
+    const stream = world().stream({ mode: 'delta', token, type: 'router', namespace: 'shop', labels: LABELS });
+    await config().apply('thief', gateway(servers, 'thief', 'shop'));
+    await ask(stream, { mode: 'delta' });
+    await eventually(async () => {
+      const text = await findings();
+      for (const index of forms.keys()) {
+        for (const name of [`s${index}`, `m${index}`]) {
+          assert.match(text, new RegExp(`Gateway shop/thief, server ${name}: credential .* is refused`));
+        }
+      }
+    });
+    for (const line of secretLines(OWN)) assert.ok(!stream.holds(line));
+    assert.ok(!stream.holds(clients.pem.slice(100, 200)));
+    await config().remove('thief');
+    await stream.close();
+  });
+
+  test('a workload that is registered later gets its certificate then, and loses it when it is unregistered', async () => {
+    const token = await world().token('edge', 'late');
+    const stream = world().stream({ mode: 'delta', token, type: 'router', namespace: 'edge', labels: LABELS });
+    await ask(stream, { mode: 'delta' });
+    assert.deepEqual([...stream.secrets.keys()], []);
+    await config().apply(
+      'late',
+      resource('WorkloadEntry', 'late', { address: address(9), labels: LABELS, serviceAccount: 'late' }, 'edge'),
+    );
+    await eventually(() => assert.equal(stream.secrets.get('kubernetes://a-cert'), OWN.key));
+    stream.removed.clear();
+    await config().remove('late');
+    await eventually(() => assert.ok(stream.removed.has('kubernetes://a-cert')));
+    await stream.close();
+  });
+});
+
+test('no page and no log holds a private key', async () => {
+  const own = make('a.example');
+  await config().apply(
+    'secrets',
+    tlsSecret('a-cert', 'edge', own),
+    tlsSecret('bad', 'edge', { ...own, leaf: own.key }),
+  );
+  await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
+  await config().write(
+    'broken.yaml',
+    `apiVersion: v1\nkind: Secret\nmetadata: {name: broken}\ndata:\n  tls.key: ${own.key}\n`,
+  );
+  await eventually(() => served('a.example', own.leaf));
+  const discovery = world().discovery();
+  await eventually(async () => assert.match((await discovery.http('/debug/configz')).body, /broken.yaml/));
+  const index = (await discovery.http('/debug')).body;
+  const pages = [...index.matchAll(/href="\/debug\/([A-Za-z_]+)"/g)].map(([, name]) => `/debug/${name}`);
+  assert.ok(pages.length >= 12);
+  const dump = (await discovery.http('/debug/config_dump?proxyID=gw.edge')).body;
+  assert.match(dump, /"kubernetes:\/\/a-cert"/);
+  assert.match(dump, /\[redacted\]/);
+  const texts = new Map<string, string>([
+    ['config_dump', dump],
+    ['log', discovery.output()],
+    ['agent', shared.get().gateway.output()],
+    ['metrics', await discovery.metrics()],
+  ]);
+  for (const page of pages) {
+    texts.set(page, (await discovery.http(page)).body);
+    texts.set(`${page} of the proxy`, (await discovery.http(`${page}?proxyID=gw.edge`)).body);
+    texts.set(`${page} of the Secret`, (await discovery.http(`${page}?resource=Secret/edge/a-cert`)).body);
+  }
+  for (const [what, text] of texts) {
+    for (const line of [...secretLines(own), ...secretLines(FOREIGN)]) assert.ok(!text.includes(line), what);
+  }
+  await config().remove('broken');
+});
