@@ -94,9 +94,27 @@ function matchesInRoot(rules: PMap<RuleGroup>, service: Service): readonly RuleG
   return groups;
 }
 
+/** Whether rules of a namespace are for single hosts alone: then there is no need to look for a dozen patterns of each host. */
+const exact = new WeakMap<PMap<RuleGroup>, boolean>();
+
+function areExact(rules: PMap<RuleGroup>): boolean {
+  let known = exact.get(rules);
+  if (known === undefined) {
+    known = ![...rules.keys()].some((host) => host.startsWith('*'));
+    exact.set(rules, known);
+  }
+  return known;
+}
+
 function matchesIn(rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  if (areExact(rules)) {
+    const group = rules.get(service.hostname);
+    return group === undefined ? NO_GROUPS : [group];
+  }
   return patternsOf(service).flatMap((pattern) => rules.get(pattern) ?? []);
 }
+
+const NO_GROUPS: readonly RuleGroup[] = [];
 
 const patternsByService = new WeakMap<Service, readonly string[]>();
 

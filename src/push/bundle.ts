@@ -72,34 +72,27 @@ export function emptyBundle(type: XdsType, viewKey: string): Bundle {
   return new SharedBundle(type, viewKey, 0, PMap.empty());
 }
 
-/**
- * The next bundle of the view; the same object when `changes` change nothing. A first bundle shares memory with `precedent`, the
- * bundle of a view that is expected to hold nearly the same: views of different namespaces mostly do.
- */
-export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>, precedent?: Bundle): Bundle {
+/** The next bundle of the view; the same object when `changes` change nothing. */
+export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
+  const content = contentOf(bundle).with(changes);
+  return content === contentOf(bundle) ? bundle : following(bundle, content);
+}
+
+/** The bundle of a view that follows `bundle` and has what `other`, of whatever view, has after `changes`: it shares memory with that. */
+export function bundleAfter(bundle: Bundle, other: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
+  return following(bundle, contentOf(other).with(changes));
+}
+
+function following({ type, viewKey, sequence }: Bundle, content: PMap<EncodedResource>): Bundle {
+  return new SharedBundle(type, viewKey, sequence + 1, content);
+}
+
+function contentOf(bundle: Bundle): PMap<EncodedResource> {
   if (!(bundle instanceof SharedBundle)) throw new TypeError('a bundle made elsewhere cannot be continued');
-  // Not where it is merely empty: one that has become empty and stays so has changed nothing, and is nobody's push.
-  const content =
-    isUntouched(bundle) && precedent instanceof SharedBundle
-      ? contentLike(precedent.content, changes)
-      : bundle.content.with(changes);
-  return content === bundle.content
-    ? bundle
-    : new SharedBundle(bundle.type, bundle.viewKey, bundle.sequence + 1, content);
+  return bundle.content;
 }
 
 /** True for a bundle that its view has begun with and that has never had a resource. */
 export function isUntouched({ sequence }: Bundle): boolean {
   return sequence === 0;
-}
-
-/** What `changes` set and nothing else, made from the other map so that what is equal is shared; the empty map for nothing. */
-function contentLike(other: PMap<EncodedResource>, changes: PMapChanges<EncodedResource>): PMap<EncodedResource> {
-  const wanted = new Map(changes);
-  for (const [name, resource] of wanted) if (resource === undefined) wanted.delete(name);
-  // Bundles that stay empty (routes of a view without HTTP) come here at each commit, which costs nothing of the other's size.
-  if (wanted.size === 0) return PMap.empty();
-  const content = other.with(wanted);
-  const superfluous = [...content.keys()].filter((name) => !wanted.has(name));
-  return content.with(superfluous.map((name) => [name, undefined] as const));
 }

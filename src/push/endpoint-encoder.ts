@@ -2,7 +2,7 @@
  * Load assignments, encoded once for all views that read the same: a change of a service that a hundred namespaces see costs one
  * encoding. Kept as long as the list of endpoints that it was made of is the snapshot's.
  */
-import { type EndpointsInput, encodeEndpoints } from '../generate/index.ts';
+import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../generate/index.ts';
 import type { Endpoint } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
 import type { Interner } from './interner.ts';
@@ -11,11 +11,32 @@ import type { EncodedResource } from './types.ts';
 /** Ways to look at one list of endpoints (ports x subsets x localities x networks) that are remembered. */
 const MAX_PER_LIST = 1024;
 
+type Encoded = readonly EncodedResource[];
+
+type HostInputs = ReadonlyMap<string, EndpointsInput>;
+
+const NOTHING: Encoded = [];
+
+/** The host of all EDS names that clusters ask for; '' for none, undefined for several. */
+const hosts = new WeakMap<Encoded, string | undefined>();
+
+function hostOfUnit(clusters: Encoded): string | undefined {
+  if (!hosts.has(clusters)) {
+    const found = new Set(clusters.flatMap(({ refs }) => refs.map(hostOfCluster)));
+    const [only = ''] = found;
+    hosts.set(clusters, found.size > 1 ? undefined : only);
+  }
+  return hosts.get(clusters);
+}
+
 export class EndpointEncoder {
   readonly #interner: Interner;
   /** Views that read the same mostly come with the very same input. */
   readonly #byInput = new WeakMap<EndpointsInput, EncodedResource>();
   readonly #byKey = new WeakMap<readonly Endpoint[], Map<string, EncodedResource>>();
+
+  /** By the inputs of a host: of the clusters that came with them last. */
+  readonly #byUnit = new WeakMap<HostInputs, { readonly clusters: Encoded; readonly resources: Encoded }>();
 
   constructor(interner: Interner) {
     this.#interner = interner;
@@ -29,6 +50,32 @@ export class EndpointEncoder {
       this.#byInput.set(input, resource);
     }
     return resource;
+  }
+
+  /**
+   * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters and inputs, which
+   * come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several hosts, or one that fails.
+   */
+  encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
+    const host = hostOfUnit(clusters);
+    if (host === undefined) return undefined;
+    if (host === '') return NOTHING;
+    try {
+      const inputs = inputsOf(host);
+      const known = this.#byUnit.get(inputs);
+      if (known?.clusters === clusters) return known.resources;
+      const resources = clusters.flatMap(({ refs }) =>
+        refs.flatMap((name) => {
+          const input = inputs.get(name);
+          return input === undefined ? [] : [this.encode(input)];
+        }),
+      );
+      this.#byUnit.set(inputs, { clusters, resources });
+      return resources;
+    } catch {
+      // Which of them fails is found out one by one.
+      return undefined;
+    }
   }
 
   #make(input: EndpointsInput): EncodedResource {

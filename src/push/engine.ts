@@ -14,6 +14,7 @@ import type { ResourceChange } from '../resources/types.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
+import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
 import { type HeldPush, Session, type SessionHost, type SessionView } from './session.ts';
 import type { PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
@@ -65,7 +66,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #encoders: Encoders = {
     interner: this.#interner,
     endpoints: new EndpointEncoder(this.#interner),
-    precedents: new Map(),
+    precedents: new Precedents(),
   };
   readonly #views = new ViewTable();
   readonly #sessions = new Set<Session>();

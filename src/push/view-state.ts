@@ -20,6 +20,7 @@ import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
 import { applyUnits, jobChanges, resourceChanges, type UnitFailure } from './job-changes.ts';
+import type { Precedents, UnitContents } from './precedents.ts';
 import type { Bundle, EncodedResource, PushReason } from './types.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
@@ -50,8 +51,7 @@ export interface EndpointsResult {
 export interface Encoders {
   readonly interner: Interner;
   readonly endpoints: EndpointEncoder;
-  /** The last first bundle of each part and type: what the next view's bundle shares memory with. */
-  readonly precedents: Map<string, Bundle>;
+  readonly precedents: Precedents;
 }
 
 export class ViewState<S> {
@@ -157,23 +157,31 @@ export class ViewState<S> {
     const { units, failures, withheld } = jobChanges(job, this.#units, interner);
     const next = { ...this.#bundles };
     const changed = new Set<XdsType>();
-    const clusters = resourceChanges(this.#units.cds, units.cds);
-    const follow = (type: XdsType, changes: ReadonlyMap<string, EncodedResource | undefined>): void => {
-      next[type] = nextBundle(next[type], changes, precedents.get(`${this.view.part} ${type}`));
-    };
-    follow('cds', clusters);
+    const { part } = this.view;
+    for (const type of ['cds', 'lds', 'rds'] as const)
+      next[type] = isUntouched(next[type])
+        ? precedents.begin(part, next[type], units[type])
+        : nextBundle(next[type], resourceChanges(this.#units[type], units[type]));
     // Of its own alone: there is nothing to gain from the secrets of another view.
     next.sds = nextBundle(next.sds, resourceChanges(this.#units.sds, units.sds));
-    follow('lds', resourceChanges(this.#units.lds, units.lds));
-    follow('rds', resourceChanges(this.#units.rds, units.rds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
     const lines = failures.map(({ type, unit, message }) => `${type} ${unit} of ${this.key}: ${message}`);
-    follow('eds', this.#endpointChanges(clusters.keys(), next.cds, snapshot, endpoints, lines));
+    next.eds = isUntouched(next.eds)
+      ? precedents.begin(part, next.eds, this.#endpointUnits(units.cds, next.cds, snapshot, endpoints, lines))
+      : nextBundle(
+          next.eds,
+          this.#endpointChanges(
+            resourceChanges(this.#units.cds, units.cds).keys(),
+            next.cds,
+            snapshot,
+            endpoints,
+            lines,
+          ),
+        );
     // From here on nothing throws.
     for (const type of XDS_TYPES) {
       if (next[type] === this.#bundles[type]) continue;
       changed.add(type);
-      if (isUntouched(this.#bundles[type])) precedents.set(`${this.view.part} ${type}`, next[type]);
       this.#bundles[type] = next[type];
     }
     applyUnits(this.#units, units);
@@ -200,6 +208,34 @@ export class ViewState<S> {
       this.#endpointChanges(clusters, this.#bundles.cds, snapshot, encoder, failures),
     );
     return { changed: this.#bundles.eds !== before, failures };
+  }
+
+  /** Endpoint resources for the clusters of these units: for units that other views have, those that these have. */
+  #endpointUnits(
+    units: UnitContents,
+    clusters: Bundle,
+    snapshot: Snapshot,
+    encoder: EndpointEncoder,
+    failures: string[],
+  ): UnitContents {
+    const { view } = this;
+    const found = new Map<Unit, readonly EncodedResource[]>();
+    if (view.part === 'inbound') return found;
+    for (const [unit, members] of units) {
+      if (members === undefined) continue;
+      const shared = encoder.encodeUnit(members, (host) => endpointsOfHost(snapshot, view, host));
+      if (shared !== undefined) {
+        found.set(unit, shared);
+        continue;
+      }
+      const names = members.map(({ name }) => name);
+      const apart = this.#endpointChanges(names, clusters, snapshot, encoder, failures);
+      found.set(
+        unit,
+        [...apart.values()].filter((resource) => resource !== undefined),
+      );
+    }
+    return found;
   }
 
   /** Endpoint resources for these cluster names: encoded where the cluster asks for them, gone where it does not any more. */
