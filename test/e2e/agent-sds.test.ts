@@ -3,16 +3,14 @@
  * stay open and requests are under way.
  */
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
 import { request as httpsRequest } from 'node:https';
-import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import { type AgentIdentityOptions, startAgentIdentity } from '../../src/agent/identity/index.ts';
+import { startAgentIdentity } from '../../src/agent/identity/index.ts';
 import { certificateSet, testRoot } from '../../src/agent/identity/testing/certificates.ts';
-import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa } from '../../src/agent/identity/testing/test-ca.ts';
+import { prepare } from '../../src/agent/identity/testing/site.ts';
+import { startTestCa, type TestCa } from '../../src/agent/identity/testing/test-ca.ts';
 import type { AgentIdentity } from '../../src/agent/types.ts';
-import { defaultAgentSettings } from '../../src/cli/index.ts';
 import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
   createScope,
@@ -37,23 +35,9 @@ interface Site {
 /** An agent's identity half and an Envoy that takes its secrets from it. */
 async function startSite(owner: Owner, mode: 'sotw' | 'delta', ca: TestCa, ready = true): Promise<Site> {
   const folder = await tempDir(owner);
-  const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
-  await writeFile(files.roots, ca.root.pem);
-  const claims = Buffer.from(JSON.stringify({ exp: Math.round(Date.now() / 1000) + 3600 })).toString('base64url');
-  await writeFile(files.token, `e30.${claims}.c2ln`);
-  const options: AgentIdentityOptions = {
-    identity: TEST_IDENTITY,
-    caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
-    sdsPath: join(folder, 'sds', 'SDS'),
-    settings: defaultAgentSettings({
-      caRootsFile: files.roots,
-      caTokenFile: files.token,
-      eccSignatureAlgorithm: 'ECDSA',
-      secretRotationCheckIntervalMs: 200,
-      initialBackoffMs: 100,
-    }),
-  };
-  const identity = await startAgentIdentity(options);
+  const { options, writeToken } = await prepare(folder, ca);
+  await writeToken(3600);
+  const identity = await startAgentIdentity(options({ secretRotationCheckIntervalMs: 200, initialBackoffMs: 100 }));
   owner.after(() => identity.close());
   const echo = await startEcho(owner, { name: 'app' });
   const port = await freePort();

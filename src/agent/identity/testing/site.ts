@@ -9,52 +9,67 @@ import { type AgentIdentityOptions, type IdentitySettings, startAgentIdentity } 
 import type { FakeClock } from './fake-clock.ts';
 import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa, type TestCaOptions } from './test-ca.ts';
 
-/** An authority, and agents that it is to certify; both end with the test. */
-export interface Site {
-  readonly folder: string;
-  readonly ca: TestCa;
+/** What an agent needs on disk and to be told, to be certified by an authority of the test's own. */
+export interface Preparation {
   readonly files: { readonly roots: string; readonly token: string };
-  start(settings?: Partial<IdentitySettings>, options?: Partial<AgentIdentityOptions>): Promise<AgentIdentity>;
+  options(settings?: Partial<IdentitySettings>): AgentIdentityOptions;
+  /** Writes a token that ends so many seconds from now. */
   writeToken(expiresInSeconds: number): Promise<string>;
 }
 
-export async function site(context: TestContext, options: TestCaOptions = {}): Promise<Site> {
+/** Writes the authority's root into a folder of the test's own. */
+export async function prepare(folder: string, ca: TestCa): Promise<Preparation> {
+  const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
+  await writeFile(files.roots, ca.root.pem);
+  return {
+    files,
+    options: (settings = {}) => ({
+      identity: TEST_IDENTITY,
+      caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
+      sdsPath: join(folder, 'sds', 'SDS'),
+      settings: defaultAgentSettings({
+        caRootsFile: files.roots,
+        caTokenFile: files.token,
+        eccSignatureAlgorithm: 'ECDSA',
+        initialBackoffMs: 20,
+        ...settings,
+      }),
+    }),
+    async writeToken(seconds) {
+      const claims = Buffer.from(JSON.stringify({ exp: Math.round(Date.now() / 1000) + seconds, id: Math.random() }));
+      const token = `e30.${claims.toString('base64url')}.c2ln`;
+      await writeFile(files.token, token);
+      return token;
+    },
+  };
+}
+
+/** An authority, and agents that it is to certify; both end with the test. */
+export interface Site extends Pick<Preparation, 'files' | 'writeToken'> {
+  readonly folder: string;
+  readonly ca: TestCa;
+  start(settings?: Partial<IdentitySettings>, options?: Partial<AgentIdentityOptions>): Promise<AgentIdentity>;
+}
+
+export async function site(context: TestContext, caOptions: TestCaOptions = {}): Promise<Site> {
   const folder = await mkdtemp(join(tmpdir(), 'identity-'));
-  const ca = await startTestCa(options);
+  const ca = await startTestCa(caOptions);
   const started: AgentIdentity[] = [];
   context.after(async () => {
     await Promise.all(started.map((identity) => identity.close()));
     ca.close();
     await rm(folder, { recursive: true });
   });
-  const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
-  await writeFile(files.roots, ca.root.pem);
+  const { files, options, writeToken } = await prepare(folder, ca);
   return {
     folder,
     ca,
     files,
+    writeToken,
     async start(settings = {}, more = {}) {
-      const identity = await startAgentIdentity({
-        identity: TEST_IDENTITY,
-        caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
-        sdsPath: join(folder, 'sds', 'SDS'),
-        settings: defaultAgentSettings({
-          caRootsFile: files.roots,
-          caTokenFile: files.token,
-          eccSignatureAlgorithm: 'ECDSA',
-          initialBackoffMs: 20,
-          ...settings,
-        }),
-        ...more,
-      });
+      const identity = await startAgentIdentity({ ...options(settings), ...more });
       started.push(identity);
       return identity;
-    },
-    async writeToken(seconds) {
-      const claims = Buffer.from(JSON.stringify({ exp: Math.round(Date.now() / 1000) + seconds, id: Math.random() }));
-      const token = `e30.${claims.toString('base64url')}.c2ln`;
-      await writeFile(files.token, token);
-      return token;
     },
   };
 }
