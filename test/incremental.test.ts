@@ -17,9 +17,9 @@ import { applyChanges, createModel, replay } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { viewsOf } from '../src/push/views.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
+import { defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
-import { FIRST, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
+import { FIRST, MESH, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
 const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
 
@@ -35,7 +35,7 @@ test('incremental generation equals fresh generation after any changes', () => {
   fc.assert(
     fc.property(FIRST, fc.array(STEP, { minLength: 1, maxLength: 12 }), fc.boolean(), (base, steps, filtered) => {
       const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
-      const empty = () => createModel(settings, defaultMeshConfig(), defaultMeshNetworks());
+      const empty = () => createModel(settings, MESH, defaultMeshNetworks());
       let snapshot = empty();
       const resources = new Map<ResourceKey, AnyResource>();
       const kept = new Map<string, Kept>();

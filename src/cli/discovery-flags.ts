@@ -78,7 +78,8 @@ export const discoveryFlags = {
     type: 'stringSlice',
     default: ['authn', 'authz', 'health', 'policy'],
     values: ['authn', 'authz', 'health', 'policy'],
-    meaning: 'Networking plugins enabled.',
+    meaning:
+      'Networking plugins enabled. Left out, its filters are: authn those for tokens of end users, authz those for AuthorizationPolicy, policy those that ask external authorizers (action CUSTOM); health has none, since the agent answers probes.',
   },
   profile: {
     type: 'bool',

@@ -9,7 +9,12 @@ import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { OIDC_REFERENCE } from '../../src/resources/key-sets.ts';
 import { makeKeySet } from '../../src/resources/make-key-set.ts';
-import { type MeshNetworks, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
+import {
+  type MeshConfig,
+  type MeshNetworks,
+  parseMeshConfig,
+  parseMeshNetworks,
+} from '../../src/resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
 
@@ -87,9 +92,11 @@ const SLOTS: readonly (readonly string[])[] = [
     security('AuthorizationPolicy', 'a', '{action: DENY, rules: [{from: [{source: {notRequestPrincipals: ["*"]}}]}]}'),
     security('AuthorizationPolicy', 'a', '{selector: {matchLabels: {app: web}}, rules: [{}]}'),
     security('AuthorizationPolicy', 'a', '{rules: [{to: [{operation: {ports: ["80"], paths: ["/x*"]}}]}]}'),
+    security('AuthorizationPolicy', 'a', '{action: CUSTOM, provider: {name: asked}, rules: [{}]}'),
   ],
   [
     security('AuthorizationPolicy', 'b', '{selector: {matchLabels: {app: edge}}}'),
+    security('AuthorizationPolicy', 'b', '{action: CUSTOM, provider: {name: asked}, rules: [{}]}'),
     security('AuthorizationPolicy', 'b', '{action: AUDIT, rules: [{from: [{source: {namespaces: [a]}}]}]}'),
   ],
   [
@@ -196,6 +203,17 @@ const FORMS: readonly (readonly AnyResource[])[] = [
   [makeKeySet(KEYS_URI, '{"keys":["first"]}'), makeKeySet(KEYS_URI, '{"keys":["second"]}')],
   [makeKeySet(`${OIDC_REFERENCE}https://a.test`, '{"keys":[]}')],
 ];
+
+/** A service with two forms of ports, one of which the authorizer has, is the one that policies ask. */
+export const MESH: MeshConfig = meshConfig({
+  extensionProviders: [{ name: 'asked', envoyExtAuthzGrpc: { service: 'api.b.svc.cluster.local', port: 90 } }],
+});
+
+function meshConfig(raw: unknown): MeshConfig {
+  const parsed = parseMeshConfig(raw);
+  if ('problem' in parsed) throw new Error(parsed.problem.message);
+  return parsed.value;
+}
 
 export const NODES: readonly ProxyNode[] = [
   proxyNode('web', {
