@@ -1,0 +1,109 @@
+/** Settings of discovery that change what gateways get: each in a mesh of its own, with real Envoys of both protocols. */
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { startEcho } from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
+import { type MeshProxy, MODES, planMesh, startMesh, type TestMesh } from './support/mesh.ts';
+import { call, eventuallyAll } from './support/traffic.ts';
+
+const BACKEND = 7482;
+const HTTP = 7082;
+const SERVICES = ['one', 'two', 'three'];
+
+interface World {
+  readonly mesh: TestMesh;
+  readonly gateways: readonly MeshProxy[];
+  /** A Gateway of a namespace for both proxies, which are at addresses of their own. */
+  gatewaysOf(namespace: string): Document[];
+}
+
+/** Two gateways in namespace `default`, and three services that are one backend. */
+async function start(t: TestContext, env: Readonly<Record<string, string>>): Promise<World> {
+  const address = planMesh();
+  const backend = await startEcho(t, { name: 'backend', address: address(21), port: BACKEND });
+  const services = SERVICES.flatMap((name) => [
+    service(name, { ports: [{ name: 'http', port: BACKEND }] }),
+    endpoints(name, [backend.address], [{ name: 'http', port: BACKEND }]),
+  ]);
+  const mesh = await startMesh(t, address, { env, files: { services } });
+  const gateways = await Promise.all(
+    MODES.map((mode, index) =>
+      mesh.startProxy({ name: `gateway-${mode}`, type: 'router', mode, address: address(10 + index) }),
+    ),
+  );
+  const gatewaysOf = (namespace: string) =>
+    gateways.map((proxy) => {
+      const port = { number: HTTP, name: 'http', protocol: 'HTTP' };
+      const spec = { selector: { app: proxy.name }, servers: [{ port, hosts: ['*'], bind: proxy.address }] };
+      return resource('Gateway', proxy.name, spec, namespace);
+    });
+  return { mesh, gateways, gatewaysOf };
+}
+
+const hostOf = (name: string) => `${name}.default.svc.cluster.local`;
+
+/** Routes of a namespace's gateways: requests for `<name>.example` to the service of that name, mirrored to another. */
+function routes({ gateways }: World, namespace: string, to: Readonly<Record<string, string | undefined>>): Document[] {
+  return Object.entries(to).map(([name, mirror]) =>
+    resource(
+      'VirtualService',
+      name,
+      {
+        hosts: [`${name}.example`],
+        gateways: gateways.map((proxy) => proxy.name),
+        http: [
+          {
+            route: [{ destination: { host: hostOf(name) } }],
+            ...(mirror === undefined ? {} : { mirror: { host: hostOf(mirror) } }),
+          },
+        ],
+      },
+      namespace,
+    ),
+  );
+}
+
+const at = (proxy: MeshProxy, name: string) => ({ address: proxy.address, port: HTTP, host: `${name}.example` });
+
+/** Services that an Envoy has clusters of. */
+async function clusters(proxy: MeshProxy): Promise<readonly string[]> {
+  const text = await proxy.admin('/clusters');
+  return SERVICES.filter((name) => text.includes(`outbound|${BACKEND}||${hostOf(name)}::`));
+}
+
+test('a gateway has the clusters of all services, and with CTL_FILTER_GATEWAY_CLUSTER_CONFIG those that it leads to', async (t) => {
+  const [all, filtered] = await Promise.all([start(t, {}), start(t, { CTL_FILTER_GATEWAY_CLUSTER_CONFIG: 'true' })]);
+  for (const world of [all, filtered]) {
+    await world.mesh.config.apply('gateway', ...world.gatewaysOf('default'));
+    await world.mesh.config.apply('routes', ...routes(world, 'default', { one: undefined }));
+    await eventuallyAll(world.gateways, async (proxy) => assert.equal((await call(at(proxy, 'one'))).by, 'backend'));
+  }
+  for (const proxy of all.gateways) assert.deepEqual(await clusters(proxy), SERVICES);
+  for (const proxy of filtered.gateways) assert.deepEqual(await clusters(proxy), ['one']);
+  // An edit brings the clusters that it leads to, mirrors too, and takes those that nothing leads to any more.
+  await filtered.mesh.config.apply('routes', ...routes(filtered, 'default', { two: 'three' }));
+  await eventuallyAll(filtered.gateways, async (proxy) => {
+    assert.equal((await call(at(proxy, 'two'))).by, 'backend');
+    assert.deepEqual(await clusters(proxy), ['two', 'three']);
+  });
+});
+
+test('a gateway takes Gateways of any namespace, and with CTL_SCOPE_GATEWAY_TO_NAMESPACE of its own alone', async (t) => {
+  const [all, scoped] = await Promise.all([start(t, {}), start(t, { CTL_SCOPE_GATEWAY_TO_NAMESPACE: 'true' })]);
+  for (const world of [all, scoped]) {
+    await world.mesh.config.apply('gateway', ...world.gatewaysOf('elsewhere'));
+    await world.mesh.config.apply('routes', ...routes(world, 'elsewhere', { one: undefined }));
+  }
+  await eventuallyAll(all.gateways, async (proxy) => assert.equal((await call(at(proxy, 'one'))).by, 'backend'));
+  for (const proxy of scoped.gateways) await assert.rejects(call(at(proxy, 'one')), /ECONNREFUSED/);
+  await scoped.mesh.config.apply(
+    'own',
+    ...scoped.gatewaysOf('default'),
+    ...routes(scoped, 'default', { two: undefined }),
+  );
+  await eventuallyAll(scoped.gateways, async (proxy) => {
+    assert.equal((await call(at(proxy, 'two'))).by, 'backend');
+    // What is bound to the Gateway of the other namespace is not.
+    assert.equal((await call(at(proxy, 'one'))).status, 404);
+  });
+});

@@ -1,0 +1,84 @@
+/** HTTPS requests of tests, and what came of the TLS beneath them. */
+import { readFileSync } from 'node:fs';
+import { request } from 'node:https';
+import type { SecureVersion, TLSSocket } from 'node:tls';
+import type { EchoReply } from '../../harness/index.ts';
+import type { CertificateFiles } from './foreign-certificate.ts';
+
+export interface TlsCall {
+  readonly address: string;
+  readonly port: number;
+  /** Of TLS; '' sends none. */
+  readonly serverName: string;
+  /** `Host` header; default the server name. */
+  readonly host?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly certificate?: CertificateFiles;
+  /** The one version that is offered; default what Node offers. */
+  readonly version?: SecureVersion;
+  readonly ciphers?: string;
+}
+
+export interface TlsOutcome {
+  readonly status: number;
+  /** Name of the backend; undefined when Envoy answered itself. */
+  readonly by: string | undefined;
+  readonly reply: EchoReply | undefined;
+  /** DNS names of the server's certificate. */
+  readonly names: string;
+  readonly version: string | null;
+  readonly cipher: string;
+}
+
+/** Rejects when there is no answer: the handshake failed, or the connection was cut. */
+export function tlsCall(options: TlsCall): Promise<TlsOutcome> {
+  const { address, port, serverName, host = serverName, path = '/', headers = {}, certificate, version } = options;
+  return new Promise((resolve, reject) => {
+    const outgoing = request({
+      agent: false,
+      host: address,
+      port,
+      path,
+      servername: serverName,
+      // Who answers is looked at here; whether to trust it is not.
+      rejectUnauthorized: false,
+      signal: AbortSignal.timeout(5_000),
+      headers: { ...(host === '' ? {} : { host }), connection: 'close', ...headers },
+      ...(certificate === undefined
+        ? {}
+        : { cert: readFileSync(certificate.certificate), key: readFileSync(certificate.key) }),
+      ...(version === undefined ? {} : { minVersion: version, maxVersion: version }),
+      // OpenSSL keeps the oldest versions and suites for those who lower its level of security.
+      ciphers: `${options.ciphers ?? 'ALL'}:@SECLEVEL=0`,
+    });
+    outgoing.once('error', reject);
+    outgoing.once('response', (incoming) => {
+      // After the end nothing is known of the connection any more.
+      const socket = incoming.socket as TLSSocket;
+      const [version, cipher, names] = [
+        socket.getProtocol(),
+        socket.getCipher().name,
+        socket.getPeerCertificate().subjectaltname ?? '',
+      ];
+      let body = '';
+      incoming.on('data', (chunk: Buffer) => {
+        body += chunk.toString();
+      });
+      incoming.once('error', reject);
+      incoming.once('end', () => {
+        const by = incoming.headers['x-echo'];
+        const echoed = typeof by === 'string';
+        resolve({
+          status: incoming.statusCode ?? 0,
+          by: echoed ? by : undefined,
+          reply: echoed ? (JSON.parse(body) as EchoReply) : undefined,
+          names,
+          version,
+          cipher,
+        });
+      });
+    });
+    outgoing.end();
+  });
+}
