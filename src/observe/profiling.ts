@@ -1,7 +1,8 @@
 /**
  * Profiles of the running program under `/debug/pprof` (`--profile`): a CPU profile over some seconds and a heap
  * snapshot, both in the forms that Chrome's and VS Code's developer tools open. Taking one costs the program time and
- * memory, so there is one at a time and a CPU profile has a longest duration.
+ * memory, so there is one at a time and a CPU profile has a longest duration. A heap snapshot holds all that the program knows,
+ * private keys of Secrets too: it is not for whoever reaches the port, but for the machine itself.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -16,7 +17,7 @@ const MAX_SECONDS = 300;
 
 const INDEX = `Profiles of this program, one at a time:
 ${PREFIX}/profile?seconds=${DEFAULT_SECONDS}   CPU profile (.cpuprofile), 1 to ${MAX_SECONDS} seconds
-${PREFIX}/heap                 heap snapshot (.heapsnapshot); the program stands still while it is taken
+${PREFIX}/heap                 heap snapshot (.heapsnapshot), from the machine itself alone; the program stands still while it is taken
 `;
 
 export interface Profiler {
@@ -40,6 +41,9 @@ export function createProfiler(
       return refuse(response, 400, `seconds must be a number up to ${MAX_SECONDS}`);
     }
     if (busy) return refuse(response, 503, 'another profile is being taken');
+    if (kind === '/heap' && !isLoopback(request.socket.remoteAddress)) {
+      return refuse(response, 403, 'a heap snapshot holds private keys, and is taken from the machine itself alone');
+    }
     busy = true;
     try {
       if (kind === '/heap') await sendHeapSnapshot(response);
@@ -87,6 +91,11 @@ async function sendHeapSnapshot(response: ServerResponse): Promise<void> {
   download(response, 'heapsnapshot');
   // A stream: the text is several times the heap, and is made no faster than the client reads it.
   await pipeline(getHeapSnapshot(), response);
+}
+
+/** Also as a socket of both families says it. */
+function isLoopback(address = ''): boolean {
+  return address === '::1' || /^(?:::ffff:)?127\./.test(address);
 }
 
 function download(response: ServerResponse, extension: string): void {

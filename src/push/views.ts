@@ -165,8 +165,11 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   return [outboundView(snapshot, node, scope), inboundView(snapshot, node, scope)];
 }
 
+/** 128 bits: proxies write some of what stands in their views, and none may write itself into the view of another. */
+const KEY_HEX_DIGITS = 32;
+
 /** Key of a view: equal views, equal keys. Members stand in fixed order, so the JSON is canonical. */
 export function viewKey(view: View): string {
-  const hash = createHash('sha256').update(JSON.stringify(view)).digest('hex').slice(0, 16);
+  const hash = createHash('sha256').update(JSON.stringify(view)).digest('hex').slice(0, KEY_HEX_DIGITS);
   return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${hash}`;
 }
