@@ -37,12 +37,13 @@ function publicationOf(...policies: readonly Resource<'RequestAuthentication'>[]
 }
 
 test('what is wanted is what rules refer to, each once', () => {
+  const inline = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const { snapshot } = publicationOf(
     policy(
       { issuer: 'a', jwksUri: 'https://a.test/keys' },
       { issuer: 'b', jwksUri: 'https://a.test/keys' },
       { issuer: 'https://c.test' },
-      { issuer: 'd', jwks: '{"keys":[]}' },
+      { issuer: 'd', jwks: JSON.stringify({ keys: [inline] }) },
       { issuer: 'e' },
     ),
   );
