@@ -10,7 +10,7 @@ import type { Service, Snapshot } from '../../model/types.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
 import { MESH_TLS } from '../mesh-tls.ts';
 import { meshServerName } from '../names.ts';
-import { connectionFilters } from '../policies/index.ts';
+import { guardedConnections } from '../policies/index.ts';
 import type { GatewayView, View } from '../types.ts';
 import { gatewayPlan, type ListenerPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
@@ -49,7 +49,7 @@ export function passingChains(snapshot: Snapshot, view: GatewayView, plan: Liste
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];
   const scope = snapshot.gatewayScope(view.namespace);
-  const guards = connectionFilters(snapshot, view);
+  const guarded = guardedConnections(snapshot, view);
   const chains: PassingChain[] = [];
   for (const [host, service] of scope.services.sorted()) {
     const server = servers.find((candidate) => covers(candidate, service));
@@ -64,7 +64,7 @@ export function passingChains(snapshot: Snapshot, view: GatewayView, plan: Liste
         const clusters = [{ cluster: name, weight: 1 }];
         const proxy = tcpProxy(snapshot, view, { statPrefix: name, clusters, hashSourceIp });
         const filterChainMatch = { serverNames: [name], applicationProtocols: [...MESH_TLS] };
-        chains.push({ name, label: server.label, chain: { filterChainMatch, filters: [...guards, proxy] } });
+        chains.push({ name, label: server.label, chain: { filterChainMatch, filters: guarded([proxy]) } });
       }
     }
   }

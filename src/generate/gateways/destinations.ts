@@ -3,7 +3,7 @@ import type { Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
 import { destinationTraits, tcpFilters } from '../listeners/index.ts';
-import { connectionFilters } from '../policies/index.ts';
+import { guardedConnections } from '../policies/index.ts';
 import { weighted } from '../routes/action.ts';
 import type { RouteContext } from '../routes/context.ts';
 import { destinationCluster, destinationPort } from '../routes/destination.ts';
@@ -81,5 +81,5 @@ function proxyFilters(
     clusters,
     destinations: traits,
   });
-  return [...connectionFilters(snapshot, view), ...proxy];
+  return guardedConnections(snapshot, view)(proxy);
 }

@@ -13,7 +13,7 @@ import {
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
 } from '../names.ts';
-import { connectionFilters, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
+import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
 import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
@@ -192,7 +192,7 @@ function portChains(
 
 /** Bytes to a cluster, past the policies about connections. */
 function guardedBytes(snapshot: Snapshot, view: InboundView, cluster: string): FilterChain['filters'] {
-  return [...connectionFilters(snapshot, view), ...(tcpProxyChain(snapshot, view, cluster).filters ?? [])];
+  return guardedConnections(snapshot, view)(tcpProxyChain(snapshot, view, cluster).filters ?? []);
 }
 
 /**

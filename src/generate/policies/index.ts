@@ -7,6 +7,8 @@
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
 import type { ResourceKey } from '../../resources/types.ts';
+import { tcpProxyChain } from '../listeners/tcp-proxy.ts';
+import { BLACKHOLE_CLUSTER } from '../names.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { askedHosts, connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
@@ -25,9 +27,19 @@ export function guardedManager(snapshot: Snapshot, view: GuardedView): ManagerFi
   return tokenManagerFields(snapshot, view);
 }
 
-/** Network filters of connections that are passed on as bytes, to stand before the proxy filter. */
-export function connectionFilters(snapshot: Snapshot, view: GuardedView): NetworkFilter[] {
-  return connectionRules(snapshot, view);
+/**
+ * What connections pass that are handed on as bytes: given the filters that hand them on, those of the policies and then these. Where
+ * nobody gets through, they lead nowhere: Envoy asks its policies with a client's first bytes, and connects to the application
+ * before, whose first words a client would be told that may not be served.
+ */
+export function guardedConnections(
+  snapshot: Snapshot,
+  view: GuardedView,
+): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
+  const { filters, refusesAll } = connectionRules(snapshot, view);
+  if (!refusesAll) return (onward) => [...filters, ...onward];
+  const nowhere = tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters ?? [];
+  return () => [...filters, ...nowhere];
 }
 
 /** Whether a change is about the content of the view's policies, about keys that they ask for, or about whom they ask. */

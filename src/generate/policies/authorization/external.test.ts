@@ -58,7 +58,7 @@ describe('an external authorizer', () => {
 
   test('connections too, by an authorizer of gRPC', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
-    assert.deepEqual(names(connectionRules(snapshot, view)), [
+    assert.deepEqual(names(connectionRules(snapshot, view).filters), [
       'envoy.filters.network.rbac',
       'envoy.filters.network.ext_authz',
     ]);
@@ -66,7 +66,7 @@ describe('an external authorizer', () => {
 
   test('one of HTTP cannot be asked about them: they are refused', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(HTTP));
-    assert.ok(!passes(connectionRules(snapshot, view), {}));
+    assert.ok(!passes(connectionRules(snapshot, view).filters, {}));
     assert.deepEqual(policyProblems(snapshot, view), []);
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
+import { inboundOf } from '../../listeners/testing.ts';
 import { connectionRules, requestRules } from './index.ts';
 import { guarded, policyOf } from './testing.ts';
 import { decode, matches, passes, type Request } from './testing-rbac.ts';
@@ -13,7 +14,7 @@ function guard(specs: readonly string[], more: Parameters<typeof guarded>[1] = {
   );
   const { external, local } = requestRules(snapshot, view);
   const requests = [...external, ...local];
-  const connections = connectionRules(snapshot, view);
+  const { filters: connections } = connectionRules(snapshot, view);
   return {
     requests,
     connections,
@@ -285,6 +286,39 @@ describe('connections whose bytes are not read', () => {
       assert.equal(guard([`{rules: [${rule}]}`]).connection(asked), allowed);
       assert.equal(!guard([`{action: DENY, rules: [${rule}]}`]).connection(asked), denied);
     });
+  }
+});
+
+test('connections that nobody can make are led nowhere, so that the application is never asked for its first words', () => {
+  const rows: readonly (readonly [spec: string, refusesAll: boolean])[] = [
+    ['{}', true],
+    [`{rules: [${to('methods: [GET]')}]}`, true],
+    [`{rules: [${from("principals: ['*']")}]}`, false],
+    ['{action: DENY, rules: [{}]}', true],
+    [`{action: DENY, rules: [${to('paths: [/a]')}]}`, true],
+    [`{action: DENY, rules: [${to("ports: ['80']")}]}`, false],
+    [`{action: DENY, rules: [${from('namespaces: [a]')}]}`, false],
+    ['{action: CUSTOM, provider: {name: nobody}, rules: [{}]}', true],
+    ['{action: AUDIT, rules: [{}]}', false],
+  ];
+  for (const [spec, refusesAll] of rows) {
+    const { snapshot, view } = guarded([policyOf({ spec })]);
+    assert.equal(connectionRules(snapshot, view).refusesAll, refusesAll, spec);
+    const web = {
+      targetPort: 90,
+      servicePort: 90,
+      portName: 'tcp',
+      protocol: 'TCP',
+      hostname: 'web',
+      namespace: 'shop',
+    } as const;
+    const { listeners } = inboundOf(snapshot, { ...view, ports: [web] });
+    const chain = listeners
+      .get('virtualInbound')
+      ?.filterChains.find(({ filterChainMatch }) => filterChainMatch?.destinationPort?.value === 90);
+    const last = chain?.filters.at(-1)?.typedConfig?.value ?? new Uint8Array();
+    const { cluster } = envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy.decode(last);
+    assert.equal(cluster, refusesAll ? 'BlackHoleCluster' : 'inbound|90||', spec);
   }
 });
 

@@ -18,7 +18,7 @@ import {
   type Unreachable,
 } from './external.ts';
 import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
-import { asksForPaths, type NamedPolicies, rbacPolicy } from './rules.ts';
+import { asksForPaths, type NamedPolicies, type RbacPolicy, rbacPolicy } from './rules.ts';
 
 type Policy = Resource<'AuthorizationPolicy'>;
 type Action = NonNullable<Policy['content']['action']>;
@@ -42,13 +42,24 @@ export function requestRules(snapshot: Snapshot, view: GuardedView): RequestRule
   };
 }
 
-export function connectionRules(snapshot: Snapshot, view: GuardedView): NetworkFilter[] {
+export interface ConnectionRules {
+  readonly filters: readonly NetworkFilter[];
+  /** Whether no connection at all gets through, whoever makes it. */
+  readonly refusesAll: boolean;
+}
+
+export function connectionRules(snapshot: Snapshot, view: GuardedView): ConnectionRules {
   const rules = rulesFor(snapshot, view, 'tcp');
+  const denied = [rules.deny];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
     const asked = 'problem' in authorizer ? undefined : askAboutConnections(authorizer, policies);
+    if (asked === undefined) denied.push(policies);
     return asked ?? [denyFilter('tcp', policies)];
   });
-  return [...external, ...localFilters(rules, 'tcp')];
+  return {
+    filters: [...external, ...localFilters(rules, 'tcp')],
+    refusesAll: (rules.allow !== undefined && !isFilled(rules.allow)) || denied.some(matchesAll),
+  };
 }
 
 /** Whether what is allowed here depends on a request's path. */
@@ -134,6 +145,13 @@ function named(
     });
   }
   return found;
+}
+
+/** Whether one of the policies matches whatever there is. */
+function matchesAll(policies: NamedPolicies): boolean {
+  const isAny = (conditions: RbacPolicy['permissions'] | RbacPolicy['principals']) =>
+    conditions?.some((condition) => condition.any === true) === true;
+  return Object.values(policies).some(({ permissions, principals }) => isAny(permissions) && isAny(principals));
 }
 
 function isFilled(policies: NamedPolicies): boolean {

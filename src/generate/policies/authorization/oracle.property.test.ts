@@ -200,7 +200,7 @@ test('requests and connections fare as the policies say', () => {
         const { external, local } = requestRules(snapshot, view);
         const filters: readonly (readonly [boolean, readonly HttpFilter[]])[] = [
           [false, [...external, ...local]],
-          [true, connectionRules(snapshot, view)],
+          [true, connectionRules(snapshot, view).filters],
         ];
         for (const asked of requests) {
           for (const [tcp, list] of filters) {
