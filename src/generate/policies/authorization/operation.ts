@@ -66,8 +66,8 @@ export function method(value: string): What {
 
 /**
  * The path without query and fragment, after the connection manager has normalised it. Many applications leave out parameters of
- * segments. Widely read, so does this (`/a;x/b`, `/;/a/b`). Narrowly read, what parameters may hide is not matched: a step up behind
- * a beginning (`/public/..;x/admin`), anything before an end (`/admin;.png`).
+ * segments. Widely read, so does this (`/a;x/b`, `/;/a/b`), and a step up that has parameters may lead anywhere (`/public/..;x/admin`).
+ * Narrowly read, what parameters may hide is not matched: a step up behind a beginning, anything before an end (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -76,14 +76,16 @@ export function path(value: string, reading: Reading): What {
   const plain = has(stringMatcher(pattern));
   if (reading === 'narrow') {
     if (pattern.kind === 'exact') return plain;
-    return allOf([plain, not(has({ contains: pattern.kind === 'prefix' ? '/..;' : ';' }))]);
+    return allOf([plain, not(has({ contains: pattern.kind === 'prefix' ? STEP_UP : ';' }))]);
   }
   const segments = pattern.text.split('/').map(escapeRegex).join(`${PARAMETERS}/(;[^/]*/)*`);
   const before = pattern.kind === 'suffix' ? '.*' : '';
   const after = pattern.kind === 'prefix' ? '.*' : PARAMETERS;
-  return anyOf([plain, has(regexMatcher(`(?s)${before}${segments}${after}`))]);
+  return anyOf([plain, has(regexMatcher(`(?s)${before}${segments}${after}`)), has({ contains: STEP_UP })]);
 }
 
+/** Is left where its dots were escaped (`%2e%2e;`): they are unescaped after steps up have been taken. */
+const STEP_UP = '/..;';
 const PARAMETERS = '(;[^/]*)?';
 
 /** The port that the connection came to: a workload's own port at sidecars, the listener's at gateways. */

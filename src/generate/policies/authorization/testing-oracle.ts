@@ -152,6 +152,8 @@ function coversStrictly(pattern: string, path: string): boolean {
 function coversLoosely(pattern: string, path: string): boolean {
   const semicolon = path.indexOf(';');
   if (semicolon < 0) return covers(pattern, path);
+  // A step up may lead anywhere.
+  if (path.includes('/..;')) return true;
   const slash = path.indexOf('/', semicolon);
   const rest = slash < 0 ? '' : path.slice(slash);
   const before = path.slice(0, semicolon);
