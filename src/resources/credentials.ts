@@ -8,14 +8,14 @@
 import type { SecretContent } from './schema/core.ts';
 
 /** Names of the entries that make up a key pair. */
-export interface KeyPairFields {
+interface KeyPairFields {
   readonly certificate: string;
   readonly key: string;
   readonly staple: string | undefined;
 }
 
 /** Names of the entries that say whose certificates hold. */
-export interface AuthorityFields {
+interface AuthorityFields {
   readonly authorities: string;
   readonly revoked: string | undefined;
 }

@@ -123,6 +123,8 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   );
   await eventually(() => served('a.example', a.leaf));
   await eventually(() => served('c.example', all.leaf));
+  const held = await holdConnection(at('a.example'));
+  owner.after(() => held.close());
   // Not left to the server for all names, which asks clients for no certificate.
   await refused('b.example');
   assert.match(await findings(), /Gateway edge\/front, server b: waits for Secret edge\/b-cert/);
@@ -145,6 +147,7 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   await config().remove('b');
   await eventually(() => refused('b.example', { client: CLIENT }));
   await served('a.example', a.leaf);
+  assert.equal(await held.get(), 200);
   await served('c.example', all.leaf);
 });
 

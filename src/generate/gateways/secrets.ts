@@ -42,7 +42,7 @@ export function encodeSecret(name: string, snapshot: Snapshot, namespace: string
 }
 
 /** A Secret that is there, and what SDS is told of it; no message when it does not hold that. */
-export interface Found {
+interface Found {
   readonly secret: string;
   readonly message: SecretMessage | undefined;
 }
