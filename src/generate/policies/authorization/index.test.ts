@@ -191,6 +191,8 @@ describe('parameters of segments hide nothing', () => {
   const allow = (path: string) => guard([`{rules: [${to(`paths: ['${path}']`)}]}`]);
   test('from what keeps out', () => {
     for (const path of ['/admin;x', '/;/admin', '/;a/;b/admin;c;d']) assert.ok(!deny('/admin').request({ path }), path);
+    // A step up may lead anywhere.
+    assert.ok(!deny('/admin').request({ path: '/public/..;x/admin' }));
     for (const path of ['/a;b/c', '/a;/;/c/d']) assert.ok(!deny('/a/c*').request({ path }), path);
     assert.ok(!deny('*/c').request({ path: '/a/c;d' }));
     for (const path of ['/admin/;x', '/adminx;', '/x;/admin']) assert.ok(deny('/admin').request({ path }), path);
