@@ -2,7 +2,7 @@
  * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever generation
  * reads of a proxy is put into the view here, and only here.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS, namesSecrets } from '../generate/index.ts';
 import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
@@ -170,6 +170,6 @@ const KEY_HEX_DIGITS = 32;
 
 /** Key of a view: equal views, equal keys. Members stand in fixed order, so the JSON is canonical. */
 export function viewKey(view: View): string {
-  const hash = createHash('sha256').update(JSON.stringify(view)).digest('hex').slice(0, KEY_HEX_DIGITS);
-  return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${hash}`;
+  const digest = hash('sha256', JSON.stringify(view), 'hex').slice(0, KEY_HEX_DIGITS);
+  return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
 }
