@@ -1,8 +1,10 @@
 /** The README's bootstrap and its workload on a VM, as they stand there: what a reader copies has to work. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { startMesh } from '../../src/dev/demo/mesh.ts';
 import { freePlaces } from '../../src/dev/demo/ports.ts';
@@ -72,7 +74,21 @@ test('an Envoy with the bootstrap of the README joins the demo mesh', async (con
   assert.equal(shown?.protocol, 'delta');
 });
 
-/** A block of the section on VMs, by its first line, which is a comment; the words of the machine in place of the README's. */
+test('the ingress gateway: a port with HTTPS, opened while the demo mesh runs', async (context) => {
+  const { base, places } = await freePlaces(context);
+  const configDir = await copySamples(context, base);
+  const signal = new AbortController().signal;
+  await startMesh(context, { places, configDir, signal, progress: () => {} });
+  const words = { '/tmp/shop': join(await tempDir(context), 'shop'), 18443: String(await freePort()) };
+  const run = async (title: string): Promise<string> =>
+    (await promisify(execFile)('sh', ['-ec', blockOf(title, words)])).stdout;
+  await run('a certificate');
+  await writeFile(join(configDir, 'https.yaml'), blockOf('samples/demo/https.yaml', words));
+  const { app } = await eventually(async () => JSON.parse(await run('a call')) as { readonly app: unknown });
+  assert.equal(app, 'shop');
+});
+
+/** A block of the README, by its first line, which is a comment; the words of the machine in place of the README's. */
 function blockOf(title: string, words: Readonly<Record<string, string>>): string {
   const found = [...readme.matchAll(/```(?:sh|yaml)\n# (.*)\n([\s\S]*?)```/g)].find(([, first]) => first === title);
   const text = found?.[2] ?? assert.fail(`the README has no block "# ${title}"`);

@@ -61,8 +61,13 @@ export function application(app: string, calls?: string): RequestListener {
 }
 
 /** Starts an application in this process; it ends with its owner. */
-export async function startApplication(owner: Owner, name: string, place: Place): Promise<void> {
-  const server = createServer(application(name));
+export function startApplication(owner: Owner, name: string, place: Place): Promise<void> {
+  return listen(owner, place, application(name));
+}
+
+/** An HTTP server in this process; it ends with its owner. */
+export async function listen(owner: Owner, place: Place, listener: RequestListener): Promise<void> {
+  const server = createServer(listener);
   const open = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     open.add(socket);

@@ -206,6 +206,7 @@ async function problems(mesh: DemoMesh, expected: RegExp | undefined): Promise<v
   if (!asExpected) throw new Error(`problems listed: ${listed === '' ? 'none' : listed}`);
 }
 
+const PRIVATE: Call = { path: '/private/items' };
 const V2_BY_HEADER: Call = { path: '/hello', headers: { 'x-version': 'v2' } };
 
 /** In this order: edits come last, each undoing the one before or standing beside it. */
@@ -233,6 +234,25 @@ export const CHECKS: readonly Check[] = [
   {
     name: 'a path without a route is not found',
     run: ({ places }) => statusAt(places.gateway, { path: '/nowhere' }, 404),
+  },
+  {
+    name: 'a path for end users is closed to those without a token',
+    // The keys of the issuer come in the background.
+    run: ({ places }) => eventually(() => statusAt(places.gateway, PRIVATE, 403)),
+  },
+  {
+    name: '… and open with one that ctl-jwt has signed',
+    run: async ({ places, endUsers }) => {
+      const headers = { authorization: `Bearer ${await endUsers.token()}` };
+      return expectReply(await eventually(() => reply(places.gateway, { ...PRIVATE, headers })), { app: 'shop' });
+    },
+  },
+  {
+    name: '… and the token of a stranger is refused everywhere',
+    run: async ({ places, endUsers }) => {
+      const headers = { authorization: `Bearer ${await endUsers.token('stranger')}` };
+      return statusAt(places.gateway, { path: '/hello', headers }, 401);
+    },
   },
   {
     name: "shop's sidecar carries calls to hello",

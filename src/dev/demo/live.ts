@@ -54,6 +54,7 @@ export async function showLive(mesh: DemoMesh, screen: Screen, signal: AbortSign
     {
       places: mesh.places,
       folder: folder.startsWith('..') ? mesh.configDir : folder,
+      user: mesh.endUsers.headerFile,
       redirected:
         typeof mesh.redirection === 'string'
           ? { unavailable: mesh.redirection }

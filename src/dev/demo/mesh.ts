@@ -18,6 +18,7 @@ import {
   startDiscovery,
 } from '../../../test/harness/index.ts';
 import { startApplication } from './applications.ts';
+import { type EndUsers, startEndUsers } from './end-users.ts';
 import { createIdentity, type DemoIdentity } from './identity.ts';
 import type { Places } from './ports.ts';
 import { type Redirection, redirectionUnavailable, startRedirection } from './redirection.ts';
@@ -36,6 +37,8 @@ export interface DemoMesh {
   readonly proxies: readonly DemoProxy[];
   /** The workloads in network namespaces, or why there are none. */
   readonly redirection: Redirection | string;
+  /** Who comes to the gateway from outside. */
+  readonly endUsers: EndUsers;
   /** Rejects with one line as soon as a process of the mesh has ended by itself; never resolves. */
   readonly broken: Promise<never>;
 }
@@ -105,6 +108,7 @@ export async function startMesh(owner: Owner, options: MeshOptions): Promise<Dem
   await startApplication(owner, 'hello-v2', places.helloV2);
   await startApplication(owner, 'shop', places.shop);
   await startApplication(owner, 'clock', places.clock);
+  const endUsers = await startEndUsers(owner, places.keys);
 
   const identity = await createIdentity(owner);
   progress('starting ctl-discovery');
@@ -130,7 +134,7 @@ export async function startMesh(owner: Owner, options: MeshOptions): Promise<Dem
   const broken = Promise.race(ends).then((error) => Promise.reject(error));
   // When the mesh is stopped on purpose, nobody may be listening any more.
   broken.catch(() => {});
-  return { places, configDir, discovery, proxies: all, redirection, broken };
+  return { places, configDir, discovery, proxies: all, redirection, endUsers, broken };
 }
 
 async function startProxies(

@@ -37,6 +37,7 @@ export function placesOf(base: number) {
     helloV2: place('the application hello-v2', '127.0.12.1', 81),
     shop: place('the application shop', '127.0.0.1', 92),
     clock: place('the application clock', '127.0.14.1', 93),
+    keys: place('the keys of end users', '127.0.0.1', 94),
     gatewayAdmin: place("the gateway's admin page", '127.0.0.1', 95),
     helloAdmin: place('the admin page of hello-v1', '127.0.0.1', 96),
     shopAdmin: place('the admin page of shop', '127.0.0.1', 97),

@@ -68,7 +68,7 @@ test('colours change nothing but colours', () => {
 });
 
 test('hints name where things listen', () => {
-  const hints = { places: placesOf(SAMPLE_BASE), folder: 'samples/demo' };
+  const hints = { places: placesOf(SAMPLE_BASE), folder: 'samples/demo', user: '/tmp/user' };
   const lines = hintLines(
     { ...hints, redirected: { netns: 'meshd-1-orders', url: 'http://stock.demo:18082/' } },
     plain,
@@ -84,7 +84,8 @@ test('the whole view fits into 24 rows, the cursor in the last one', () => {
   const proxies = Array.from({ length: 5 }, () => GATEWAY);
   const view = viewLines({ state: state({ proxies }), traffic: new Map([['a', 1]]) }, plain);
   const redirected = { netns: 'meshd-1-orders', url: 'http://stock.demo:18082/' };
-  const hints = hintLines({ places: placesOf(SAMPLE_BASE), folder: 'samples/demo', redirected }, plain);
+  const places = placesOf(SAMPLE_BASE);
+  const hints = hintLines({ places, folder: 'samples/demo', user: '/tmp/user', redirected }, plain);
   assert.ok(view.length + 1 + hints.length < 24, `${view.length} and ${hints.length}`);
 });
 

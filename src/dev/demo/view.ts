@@ -91,21 +91,23 @@ export interface Hints {
   readonly places: Places;
   /** The configuration directory as the user would name it. */
   readonly folder: string;
+  /** The file with an end user's header. */
+  readonly user: string;
   /** Name of a network namespace whose applications are redirected and what they may call, or why there is none. */
   readonly redirected: { readonly netns: string; readonly url: string } | { readonly unavailable: string };
 }
 
 /** What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24 rows. */
-export function hintLines({ places, folder, redirected }: Hints, paint: Paint): string[] {
+export function hintLines({ places, folder, redirected, user }: Hints, paint: Paint): string[] {
   const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
   const front = `http://${gateway.address}:${gateway.port}`;
   const shop = `http://${shopOutbound.address}:${shopOutbound.port}`;
   const rows: [label: string, text: string, about: string][] = [
     ['try', `curl ${front}/hello`, 'v1 or v2, by weight; v1 shows who called (mutual TLS)'],
     ['', `curl -H 'x-version: v2' ${front}/hello`, 'always v2, by header'],
-    ['', `curl -i ${front}/slow`, 'a timeout'],
+    ['', `curl -i ${front}/private`, '403: only for end users'],
+    ['', `curl -H @${user} ${front}/private`, 'with a token of ctl-jwt'],
     ['', `curl -H 'host: hello' ${shop}/new/`, 'as shop, through its sidecar'],
-    ['', `curl -H 'host: clock.example.com' ${shop}/`, 'to the outside'],
     ['', `curl http://${helloSidecar.address}:${helloSidecar.port}/`, 'plain text at the sidecar of hello-v1'],
     'netns' in redirected
       ? ['', `ip netns exec ${redirected.netns} curl ${redirected.url}`, 'redirected by iptables, as root']
