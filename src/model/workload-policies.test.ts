@@ -40,6 +40,28 @@ test('the mesh’s and the namespace’s policies add up, each oldest first', ()
   assert.deepEqual(held(snapshot, 'mesh-system', {}), ['AuthorizationPolicy/mesh-system/all']);
 });
 
+test('a policy that names what it is for holds there and nowhere else', () => {
+  const gateway = (name: string, more: object = {}) => ({
+    group: 'gateway.networking.k8s.io',
+    kind: 'Gateway',
+    name,
+    ...more,
+  });
+  const snapshot = meshOf([
+    allow('shop/front', { targetRefs: [gateway('front'), gateway('back')] }),
+    allow('shop/one', { targetRef: gateway('front') }),
+    allow('shop/service', { targetRefs: [{ group: '', kind: 'Service', name: 'web' }] }),
+    allow('shop/far', { targetRefs: [gateway('front', { namespace: 'other' })] }),
+    allow('shop/class', { targetRef: { ...gateway('front'), kind: 'GatewayClass' } }),
+    jwt('mesh-system/root', { targetRefs: [gateway('front')] }),
+  ]);
+  const front = { 'gateway.networking.k8s.io/gateway-name': 'front' };
+  assert.deepEqual(held(snapshot, 'shop', { app: 'web' }), []);
+  assert.deepEqual(held(snapshot, 'shop', front), ['AuthorizationPolicy/shop/front', 'AuthorizationPolicy/shop/one']);
+  assert.deepEqual(held(snapshot, 'mesh-system', front), ['RequestAuthentication/mesh-system/root']);
+  assert.deepEqual(held(snapshot, 'other', front), []);
+});
+
 describe('whom a change concerns', () => {
   const before = meshOf([allow('shop/a', selecting({ app: 'web' })), allow('mesh-system/m')]);
   const rows: readonly [behaviour: string, changed: AnyResource, concerned: string[] | 'all'][] = [

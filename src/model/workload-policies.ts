@@ -1,7 +1,7 @@
 /**
  * Which request authentication and authorization policies hold for a workload: those of the root namespace for the whole mesh,
- * those of its own namespace, each with or without a selector. They add up; none replaces another. Source: specification
- * "policy-resources", and Istio's security policy scopes.
+ * those of its own namespace, each with or without a selector. They add up; none replaces another. Those that name what they are for
+ * (`targetRefs`) hold there and nowhere else. Source: specification "policy-resources", and Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource, ResourceKey } from '../resources/types.ts';
@@ -20,6 +20,8 @@ interface Selecting {
   readonly key: ResourceKey;
   /** Empty: all workloads. */
   readonly selector: Labels;
+  /** In its own namespace alone, also where that is the root namespace. */
+  readonly near?: true;
 }
 
 type NamespacePolicies = Readonly<Record<PolicyKind, readonly Selecting[]>>;
@@ -65,23 +67,45 @@ function policiesOfNamespaces(state: State, names: ReadonlySet<string>): Map<str
     for (const policy of tableOf(state.resources, kind).values()) lists.get(policy.meta.namespace)?.push(policy);
     for (const [name, list] of lists) {
       const ordered = list.sort((a, b) => compareMeta(a.meta, b.meta));
-      const selecting = ordered.map((policy) => ({
-        key: keyOf(policy),
-        selector: policy.content.selector?.matchLabels ?? {},
-      }));
+      const selecting = ordered.flatMap((policy) => selectionsOf(policy));
       found.set(name, { ...(found.get(name) ?? NO_POLICIES), [kind]: selecting });
     }
   }
   return found;
 }
 
+/** What tells the workloads of a Gateway of the Kubernetes Gateway API. */
+const GATEWAY_GROUP = 'gateway.networking.k8s.io';
+const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
+
+/**
+ * Whom a policy is for. What is targeted and cannot be had here (a waypoint's service, say) is nobody: a policy that was meant for one
+ * thing must not allow anything elsewhere.
+ */
+function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
+  const key = keyOf(policy);
+  const { selector, targetRef, targetRefs } = policy.content;
+  const targets = [...(targetRef === undefined ? [] : [targetRef]), ...(targetRefs ?? [])];
+  if (targets.length === 0) return [{ key, selector: selector?.matchLabels ?? {} }];
+  const gateways = targets.filter(
+    ({ group, kind, namespace = '' }) =>
+      group === GATEWAY_GROUP && kind === 'Gateway' && (namespace === '' || namespace === policy.meta.namespace),
+  );
+  const names = [...new Set(gateways.map(({ name }) => name))];
+  return names.map((name) => ({ key, selector: { [GATEWAY_NAME]: name }, near: true }));
+}
+
 /** What holds for a workload: the mesh's first, then its namespace's, oldest first. */
 export function policiesOf(state: State, namespace: string, labels: Labels): WorkloadPolicies {
   const { rootNamespace } = state.settings;
-  const tables = [...new Set([rootNamespace, namespace])].map((name) => state.policies.get(name) ?? NO_POLICIES);
+  const tables = [...new Set([rootNamespace, namespace])].map(
+    (name) => [name, state.policies.get(name) ?? NO_POLICIES] as const,
+  );
   const of = (kind: PolicyKind): ResourceKey[] =>
-    tables.flatMap((table) =>
-      table[kind].filter(({ selector }) => labelsMatch(selector, labels)).map(({ key }) => key),
+    tables.flatMap(([owner, table]) =>
+      table[kind]
+        .filter(({ selector, near }) => labelsMatch(selector, labels) && (near === undefined || owner === namespace))
+        .map(({ key }) => key),
     );
   return { authentication: of('RequestAuthentication'), authorization: of('AuthorizationPolicy') };
 }
