@@ -223,3 +223,19 @@ test('no page and no log holds a private key', async () => {
   }
   await config().remove('broken');
 });
+
+test('where nobody is asked who he is, nobody gets a certificate', async () => {
+  const own = make('a.example');
+  await config().apply('secrets', tlsSecret('a-cert', 'edge', own));
+  await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
+  await eventually(() => served('a.example', own.leaf));
+  await world().discovery().stop();
+  await world().restart({ XDS_AUTH: 'false' });
+  const token = await world().token('edge', 'gw');
+  const stream = world().stream({ mode: 'delta', token, type: 'router', namespace: 'edge', labels: { app: 'edge' } });
+  await stream.ask(TYPE.cds, ['*']);
+  await stream.ask(TYPE.sds, ['*', 'kubernetes://a-cert']);
+  await eventually(() => assert.ok(stream.removed.has('kubernetes://a-cert')));
+  assert.deepEqual([...stream.secrets.keys()], []);
+  await stream.close();
+});

@@ -31,7 +31,7 @@ export interface SecretsWorld {
   /** The process that runs now. */
   discovery(): Discovery;
   /** Starts ctl-discovery again, at the same addresses; the earlier process must have ended. */
-  restart(): Promise<Discovery>;
+  restart(env?: Readonly<Record<string, string>>): Promise<Discovery>;
   token(namespace: string, serviceAccount: string): Promise<string>;
   startGateway(options: GatewayOptions): Promise<Agent>;
   /** A stream of whoever; closed with the owner. */
@@ -57,19 +57,19 @@ export async function startSecretsWorld(
   // Its key pair must be there before ctl-discovery looks for it.
   await token('default', 'first');
   const ports = await discoveryPorts();
-  const start = () =>
+  const start = (more: Readonly<Record<string, string>> = {}) =>
     startDiscovery(owner, {
       configDir: config.path,
       ports,
-      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, CTL_DEBUG_ADSZ_CONFIG: 'true' },
+      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...more },
     });
   let discovery = await start();
   const rootFile = join(caDir, 'root-cert.pem');
   return {
     config,
     discovery: () => discovery,
-    async restart() {
-      discovery = await start();
+    async restart(env) {
+      discovery = await start(env);
       return discovery;
     },
     token,
