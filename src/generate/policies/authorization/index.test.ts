@@ -101,7 +101,7 @@ describe('what a rule matches', () => {
     [to("paths: ['*/x', '/s*r']"), [{ path: '/a/x' }, { path: '/s*r' }], [{ path: '/star' }]],
     [to("ports: ['90']"), [{ port: 90 }], [{ port: 80 }]],
     [when('destination.ip', '10.0.0.1'), [{ to: '10.0.0.1' }], [{ to: '10.0.0.2' }]],
-    [when('connection.sni', "'*.example'"), [{ sni: 'a.example' }], [{}, { sni: 'example' }]],
+    [when('connection.sni', "'*.Example'"), [{ sni: 'a.example' }], [{}, { sni: 'example' }]],
     [when('connection.sni', "'*'"), [{ sni: 'a' }], [{}]],
     [
       when('request.headers[X-A]', 'b'),

@@ -92,8 +92,11 @@ interface Rules {
   readonly audit: NamedPolicies;
 }
 
+const NO_RULES: Rules = { custom: [], deny: {}, allow: undefined, audit: {} };
+
 function rulesFor(snapshot: Snapshot, view: GuardedView, protocol: Protocol): Rules {
   const all = policiesFor(snapshot, view);
+  if (all.length === 0) return NO_RULES;
   const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
   const scope = scopeOfView(snapshot, view);
   const providers = Map.groupBy(of('CUSTOM'), ({ content }) => content.provider?.name ?? '');

@@ -99,10 +99,10 @@ export function destinationIp(value: string, reading: Reading): What {
   return range === undefined ? unclear(reading) : leaf({ destinationIp: range });
 }
 
-/** The server name that the client's TLS asks for. */
+/** The server name that the client's TLS asks for, whatever the case of its letters: Envoy knows it in small ones. */
 export function serverName(value: string): What {
   const pattern = patternOf(value);
-  return leaf({ requestedServerName: pattern.kind === 'any' ? regexMatcher('(?s).+') : stringMatcher(pattern) });
+  return leaf({ requestedServerName: pattern.kind === 'any' ? regexMatcher('(?s).+') : stringMatcher(pattern, true) });
 }
 
 /** The address at the other end of the connection, whatever headers say. */

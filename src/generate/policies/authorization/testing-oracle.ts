@@ -115,7 +115,8 @@ function questionOf(name: string): Question {
     case 'destination.port':
       return ({ request }, values) => values.includes(String(request.port));
     case 'connection.sni':
-      return ({ request: { sni = '' } }, values) => sni !== '' && anyOf(values, sni);
+      return ({ request: { sni = '' } }, values) =>
+        sni !== '' && values.some((value) => covers(value.toLowerCase(), sni.toLowerCase()));
     case 'methods':
       return ({ request }, values) => anyOf(values, request.method ?? '');
     case 'paths':
