@@ -160,6 +160,46 @@ test('servers of two Gateway resources share a port, each with its hosts and its
   });
 });
 
+test('a server may name the namespaces whose virtual services it takes', async () => {
+  const { config } = mesh();
+  const hosts = ['default/own.example', './same.example', 'other/theirs.example', '*/any.example'];
+  await config.apply('gateway', ...gateway('front', [http(hosts)]));
+  const names = ['own', 'same', 'theirs', 'any'];
+  const routes = (namespace: string, to: string) =>
+    names.map((name) =>
+      resource(
+        'VirtualService',
+        name,
+        { hosts: [`${name}.example`], gateways: through('front'), http: routeTo(to) },
+        namespace,
+      ),
+    );
+  const answers = async (proxy: MeshProxy) =>
+    Promise.all(names.map(async (name) => (await call(at(proxy, `${name}.example`))).by ?? 'nobody'));
+  await config.apply('routes', ...routes('other', 'b'));
+  await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['nobody', 'nobody', 'b', 'b']));
+  // Of several for one host the routes stand one after the other; `default` comes first.
+  await config.apply('routes', ...routes('other', 'b'), ...routes('default', 'a'));
+  await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['a', 'a', 'b', 'a']));
+});
+
+test('of servers that speak different protocols at one port the first stays, and the other is told of', async () => {
+  const { config } = mesh();
+  const https = {
+    hosts: ['*'],
+    port: { number: HTTP, name: 'https', protocol: 'HTTPS' },
+    tls: { mode: 'SIMPLE', serverCertificate: '/none', privateKey: '/none' },
+  };
+  await config.apply('gateway', ...gateway('front', [http(['*']), https]));
+  await config.apply(
+    'routes',
+    resource('VirtualService', 'a', { hosts: ['*'], gateways: through('front'), http: routeTo('a') }),
+  );
+  await eventually(async (proxy) => assert.equal((await call(at(proxy, 'x'))).by, 'a'));
+  const { body } = await mesh().discovery().http('/debug/push_status');
+  assert.match(body, /server https: port 7080 is http of Gateway default\/front/);
+});
+
 test('routes of a gateway match, weigh and rewrite as those of sidecars', async () => {
   const { config } = mesh();
   const [toA, toB] = ['a', 'b'].map((host) => ({ destination: { host: `${host}.default.svc.cluster.local` } }));
