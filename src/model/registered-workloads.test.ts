@@ -14,30 +14,23 @@ const podOf = (path: string, account: string | undefined, fields = {}, content =
   );
 const entryOf = (path: string, spec: object) => resource('WorkloadEntry', path, { address: '10.0.0.1', ...spec });
 
-test('pods and workload entries of the namespace, by account and labels', () => {
+test('pods and workload entries of the namespace, by account', () => {
   const mesh = meshOf([
     podOf('edge/a', 'gw'),
+    podOf('edge/a2', 'gw'),
+    podOf('edge/a3', 'gw', { labels: { app: 'other' } }),
     podOf('edge/b', undefined),
     podOf('edge/c', 'done', {}, { status: { phase: 'Failed' } }),
-    entryOf('edge/vm', { serviceAccount: 'vm', labels: { ...labels, zone: 'x' } }),
+    entryOf('edge/vm', { serviceAccount: 'vm', labels: { zone: 'x', ...labels } }),
     entryOf('edge/nobody', { labels }),
     podOf('shop/a', 'shopper'),
   ]);
-  const runs = (account: string, selector: Readonly<Record<string, string>> = labels) =>
-    mesh.runsWorkload('edge', account, selector);
-  assert.deepEqual(
-    ['gw', 'default', 'vm'].map((account) => runs(account)),
-    [true, true, true],
-  );
-  assert.deepEqual(
-    ['done', 'shopper', '', 'other'].map((account) => runs(account)),
-    [false, false, false, false],
-  );
-  assert.equal(runs('vm', { ...labels, zone: 'x' }), true);
-  assert.equal(runs('gw', { ...labels, zone: 'x' }), false);
-  // It would prove nothing.
-  assert.equal(runs('gw', {}), false);
-  assert.equal(mesh.runsWorkload('nowhere', 'gw', labels), false);
+  const of = (account: string) => mesh.registeredLabels('edge', account);
+  assert.deepEqual(of('gw'), [labels, { app: 'other' }]);
+  assert.deepEqual(of('default'), [labels]);
+  assert.deepEqual(of('vm'), [{ zone: 'x', ...labels }]);
+  for (const account of ['done', 'shopper', '', 'other']) assert.deepEqual(of(account), []);
+  assert.deepEqual(mesh.registeredLabels('nowhere', 'gw'), []);
 });
 
 test('a change concerns the namespaces in which the answer may differ, and no others', () => {

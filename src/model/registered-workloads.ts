@@ -4,7 +4,7 @@
  */
 import type { AnyResource } from '../resources/types.ts';
 import { membersOf } from './groups.ts';
-import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import type { Labels } from './labels.ts';
 import { type Changed, ofKind, type State } from './state.ts';
 import { entryLabels, isFinished } from './workloads.ts';
 
@@ -46,18 +46,16 @@ function isSame(a: Registered, b: Registered): boolean {
   return keys.every((key) => a.labels[key] === b.labels[key]);
 }
 
-/** See `Snapshot.runsWorkload`. */
-export function runsWorkload(state: State, namespace: string, serviceAccount: string, selector: Labels): boolean {
-  // It would be matched by every workload of the namespace, and so prove of none of them what it is.
-  if (isEmptySelector(selector)) return false;
-  const runs = (resource: AnyResource | undefined): boolean => {
+/** See `Snapshot.registeredLabels`. */
+export function registeredLabels(state: State, namespace: string, serviceAccount: string): readonly Labels[] {
+  const found = new Map<string, Labels>();
+  const note = (resource: AnyResource | undefined): void => {
     const registered = registeredBy(resource);
-    return registered?.serviceAccount === serviceAccount && labelsMatch(selector, registered.labels);
+    if (registered?.serviceAccount !== serviceAccount) return;
+    const key = JSON.stringify(Object.entries(registered.labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+    found.set(key, registered.labels);
   };
-  const pods = state.resources.Pod;
-  const entries = state.resources.WorkloadEntry;
-  return (
-    membersOf(state.podsByNamespace, namespace).some((key) => runs(pods.get(key))) ||
-    membersOf(state.entriesByNamespace, namespace).some((key) => runs(entries.get(key)))
-  );
+  for (const key of membersOf(state.podsByNamespace, namespace)) note(state.resources.Pod.get(key));
+  for (const key of membersOf(state.entriesByNamespace, namespace)) note(state.resources.WorkloadEntry.get(key));
+  return [...found.values()];
 }

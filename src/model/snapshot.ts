@@ -3,7 +3,7 @@ import { CtlError } from '../core/errors.ts';
 import type { Kind, Resource } from '../resources/types.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { peerAuthenticationOf } from './peer-authentication.ts';
-import { runsWorkload } from './registered-workloads.ts';
+import { registeredLabels } from './registered-workloads.ts';
 import { editBook, type ScopeBook } from './scope-book.ts';
 import { buildScope } from './scope-build.ts';
 import { defaultScopeId, planScope, type ScopePlan, sidecarScopeId } from './scope-plan.ts';
@@ -64,7 +64,7 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
       scopeFor(own, namespace, undefined);
       return selectGateways(state, namespace, labels);
     },
-    runsWorkload: (namespace, serviceAccount, selector) => runsWorkload(state, namespace, serviceAccount, selector),
+    registeredLabels: (namespace, serviceAccount) => registeredLabels(state, namespace, serviceAccount),
     virtualServicesOfGateway(gateway) {
       const known = gatewayRoutes.get(gateway) ?? gatewayVirtualServices(state.virtualServices, gateway);
       gatewayRoutes.set(gateway, known);

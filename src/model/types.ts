@@ -260,7 +260,7 @@ export interface ChangeSet {
   readonly peerAuthentication: 'all' | ReadonlySet<string>;
   /** Namespaces whose workloads may be selected by other request authentication or authorization policies; `all` for the mesh. */
   readonly policies: 'all' | ReadonlySet<string>;
-  /** Namespaces in which {@link Snapshot.runsWorkload} may answer otherwise than before. */
+  /** Namespaces in which {@link Snapshot.registeredLabels} may answer otherwise than before. */
   readonly workloads: ReadonlySet<string>;
   /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
   readonly addresses: ReadonlySet<string>;
@@ -324,10 +324,10 @@ export interface Snapshot {
   /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
   /**
-   * Whether the registry knows a workload (a pod that has not ended, or a workload entry) of this namespace that runs as this service
-   * account and that the selector matches: labels that nobody has to be believed for. No workload is matched by an empty selector.
+   * Labels of the workloads (pods that have not ended, workload entries) that the registry knows to run as this service account, each set
+   * of labels once: labels that nobody has to be believed for.
    */
-  runsWorkload(namespace: string, serviceAccount: string, selector: Readonly<Record<string, string>>): boolean;
+  registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
   /** Virtual services bound to gateway `namespace/name`, precedence order. */
   virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
   /** Services visible to a gateway of this namespace: all exported to it. */

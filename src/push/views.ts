@@ -6,6 +6,7 @@ import { hash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS, namesSecrets } from '../generate/index.ts';
 import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
+import { isEmptySelector, labelsMatch } from '../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
 /** True when every own address is IPv6, so that wildcard listeners bind `::`. */
@@ -123,17 +124,17 @@ function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
  * namespace and a service account. So the registry has to know a workload of that account that the Gateway selects. Workloads of
  * other trust domains have other namespaces, whatever their names are.
  */
-function credentialedGateways(
-  snapshot: Snapshot,
-  { identity, namespace }: ProxyNode,
-  gateways: readonly Gateway[],
-): readonly Gateway[] {
+function credentialedGateways(snapshot: Snapshot, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
+  const { identity, namespace } = node;
   if (identity === undefined || identity.namespace !== namespace) return [];
   if (identity.trustDomain !== snapshot.settings.trustDomain) return [];
-  return gateways.filter(
-    ({ content: { servers, selector } }) =>
-      servers?.some(({ tls }) => namesSecrets(tls)) === true &&
-      snapshot.runsWorkload(namespace, identity.serviceAccount, selector ?? {}),
+  const named = gateways.filter(({ content: { servers } }) => servers?.some(({ tls }) => namesSecrets(tls)));
+  if (named.length === 0) return [];
+  const registered = snapshot.registeredLabels(namespace, identity.serviceAccount);
+  return named.filter(
+    ({ content: { selector } }) =>
+      // Every workload of the namespace would match an empty one, and so none is proved to be a gateway.
+      !isEmptySelector(selector) && registered.some((labels) => labelsMatch(selector ?? {}, labels)),
   );
 }
 

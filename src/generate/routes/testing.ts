@@ -155,7 +155,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
     scopeOf: () => scope,
     scopeById: (id) => (id === scope.id ? scope : undefined),
     gatewaysFor: unread,
-    runsWorkload: unread,
+    registeredLabels: unread,
     virtualServicesOfGateway: bound,
     gatewayScope: () => scope,
     sourceLabelKeys: unread,
