@@ -153,15 +153,13 @@ describe('authorization', { skip }, () => {
         expected: is,
         run: () => (ask.tcp ? world().talk(to, TCP_PORTS[0] ?? 0, ask.from ?? 'plain') : world().ask(to, ask)),
       }));
-      await eventually(async () => {
-        const seen = await Promise.all(expectations.map(async (each) => `${each.request}: ${await each.run()}`));
-        assert.deepEqual(
-          seen,
-          expectations.map((each) => `${each.request}: ${each.expected}`),
-        );
-      }, PATIENCE);
-      assert.deepEqual(await table.check(expectations), []);
+      await table.settle(expectations);
+      // What is deleted has no effect any more, and the next one must not seem to have come before it has.
       await world().config.remove('scenario');
+      await eventually(async () => {
+        const seen = await Promise.all(expectations.map((each) => each.run()));
+        assert.deepEqual([...new Set(seen)], ['allowed']);
+      }, PATIENCE);
     });
   }
 });

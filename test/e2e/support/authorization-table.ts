@@ -1,4 +1,6 @@
 /** Expectations as they were met, for a table that people read. */
+import assert from 'node:assert/strict';
+import { eventually } from '../../harness/index.ts';
 
 /** Runs at most so many at once: the machine has other work. */
 export async function inParallel<T, R>(items: readonly T[], width: number, act: (item: T) => Promise<R>): Promise<R[]> {
@@ -40,6 +42,16 @@ export class ExpectationTable {
     return faults;
   }
 
+  /** Waits until all come out as expected at once, as they do when an edit has arrived, and then checks that they stay so. */
+  async settle(expectations: readonly Expectation[]): Promise<void> {
+    await eventually(async () => {
+      const seen = await inParallel(expectations, WIDTH, async (each) => `${each.request}: ${await each.run()}`);
+      const expected = expectations.map((each) => `${each.request}: ${each.expected}`);
+      assert.deepEqual(seen, expected);
+    }, PATIENCE);
+    assert.deepEqual(await this.check(expectations), []);
+  }
+
   #note(group: string, what: string, outcome: string): void {
     const policies = this.#met.get(group) ?? new Map<string, Map<string, number>>();
     const outcomes = policies.get(what) ?? new Map<string, number>();
@@ -64,3 +76,6 @@ export class ExpectationTable {
 
 /** Requests at once. */
 const WIDTH = 16;
+
+/** Far above what an edit takes to arrive, also where other tests keep the cores busy. */
+const PATIENCE = { timeoutMs: 30_000, intervalMs: 100 };

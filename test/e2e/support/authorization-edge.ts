@@ -1,0 +1,216 @@
+/** Scenarios about gateways: the policies, and what comes of calls to two hosts, to a port of bytes, and to TLS that is passed through. */
+import { type Document, resource } from './config.ts';
+
+/** Ports of the gateways. */
+export const HTTP = 7088;
+export const BYTES = 7089;
+export const TLS = 7490;
+export const ISSUER = 'issuer@edge.test';
+/** The one that policies are about, and one beside it in its namespace. */
+export type Gateway = 'front' | 'side';
+
+export interface Call {
+  /** Default front. */
+  readonly at?: Gateway;
+  /** Default `a.example`. */
+  readonly host?: string;
+  /** Default `/`. */
+  readonly path?: string;
+  readonly method?: string;
+  readonly headers?: readonly string[];
+  readonly token?: Document | 'bad';
+  /** Loopback address that the call comes from. */
+  readonly from?: string;
+  readonly over?: 'bytes' | 'tls';
+}
+
+export interface Scenario {
+  readonly what: string;
+  readonly policies: readonly Document[];
+  readonly calls: readonly (readonly [Call, string])[];
+}
+
+/** Of the gateway `front`, or of a whole namespace. */
+export function policy(name: string, spec: Document, namespace?: string): Document {
+  const selector = namespace === undefined ? { selector: { matchLabels: { app: 'front' } } } : {};
+  return resource('AuthorizationPolicy', name, { ...selector, ...spec }, namespace ?? 'edge');
+}
+export const deny = (...rules: readonly Document[]) => ({ action: 'DENY', rules });
+const allow = (...rules: readonly Document[]) => ({ action: 'ALLOW', rules });
+export const operation = (fields: Document) => ({ to: [{ operation: fields }] });
+export const source = (fields: Document) => ({ from: [{ source: fields }] });
+const when = (key: string, ...values: readonly string[]) => ({ when: [{ key, values }] });
+
+export const A = { host: 'a.example' } as const;
+const B = { host: 'b.example' } as const;
+export const bytes: Call = { over: 'bytes' };
+export const tls = (host: string): Call => ({ over: 'tls', host });
+
+export const SCENARIOS: readonly Scenario[] = [
+  {
+    what: 'without policies',
+    policies: [],
+    calls: [
+      [A, 'a'],
+      [B, 'b'],
+      [bytes, 'bytes'],
+      [tls('a.secret'), 'secret'],
+      [{ ...A, token: {} }, 'a'],
+      [{ ...A, token: 'bad' }, '401'],
+    ],
+  },
+  {
+    what: 'a policy of a gateway is for all services behind it, and for no other gateway',
+    policies: [policy('admin', deny(operation({ paths: ['/admin*'] })))],
+    calls: [
+      [{ ...A, path: '/admin' }, '403'],
+      [{ ...B, path: '/admin/x' }, '403'],
+      [{ ...B, path: '//admin' }, '403'],
+      [A, 'a'],
+      [{ ...A, path: '/admin', at: 'side' }, 'a'],
+    ],
+  },
+  {
+    what: 'a policy of the namespace is for both gateways; one of the services’ namespace for none',
+    policies: [
+      policy('edge', deny(operation({ methods: ['DELETE'] })), 'edge'),
+      policy('services', deny({}), 'default'),
+    ],
+    calls: [
+      [{ ...A, method: 'DELETE' }, '403'],
+      [{ ...A, method: 'DELETE', at: 'side' }, '403'],
+      [A, 'a'],
+    ],
+  },
+  {
+    what: 'a policy of the mesh',
+    policies: [policy('mesh', deny(operation({ hosts: ['b.example'] })), 'mesh-system')],
+    calls: [
+      [B, '403'],
+      [{ host: 'B.EXAMPLE:7088' }, '403'],
+      [{ ...B, at: 'side' }, '403'],
+      [A, 'a'],
+    ],
+  },
+  {
+    what: 'hosts that may be had by anybody, and one by people only',
+    policies: [
+      policy(
+        'hosts',
+        allow(
+          operation({ hosts: ['a.example'] }),
+          { ...operation({ hosts: ['b.example'] }), ...source({ requestPrincipals: [`${ISSUER}/*`] }) },
+          {
+            ...operation({ hosts: ['b.example'], paths: ['/staff'] }),
+            ...when('request.auth.claims[groups]', 'staff'),
+          },
+        ),
+      ),
+    ],
+    calls: [
+      [A, 'a'],
+      [{ host: 'A.example:7088' }, 'a'],
+      [B, '403'],
+      [{ ...B, token: {} }, 'b'],
+      [{ ...B, token: 'bad' }, '401'],
+      [{ host: 'c.example' }, '403'],
+      [bytes, 'closed'],
+      [tls('a.secret'), 'closed'],
+    ],
+  },
+  {
+    what: 'the specification: DENY without a valid token, for the listed paths only',
+    policies: [
+      policy(
+        'tokens',
+        deny({ ...source({ notRequestPrincipals: ['*'] }), ...operation({ paths: ['/private', '/me/*'] }) }),
+      ),
+    ],
+    calls: [
+      [{ ...A, path: '/private' }, '403'],
+      [{ ...B, path: '/me/x' }, '403'],
+      [{ ...A, path: '/private', token: {} }, 'a'],
+      [{ ...A, path: '/private', token: 'bad' }, '401'],
+      [{ ...A, path: '/public' }, 'a'],
+    ],
+  },
+  {
+    what: 'claims, and what a client says of itself',
+    policies: [policy('staff', allow(when('request.auth.claims[groups]', 'staff')))],
+    calls: [
+      [{ ...A, token: { groups: ['users', 'staff'] } }, 'a'],
+      [{ ...A, token: { groups: ['users'] } }, '403'],
+      [{ ...A, headers: ['groups: staff'] }, '403'],
+      [A, '403'],
+    ],
+  },
+  {
+    what: 'identities that plain text does not have',
+    policies: [policy('identity', deny(source({ notPrincipals: ['*'] })))],
+    calls: [
+      [A, '403'],
+      [{ ...A, headers: ['X-Forwarded-Client-Cert: URI=spiffe://cluster.local/ns/x/sa/y'] }, '403'],
+      [bytes, 'closed'],
+      [{ ...A, at: 'side' }, 'a'],
+    ],
+  },
+  {
+    what: 'ports',
+    policies: [policy('ports', deny(operation({ ports: [String(BYTES)] })))],
+    calls: [
+      [A, 'a'],
+      [bytes, 'closed'],
+      [tls('a.secret'), 'secret'],
+    ],
+  },
+  {
+    what: 'bytes: addresses; what is of HTTP never lets in',
+    policies: [
+      policy(
+        'bytes',
+        allow(
+          { ...source({ ipBlocks: ['127.0.0.2'] }), ...operation({ ports: [String(BYTES)] }) },
+          operation({ methods: ['GET'] }),
+        ),
+      ),
+    ],
+    calls: [
+      [{ ...bytes, from: '127.0.0.2' }, 'bytes'],
+      [{ ...bytes, from: '127.0.0.3' }, 'closed'],
+      [A, 'a'],
+      [tls('a.secret'), 'closed'],
+    ],
+  },
+  {
+    what: 'bytes: a DENY about HTTP is for the port',
+    policies: [policy('bytes', deny(operation({ paths: ['/admin'], ports: [String(BYTES)] })))],
+    calls: [
+      [bytes, 'closed'],
+      [{ ...A, path: '/admin' }, 'a'],
+      [tls('b.secret'), 'secret'],
+    ],
+  },
+  {
+    what: 'TLS that is passed through: server names',
+    policies: [policy('names', deny(when('connection.sni', 'b.secret')))],
+    calls: [
+      [tls('a.secret'), 'secret'],
+      [tls('b.secret'), 'closed'],
+      [bytes, 'bytes'],
+      [A, 'a'],
+    ],
+  },
+  {
+    what: 'addresses of clients, whatever they say of themselves',
+    policies: [policy('addresses', deny(source({ notRemoteIpBlocks: ['127.0.0.2', '10.1.0.0/16'] })))],
+    calls: [
+      [{ ...A, from: '127.0.0.2' }, 'a'],
+      [{ ...A, from: '127.0.0.3' }, '403'],
+      [{ ...A, from: '127.0.0.3', headers: ['X-Forwarded-For: 10.1.2.3'] }, '403'],
+      [
+        { ...A, from: '127.0.0.3', headers: ['X-Forwarded-For: 127.0.0.2', 'X-Envoy-External-Address: 127.0.0.2'] },
+        '403',
+      ],
+    ],
+  },
+];
