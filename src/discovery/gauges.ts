@@ -41,7 +41,6 @@ function sampleModel(source: DebugSource, metrics: Metrics): void {
   metrics.ctl_endpoint_not_ready.set(found.endpointsNotReady);
   metrics.ctl_orch_endpoints_pending_pod.set(found.endpointsPendingPod);
   metrics.endpoint_no_pod.set(found.endpointsWithoutPod);
-  metrics.ctl_eds_no_instances.set(found.servicesWithoutInstances);
   metrics.ctl_no_ip.set(found.podsWithoutService);
   for (const kind of [...CORE_KINDS, ...MESH_KINDS]) {
     metrics.cfg_runtime_state_type_instances_total.set({ type: kind }, snapshot.resources(kind).size);
@@ -60,6 +59,7 @@ function sampleFindings(source: DebugSource, metrics: Metrics): void {
     else known.add(message);
   }
   for (const name of FINDING_GAUGES) metrics[name].set(messages.get(name)?.size ?? 0);
-  const duplicates = source.snapshot().findings().duplicateClusters;
+  const { duplicateClusters: duplicates, servicesWithoutInstances: empty } = source.snapshot().findings();
+  metrics.ctl_eds_no_instances.set(empty + (messages.get('ctl_eds_no_instances')?.size ?? 0));
   metrics.ctl_duplicate_proxy_clusters.set(duplicates + (messages.get('ctl_duplicate_proxy_clusters')?.size ?? 0));
 }

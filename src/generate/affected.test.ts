@@ -82,6 +82,7 @@ const GATEWAY: GatewayView = {
   namespace: 'default',
   gateways: ['default/edge'],
   credentialed: [],
+  clientCredentials: false,
   policies: { authentication: [], authorization: [] },
   portMap: {},
   ipv6Only: false,

@@ -34,14 +34,7 @@ spec:
   endpoints: [{address: 10.0.0.1}]
 `;
 
-const MESH = `${entry('good.example.com')}---${entry('bad.example.com')}---
-apiVersion: networking.mesh.io/v1alpha3
-kind: DestinationRule
-metadata: {name: bad, namespace: default}
-spec:
-  host: bad.example.com
-  trafficPolicy: {tls: {mode: SIMPLE, credentialName: somewhere-else}}
-`;
+const MESH = `${entry('good.example.com')}---${entry('bad.example.com')}`;
 
 function snapshotOf(yaml: string): Snapshot {
   const resources = parseAllDocuments(yaml).map((document) => {
@@ -53,13 +46,25 @@ function snapshotOf(yaml: string): Snapshot {
 }
 
 test('a unit that cannot be built is a failure of its own, and the rest is built', () => {
-  const { units, failures } = generate(snapshotOf(MESH), VIEW, { cds: 'all' });
+  const snapshot = snapshotOf(MESH);
+  const distorted: Snapshot = {
+    ...snapshot,
+    scopeById(id) {
+      const scope = snapshot.scopeById(id);
+      const destinationRule = (host: string) => {
+        if (host === 'bad.example.com') throw new Error('a rule that cannot be read');
+        return scope?.destinationRule(host);
+      };
+      return scope && { ...scope, destinationRule };
+    },
+  };
+  const { units, failures } = generate(distorted, VIEW, { cds: 'all' });
   assert.deepEqual([...(units.cds?.keys() ?? [])], ['good.example.com', STATIC_CLUSTERS_UNIT]);
   assert.deepEqual(
     failures.map(({ type, unit }) => `${type} ${unit}`),
     ['cds bad.example.com'],
   );
-  assert.match(failures[0]?.message ?? '', /credentialName/);
+  assert.match(failures[0]?.message ?? '', /a rule that cannot be read/);
 });
 
 test('a unit that does not exist has no resources', () => {

@@ -79,6 +79,8 @@ export interface GatewayView {
    * this namespace that the Gateway selects. Only those of which some server names a Secret.
    */
   readonly credentialed: readonly string[];
+  /** Whether the proxy may have client certificates of Secrets: it has proved that it runs as a workload that some Gateway selects. */
+  readonly clientCredentials: boolean;
   /** Policies about requests to the gateway's workload, and so to all services bound to it. */
   readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
@@ -126,7 +128,8 @@ export interface GenerationFinding {
     | 'ctl_conflict_outbound_listener_tcp_over_current_tcp'
     | 'ctl_vservice_dup_domain'
     | 'ctl_invalid_out_listeners'
-    | 'ctl_duplicate_proxy_clusters';
+    | 'ctl_duplicate_proxy_clusters'
+    | 'ctl_eds_no_instances';
   /** The unit it was found in, so that the finding goes when the unit is generated again. */
   readonly type: GeneratedType;
   readonly unit: Unit;

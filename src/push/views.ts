@@ -120,22 +120,24 @@ function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
 }
 
 /**
- * The Gateways for whose servers a proxy may have Secrets of its namespace. A node may say any labels; its credential proves a
- * namespace and a service account. So the registry has to know a workload of that account that the Gateway selects. Workloads of
- * other trust domains have other namespaces, whatever their names are.
+ * The Gateways that a proxy has proved to serve, and so may have Secrets of its namespace for. A node may say any labels; its
+ * credential proves a namespace and a service account. So the registry has to know a workload of that account that the Gateway
+ * selects. Workloads of other trust domains have other namespaces, whatever their names are.
  */
-function credentialedGateways(snapshot: Snapshot, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
+function provedGateways(snapshot: Snapshot, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;
   if (identity === undefined || identity.namespace !== namespace) return [];
   if (identity.trustDomain !== snapshot.settings.trustDomain) return [];
-  const named = gateways.filter(({ content: { servers } }) => servers?.some(({ tls }) => namesSecrets(tls)));
-  if (named.length === 0) return [];
   const registered = snapshot.registeredLabels(namespace, identity.serviceAccount);
-  return named.filter(
+  return gateways.filter(
     ({ content: { selector } }) =>
       // Every workload of the namespace would match an empty one, and so none is proved to be a gateway.
       !isEmptySelector(selector) && registered.some((labels) => labelsMatch(selector ?? {}, labels)),
   );
+}
+
+function hasSecrets({ content: { servers } }: Gateway): boolean {
+  return servers?.some(({ tls }) => namesSecrets(tls)) === true;
 }
 
 function gatewayName({ meta: { namespace, name } }: Gateway): string {
@@ -144,11 +146,13 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
 
 function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
   const gateways = snapshot.gatewaysFor(node.namespace, node.labels);
+  const proved = provedGateways(snapshot, node, gateways);
   return {
     part: 'gateway',
     namespace: node.namespace,
     gateways: gateways.map(gatewayName),
-    credentialed: credentialedGateways(snapshot, node, gateways).map(gatewayName),
+    credentialed: proved.filter(hasSecrets).map(gatewayName),
+    clientCredentials: proved.length > 0,
     policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
     ipv6Only: ipv6Only(node.addresses),

@@ -126,6 +126,12 @@ const SLOTS: readonly (readonly string[])[] = [
     rule('a', 'db', '{host: db, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}'),
   ],
   [
+    rule('b', 'api', '{host: api, trafficPolicy: {tls: {mode: MUTUAL, credentialName: cert}}}'),
+    rule(
+      'b',
+      'api',
+      '{host: api, trafficPolicy: {portLevelSettings: [{port: {number: 90}, tls: {mode: SIMPLE, credentialName: cert}}]}}',
+    ),
     rule('b', 'api', '{host: api, exportTo: ["."], trafficPolicy: {loadBalancer: {simple: RANDOM}}}'),
     rule('b', 'api', '{host: api, trafficPolicy: {loadBalancer: {consistentHash: {httpQueryParameterName: user}}}}'),
     rule('b', 'api', '{host: api, trafficPolicy: {tls: {mode: MUTUAL, clientCertificate: /c, privateKey: /k}}}'),

@@ -1,6 +1,7 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
+import { hostsWithCredentials } from '../clusters/client-credentials.ts';
 import { hostsUsedAnew } from '../clusters/gateway.ts';
 import { passingPorts } from '../gateways/auto-passthrough.ts';
 import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
@@ -56,6 +57,12 @@ export function affectedGateway(
     }
   }
   markSecrets(marks, previous, next, change, view);
+  // Which secrets clusters ask for: names of few, and mostly of none.
+  if (
+    scopeChange !== undefined &&
+    (hostsWithCredentials(previous, view).size > 0 || hostsWithCredentials(next, view).size > 0)
+  )
+    marks.all('sds');
   if (changesPolicies(previous, next, change, view)) marks.all('lds');
   for (const host of hostsUsedAnew(previous, next, view)) marks.add('cds', host);
   for (const virtualService of changedVirtualServices(previous, next, change, view)) mark(virtualService);
@@ -71,16 +78,21 @@ export function affectedGateway(
 
 /** A changed Secret is a new secret alone; where a server gets its first or loses its last, it is a new listener as well. */
 function markSecrets(marks: Marks, previous: Snapshot, next: Snapshot, change: ChangeSet, view: GatewayView): void {
-  if (view.credentialed.length === 0 || !hasKind(change, 'Secret')) return;
+  if ((view.credentialed.length === 0 && !view.clientCredentials) || !hasKind(change, 'Secret')) return;
   const changed = (secret: string) => change.configs.has(resourceKey('Secret', view.namespace, secret));
-  for (const snapshot of [previous, next]) {
-    for (const unit of gatewaySecretUnits(snapshot, view)) {
-      if (secretsBehind(unit).some(changed)) marks.add('sds', unit);
-    }
+  const [was, is] = [previous, next].map((snapshot) => new Set(gatewaySecretUnits(snapshot, view)));
+  for (const unit of new Set([...(was ?? []), ...(is ?? [])])) {
+    // A secret that stayed as it is goes when another one goes that is needed beside it.
+    const same = was?.has(unit) === is?.has(unit) && !secretsBehind(unit).some(changed);
+    if (!same) marks.add('sds', unit);
   }
   const [before, after] = [missingByPort(previous, view), missingByPort(next, view)];
   for (const port of new Set([...before.keys(), ...after.keys()])) {
     if (before.get(port) !== after.get(port)) marks.listenerPort(port);
+  }
+  const hosts = [hostsWithCredentials(previous, view), hostsWithCredentials(next, view)] as const;
+  for (const host of new Set(hosts.flatMap((each) => [...each.keys()]))) {
+    if (hosts[0].get(host) !== hosts[1].get(host)) marks.add('cds', host);
   }
 }
 

@@ -27,11 +27,12 @@ import { effectivePolicy } from '../traffic-policy.ts';
 import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { adsConfigSource, durationOf } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
+import { type ClientCredential, clientCredentials, readCredential } from './client-credentials.ts';
 import { type Discovery, discoveryOf } from './discovery.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
-import { CLUSTER_PROVIDED, EDS, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
+import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
 import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
 import { originatedTls, tlsSocket } from './upstream-tls.ts';
 
@@ -63,6 +64,8 @@ export interface ClusterInputs {
   /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
+  /** What the rule's TLS asks of Secrets, for gateways. */
+  readonly credentials: string | undefined;
   /** For clusters that resolve names, and so carry their endpoints: where those come from. */
   readonly ipv6Only: boolean;
   readonly networks: EndpointSources['networks'] | undefined;
@@ -85,12 +88,24 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   const peers = sds ? snapshot.peers.get(service.key) : undefined;
   const rule = scope.destinationRule(host);
   const passedOn = isPassedOn(snapshot, view, service);
+  const credentials = clientCredentials(snapshot, view, rule);
   if (service.resolution !== 'dns') {
-    return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, ...NO_CARRIED });
+    return clusters.get(service, {
+      service,
+      rule,
+      mesh,
+      settings,
+      part,
+      passedOn,
+      sds,
+      peers,
+      credentials,
+      ...NO_CARRIED,
+    });
   }
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
   const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
-  return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, ...carried });
+  return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, credentials, ...carried });
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -109,7 +124,12 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
       }
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
-      resources.set(name, serviceCluster(inputs, name, target));
+      const credential = policy.tls && readCredential(inputs.credentials, policy.tls);
+      if (credential?.missing !== undefined) {
+        const message = `${name}: ${credential.missing}`;
+        findings.push({ metric: 'ctl_eds_no_instances', type: 'cds', unit: host, message });
+        resources.set(name, closedCluster(emptyCluster(name, inputs.mesh.connectTimeout)));
+      } else resources.set(name, serviceCluster(inputs, name, target, credential));
       if (!inputs.passedOn) continue;
       const passed = meshServerName(port.port, target.subset, host);
       resources.set(passed, passingCluster(inputs, passed, target));
@@ -118,7 +138,12 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
   return { resources: [...resources.values()], findings };
 }
 
-function serviceCluster(inputs: ClusterInputs, name: string, target: ClusterTarget): GeneratedResource {
+function serviceCluster(
+  inputs: ClusterInputs,
+  name: string,
+  target: ClusterTarget,
+  credential: ClientCredential | undefined,
+): GeneratedResource {
   const { service, port, policy } = target;
   const { mesh, settings } = inputs;
   const pool = policy.connectionPool;
@@ -127,7 +152,7 @@ function serviceCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
   const discovery = discoveryOf(service, policy, settings, inputs);
   const transport =
     tls !== undefined
-      ? { transportSocket: tlsSocket(tls, service.subjectAltNames, speaks === 'http2') }
+      ? { transportSocket: tlsSocket(tls, credential, service.subjectAltNames, speaks === 'http2') }
       : policy.tls !== undefined && policy.tls.mode !== 'MESH_MUTUAL'
         ? {}
         : meshTransport(inputs, target, discovery, speaks);

@@ -39,7 +39,12 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
 }
 
 export function blackHoleCluster(connectTimeoutMs: number): NamedCluster {
-  return { name: BLACKHOLE_CLUSTER, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
+  return emptyCluster(BLACKHOLE_CLUSTER, connectTimeoutMs);
+}
+
+/** Has no endpoints: what is sent there is refused. */
+export function emptyCluster(name: string, connectTimeoutMs: number): NamedCluster {
+  return { name, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
 }
 
 /** Sends inbound connections to the port they came for, on this workload. */

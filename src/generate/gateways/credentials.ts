@@ -39,8 +39,8 @@ export function serverCredentials(
   view: GatewayView,
 ): ServerCredentials | undefined {
   if (!namesSecrets(tls)) return undefined;
-  const pairs = keyPairNames(tls).map((written) => parseName(written, view.namespace));
-  const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseName(written, view.namespace));
+  const pairs = keyPairNames(tls).map((written) => parseCredentialName(written, view.namespace));
+  const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseCredentialName(written, view.namespace));
   const names = pairs.filter(isText);
   const [authorities] = trusted.filter(isText);
   const missing =
@@ -67,7 +67,7 @@ function authoritiesName(tls: ServerTlsSettings): string | undefined {
   return tls.caCertificates ? undefined : keyPairNames(tls)[0];
 }
 
-interface Refused {
+export interface Refused {
   readonly refused: string;
 }
 
@@ -76,7 +76,7 @@ function isText(text: string | Refused | undefined): text is string {
 }
 
 /** The Secret that a credential name means: `name`, `kubernetes://name`, also with the gateway's own namespace before the name. */
-function parseName(written: string, namespace: string): string | Refused {
+export function parseCredentialName(written: string, namespace: string): string | Refused {
   const shown = JSON.stringify(written.slice(0, 256));
   const path = /^(?:kubernetes|kubernetes-gateway):\/\/(.*)$/s.exec(written)?.[1] ?? written;
   const slash = path.indexOf('/');

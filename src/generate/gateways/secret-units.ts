@@ -1,5 +1,6 @@
 /** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
 import type { Snapshot } from '../../model/types.ts';
+import { clientSecretUnits } from '../clusters/client-credentials.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayPlan } from './plan.ts';
 import { encodeSecret } from './secrets.ts';
@@ -7,9 +8,9 @@ import type { ServerPlan } from './servers.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** Names that the servers ask for which are served. */
+/** Names that the servers ask for which are served, and those of clusters. */
 export function gatewaySecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
-  const units = new Set<Unit>();
+  const units = new Set<Unit>(clientSecretUnits(snapshot, view));
   for (const { credentials } of servers(snapshot, view)) {
     if (credentials === undefined || credentials.missing !== undefined) continue;
     for (const name of credentials.keyPairs) units.add(name);

@@ -10,6 +10,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     namespace: 'edge',
     gateways: ['edge/gw'],
     credentialed: [],
+    clientCredentials: false,
     policies: { authentication: [], authorization: [] },
     portMap: {},
     ipv6Only: false,

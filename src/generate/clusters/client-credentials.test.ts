@@ -1,0 +1,153 @@
+/** Client certificates of gateways that stand in Secrets. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { createModel, replay } from '../../model/index.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { parseResource } from '../../resources/parse.ts';
+import type { AnyResource } from '../../resources/types.ts';
+import { viewOf } from '../gateways/testing.ts';
+import { generate } from '../generate.ts';
+import type { OutboundView, View } from '../types.ts';
+
+const { Cluster } = envoy.config.cluster.v3;
+const { UpstreamTlsContext, Secret } = envoy.extensions.transport_sockets.tls.v3;
+
+const HOST = 'api.example.com';
+const CLUSTER = `outbound|443||${HOST}`;
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
+
+const certs = new URL('../../../test/golden-harness/certs/', import.meta.url);
+const [CERTIFICATE = '', KEY = ''] = ['tls.crt', 'tls.key'].map((name) => readFileSync(new URL(name, certs), 'utf8'));
+const PAIR = { 'tls.crt': CERTIFICATE, 'tls.key': KEY };
+const ALL = { ...PAIR, 'ca.crt': CERTIFICATE };
+
+const GATEWAY = viewOf({ clientCredentials: true });
+const SIDECAR: OutboundView = {
+  part: 'outbound',
+  scope: 'edge/',
+  namespace: 'edge',
+  interception: 'REDIRECT',
+  ipv6Only: false,
+  sourceLabels: {},
+  dnsDomain: 'edge.svc.cluster.local',
+  network: '',
+  locality: '',
+  capabilities: { extensions: undefined, sds: false },
+};
+
+function parsed(document: object): AnyResource {
+  const result = parseResource(document, { source: 'test' }, () => undefined);
+  assert.ok('resource' in result, JSON.stringify(result));
+  return result.resource;
+}
+
+function mesh(kind: string, spec: object): AnyResource {
+  const metadata = { name: 'api', namespace: 'default' };
+  return parsed({ apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata, spec });
+}
+
+const ENTRY = mesh('ServiceEntry', {
+  hosts: [HOST],
+  ports: [{ number: 443, name: 'tls', protocol: 'TLS' }],
+  resolution: 'STATIC',
+  endpoints: [{ address: '192.0.2.1' }],
+});
+const secret = (name: string, stringData: object, namespace = 'edge') =>
+  parsed({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, stringData });
+
+function output(tls: object, secrets: readonly AnyResource[], view: View = GATEWAY) {
+  const rule = mesh('DestinationRule', { host: HOST, trafficPolicy: { tls: { credentialName: 'c', ...tls } } });
+  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
+  const snapshot = replay(empty, [ENTRY, rule, ...secrets]);
+  snapshot.scopeOf('edge', {});
+  const { units, findings, failures } = generate(snapshot, view, EVERYTHING);
+  assert.deepEqual(failures, []);
+  const cluster = [...(units.cds?.values() ?? [])].flat().find(({ name }) => name === CLUSTER);
+  assert.ok(cluster);
+  const { type, transportSocket } = Cluster.decode(cluster.bytes);
+  return {
+    eds: type === 3,
+    context:
+      transportSocket?.typedConfig && UpstreamTlsContext.decode(transportSocket.typedConfig.value).commonTlsContext,
+    secrets: [...(units.sds?.values() ?? [])].flat().map(({ bytes }) => Secret.decode(bytes)),
+    findings: findings.map(({ message }) => message),
+  };
+}
+
+test('MUTUAL shows the key pair and verifies by the authorities of the Secret', () => {
+  const { eds, context, secrets, findings } = output({ mode: 'MUTUAL', subjectAltNames: ['x'] }, [secret('c', ALL)]);
+  assert.equal(eds, true);
+  assert.deepEqual(
+    context?.tlsCertificateSdsSecretConfigs.map(({ name }) => name),
+    ['kubernetes://c'],
+  );
+  const { combinedValidationContext: combined } = context ?? {};
+  assert.equal(combined?.validationContextSdsSecretConfig?.name, 'kubernetes://c-cacert');
+  assert.ok(combined?.validationContextSdsSecretConfig?.sdsConfig?.ads);
+  assert.equal(combined?.defaultValidationContext?.matchTypedSubjectAltNames[0]?.matcher?.exact, 'x');
+  assert.deepEqual(
+    secrets.map(({ name }) => name),
+    ['kubernetes://c', 'kubernetes://c-cacert'],
+  );
+  assert.deepEqual(findings, []);
+});
+
+test('SIMPLE shows nothing and verifies by the authorities', () => {
+  const { context, secrets } = output({ mode: 'SIMPLE' }, [
+    secret('c', PAIR),
+    secret('c-cacert', { cacert: CERTIFICATE }),
+  ]);
+  assert.deepEqual(context?.tlsCertificateSdsSecretConfigs, []);
+  assert.deepEqual(
+    secrets.map(({ name }) => name),
+    ['kubernetes://c-cacert'],
+  );
+});
+
+test('insecureSkipVerify verifies nothing, and asks for no authorities', () => {
+  const { context, secrets } = output({ mode: 'MUTUAL', insecureSkipVerify: true }, [secret('c', PAIR)]);
+  assert.equal(context?.combinedValidationContext, null);
+  assert.deepEqual(
+    secrets.map(({ name }) => name),
+    ['kubernetes://c'],
+  );
+});
+
+describe('what cannot be had: a cluster without endpoints, in no weaker way', () => {
+  const rows: readonly (readonly [
+    behaviour: string,
+    tls: object,
+    secrets: readonly AnyResource[],
+    view: View,
+    finding: RegExp,
+  ])[] = [
+    ['no Secret', { mode: 'MUTUAL' }, [], GATEWAY, /waits for a key pair in Secret edge\/c$/],
+    ['no authorities', { mode: 'MUTUAL' }, [secret('c', PAIR)], GATEWAY, /waits for authorities in Secret edge\/c$/],
+    ['another namespace has it', { mode: 'SIMPLE' }, [secret('c', ALL, 'default')], GATEWAY, /waits for authorities/],
+    [
+      'another namespace is named',
+      { mode: 'MUTUAL', credentialName: 'default/c' },
+      [secret('c', ALL), secret('c', ALL, 'default')],
+      GATEWAY,
+      /"default\/c" is refused/,
+    ],
+    [
+      'nothing is proved',
+      { mode: 'MUTUAL' },
+      [secret('c', ALL)],
+      viewOf(),
+      /no Secrets for a proxy that has not proved/,
+    ],
+    ['a sidecar', { mode: 'MUTUAL' }, [secret('c', ALL)], SIDECAR, /tls.credentialName is for gateways/],
+  ];
+  for (const [behaviour, tls, secrets, view, finding] of rows) {
+    test(behaviour, () => {
+      const made = output(tls, secrets, view);
+      assert.deepEqual([made.eds, made.context, made.secrets], [false, undefined, []]);
+      assert.match(made.findings.join(), finding);
+    });
+  }
+});
