@@ -13,12 +13,14 @@ import { SOURCE_CASES } from './support/authorization-sources.ts';
 import { type Expectation, ExpectationTable } from './support/authorization-table.ts';
 import { atPort, TCP_CASES } from './support/authorization-tcp.ts';
 import {
+  AUTO_PORT,
   type AuthorizationWorld,
   type Guarded,
   startAuthorizationWorld,
   TCP_PORTS,
 } from './support/authorization-world.ts';
 import { type Document, resource } from './support/config.ts';
+import { UNBOUND_PORT } from './support/identity-world.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
@@ -76,6 +78,9 @@ function expectationsOf(each: Case, index: number): Expectation[] {
   });
 }
 
+/** The head of one, by which Envoy knows TLS, with a body that says nothing. */
+const CLIENT_HELLO = `\x16\x03\x01\x00\x31\x01\x00\x00\x2d\x03\x03${'x'.repeat(32)}\x00\x00\x04\x13\x01\x13\x02\x01\x00\x00\x00`;
+
 const PATIENCE = { timeoutMs: 30_000, intervalMs: 100 };
 
 /** All policies come at once: when one has arrived, all have. */
@@ -99,6 +104,34 @@ describe('authorization', { skip }, () => {
     await world().config.apply('cases', ...CASES.flatMap(policiesOf));
     await arrived();
     assert.deepEqual(await table.check(CASES.flatMap(expectationsOf)), []);
+  });
+
+  test('ports that are not known to speak HTTP, and what is not known to be HTTP', async () => {
+    const index = CASES.findIndex(({ what }) => what === 'prefix /admin*');
+    const rows: readonly (readonly [what: string, guarded: Guarded, ask: Ask, expected: string])[] = [
+      ['first bytes tell', 'shop.foo', { line: 'GET /admin', port: AUTO_PORT }, 'allowed'],
+      ['first bytes tell', 'shop.foo', { line: 'GET /', port: AUTO_PORT }, 'denied'],
+      ['first bytes tell', 'bank.foo', { line: 'GET /', port: AUTO_PORT }, 'allowed'],
+      ['first bytes tell', 'bank.foo', { line: 'GET /admin', port: AUTO_PORT }, 'denied'],
+      // What the application would take for HTTP all the same.
+      ['first bytes hide it', 'bank.foo', { line: 'GET /admin', port: AUTO_PORT, before: '\r\n' }, 'closed'],
+      ['first bytes hide it', 'bank.foo', { line: 'GET /', port: AUTO_PORT, before: '\n' }, 'closed'],
+      ['first bytes hide it', 'shop.foo', { line: 'GET /admin', port: AUTO_PORT, before: '\r\n' }, 'closed'],
+      ['first bytes hide nothing where HTTP is known', 'bank.foo', { line: 'GET /admin', before: '\r\n' }, 'denied'],
+      ['first bytes hide nothing where HTTP is known', 'shop.foo', { line: 'GET /', before: '\r\n' }, 'denied'],
+      ['a port of no service', 'bank.foo', { line: 'GET /', port: UNBOUND_PORT }, 'closed'],
+      ['a port of no service', 'shop.foo', { line: 'GET /admin', port: UNBOUND_PORT }, 'closed'],
+      ["TLS of the application's own", 'bank.foo', { line: 'GET /', before: CLIENT_HELLO }, 'closed'],
+      ["TLS of the application's own", 'shop.foo', { line: 'GET /admin', before: CLIENT_HELLO }, 'closed'],
+    ];
+    const expectations = rows.map(([what, guarded, ask, expected]) => ({
+      group: 'what is HTTP',
+      what,
+      request: `${guarded} ${textOf(ask)}`,
+      expected,
+      run: () => world().ask(guarded, ask, idOf(index)),
+    }));
+    assert.deepEqual(await table.check(expectations), []);
   });
 
   test('connections of bytes: identity and addresses count, and what is of HTTP only refuses', async () => {
@@ -138,6 +171,10 @@ describe('authorization', { skip }, () => {
     await eventually(async () => {
       for (const id of ['shop.foo', 'bank.foo']) {
         assert.equal(await world().ask(id, { line: 'DELETE /admin' }, idOf(0)), 'allowed');
+        // What the policies cut off was something that reaches the application otherwise.
+        for (const port of [AUTO_PORT, UNBOUND_PORT]) assert.equal(await world().ask(id, { port }), 'allowed');
+        assert.equal(await world().ask(id, { port: AUTO_PORT, before: '\r\n' }), 'allowed');
+        assert.match(await world().ask(id, { before: CLIENT_HELLO }), /^400/);
         assert.equal(await world().talk(id, TCP_PORTS[0] ?? 0, 'plain'), 'allowed');
       }
     }, PATIENCE);

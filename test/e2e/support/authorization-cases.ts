@@ -30,6 +30,8 @@ export interface Ask {
   readonly http2?: boolean;
   /** Port of the application; default 8080. */
   readonly port?: number;
+  /** Bytes that are sent before the request. */
+  readonly before?: string;
 }
 
 export type Rule = Document;
@@ -87,7 +89,7 @@ export function keyed(rules: readonly Rule[], id: string): Rule[] {
 
 /** For the printed table. */
 export function textOf(ask: Ask): string {
-  const { from = 'plain', line = 'GET /', host, headers = [], token, sni, at: number, http2, port } = ask;
+  const { from = 'plain', line = 'GET /', host, headers = [], token, sni, at: number, http2, port, before } = ask;
   return [
     from === 'plain' ? '' : from,
     line,
@@ -98,6 +100,7 @@ export function textOf(ask: Ask): string {
     number === undefined ? '' : `from .${number}`,
     http2 ? 'HTTP/2' : '',
     port === undefined ? '' : `port ${port}`,
+    before === undefined ? '' : `behind ${JSON.stringify(before)}`,
   ]
     .filter((part) => part !== '')
     .join(' ');

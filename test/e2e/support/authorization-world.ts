@@ -39,6 +39,9 @@ export const CLIENT_ADDRESSES = [200, 201, 202] as const;
 /** Ports of bytes of the guarded workloads, for policies about connections: the client speaks first. */
 export const TCP_PORTS: readonly number[] = Array.from({ length: 24 }, (_, index) => 9101 + index);
 
+/** A port of HTTP that no name says to be one: connections are told apart by their first bytes. */
+export const AUTO_PORT = 9180;
+
 const MESH_CONFIG = { trustDomainAliases: ['old.domain'] };
 
 export interface AuthorizationWorld extends IdentityWorld {
@@ -121,7 +124,7 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
         ...(tls === undefined ? {} : { tls }),
         ...(ask.http2
           ? { http2: http2Headers(method, path, host, headers) }
-          : { send: requestText(method, path, host, headers) }),
+          : { send: (ask.before ?? '') + requestText(method, path, host, headers) }),
       });
       return httpOutcome(answer, id, method);
     },
@@ -186,9 +189,10 @@ const portsAddress = (id: string): string => (id === 'shop.foo' ? '10.96.2.1' : 
 /** An application at the TCP ports, and their service. */
 async function servePorts(world: IdentityWorld, workload: Workload, index: number): Promise<void> {
   const program = new URL('../../harness/workload-main.ts', import.meta.url).pathname;
-  const specs = TCP_PORTS.map((port) => `quiet:${port}`);
+  const specs = [...TCP_PORTS.map((port) => `quiet:${port}`), `http:${AUTO_PORT}`];
   const child = await workload.netns.start(`ports ${workload.id}`, [process.execPath, program, workload.id, ...specs]);
-  const ports = TCP_PORTS.map((port) => ({ name: `tcp-${port}`, port, targetPort: port }));
+  const named = (name: string, port: number) => ({ name, port, targetPort: port });
+  const ports = [...TCP_PORTS.map((port) => named(`tcp-${port}`, port)), named('auto', AUTO_PORT)];
   await world.config.apply(
     `ports-${index}`,
     ...sharedService(`${workload.name}-ports`, portsAddress(workload.id), [workload], ports),
