@@ -122,6 +122,17 @@ describe('views', () => {
       it(`are not those of ${who}`, () => assert.deepEqual(credentialed(node, ...resources), []));
     }
 
+    it('of a client are those of a workload that any Gateway selects', () => {
+      const files = secured('edge', 'files', { app: 'gateway' }, { serverCertificate: '/c', privateKey: '/k' });
+      const allowed = (node: ProxyNode) => {
+        const [view] = viewsOf(mesh(files, POD, pod('edge', 'side', 'side')), node);
+        return view?.part === 'gateway' && view.clientCredentials;
+      };
+      assert.equal(allowed(account('gw')), true);
+      for (const node of [router, account('side'), account('gw', 'edge', 'other.example')])
+        assert.equal(allowed(node), false);
+    });
+
     it('are shared only by those who may have the same', () => {
       const all = mesh(GATEWAY, pod('edge', 'gateway', 'gw'));
       const [own] = keys(all, account('gw'));

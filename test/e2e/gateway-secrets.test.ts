@@ -3,11 +3,16 @@
  * new ones without losing a connection. Who else asks for them: `gateway-secrets-refused.test.ts`.
  */
 import assert from 'node:assert/strict';
+import { createServer as createHttpsServer } from 'node:https';
 import { before, test } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import { resource } from './support/config.ts';
 import { holdConnection, https } from './support/https-client.ts';
 import { secret, tlsSecret } from './support/secrets-world.ts';
 import {
+  address,
   at,
+  BACKEND_PORT,
   CLIENT,
   clients,
   config,
@@ -18,6 +23,7 @@ import {
   make,
   owner,
   refused,
+  root,
   STRANGER,
   served,
   server,
@@ -184,4 +190,60 @@ test('a secret that Envoy rejects all the same costs it alone: the last good one
   await served('a.example', own.leaf);
   await config().apply('secrets', tlsSecret('a-cert', 'edge', next));
   await eventually(() => served('a.example', next.leaf));
+});
+
+test('as a client: a gateway shows the certificate of a Secret to a server, takes a new one, and stops without any', async () => {
+  const [own, first, second] = [make('a.example'), make('first.example'), make('second.example')];
+  const target = make('secure.example');
+  const asked: string[] = [];
+  const backend = createHttpsServer(
+    { cert: target.leaf, key: target.key, ca: root.pem, requestCert: true, rejectUnauthorized: true },
+    ({ socket }, response) => {
+      asked.push((socket as TLSSocket).getPeerCertificate().subjectaltname ?? 'nobody');
+      // A certificate is shown once for each connection.
+      response.setHeader('connection', 'close').end();
+    },
+  );
+  await new Promise<void>((resolve) => backend.listen(BACKEND_PORT, address(22), resolve));
+  owner.after(() => void backend.close());
+  const host = 'secure.example';
+  const clientCertificate = (pair: typeof first) =>
+    config().apply('client', tlsSecret('client-cert', 'edge', pair, { 'ca.crt': root.pem }));
+  await config().apply('secrets', tlsSecret('a-cert', 'edge', own));
+  await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
+  await clientCertificate(first);
+  await config().apply(
+    'egress',
+    resource('ServiceEntry', 'secure', {
+      hosts: [host],
+      ports: [{ number: 443, name: 'http', protocol: 'HTTP', targetPort: BACKEND_PORT }],
+      resolution: 'STATIC',
+      endpoints: [{ address: address(22) }],
+    }),
+    resource('DestinationRule', 'secure', {
+      host,
+      trafficPolicy: { tls: { mode: 'MUTUAL', credentialName: 'client-cert', sni: host, subjectAltNames: [host] } },
+    }),
+    resource(
+      'VirtualService',
+      'secure',
+      {
+        hosts: ['a.example'],
+        gateways: ['edge/front'],
+        http: [{ match: [{ uri: { exact: '/' } }], route: [{ destination: { host, port: { number: 443 } } }] }],
+      },
+      'edge',
+    ),
+  );
+  // The routes to everything else would come first for the same host.
+  await config().remove('routes');
+  const shown = async () => (await https(at('a.example'))).status === 200 && asked.at(-1);
+  await eventually(async () => assert.equal(await shown(), 'DNS:first.example'));
+  await clientCertificate(second);
+  await eventually(async () => assert.equal(await shown(), 'DNS:second.example'));
+  await config().remove('client');
+  await eventually(async () => assert.equal((await https(at('a.example'))).status, 503));
+  assert.match(await findings(), /outbound\|443\|\|secure.example: waits for a key pair in Secret edge\/client-cert/);
+  await clientCertificate(first);
+  await eventually(async () => assert.equal(await shown(), 'DNS:first.example'));
 });

@@ -12,11 +12,11 @@ import { type SecretsWorld, startSecretsWorld, tlsSecret } from './secrets-world
 import { lazy, suiteOwner } from './suite.ts';
 
 const PORT = 7443;
-const BACKEND_PORT = 7480;
+export const BACKEND_PORT = 7480;
 
 export const owner = suiteOwner();
 export const address = planMesh();
-const root = testRoot('end users');
+export const root = testRoot('end users');
 export const clients = testRoot('clients');
 export const make = (host: string) => certificateSet(root, host);
 export const CLIENT = certificateSet(clients, 'client.example');
