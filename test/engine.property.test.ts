@@ -144,9 +144,16 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
 }
 
 /** Versions are what counts here: the order of a bundle is tested with bundles. */
-function sorted({ cds, eds, sds, lds, rds }: Content): Content {
+function sorted({ cds, eds, sds, lds, rds, vhds }: Content): Content {
   const byName = (list: Content['cds']) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return { cds: byName(cds), eds: byName(eds), sds: byName(sds), lds: byName(lds), rds: byName(rds) };
+  return {
+    cds: byName(cds),
+    eds: byName(eds),
+    sds: byName(sds),
+    lds: byName(lds),
+    rds: byName(rds),
+    vhds: byName(vhds),
+  };
 }
 
 const toggles = fc.array(fc.nat(NODES.length * 2 - 1), { maxLength: 2 });

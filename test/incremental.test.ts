@@ -21,7 +21,7 @@ import { defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESH, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
-const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
+const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;
 

@@ -49,6 +49,8 @@ export interface UnitAnswer {
   readonly number: number;
   /** Undefined: the same as when the number was first said. */
   readonly resources: readonly EncodedSlot[] | undefined;
+  /** The unit is the one of this number, but for `resources`, and for those of these names, which are gone. */
+  readonly since?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 export interface JobAnswer {

@@ -37,6 +37,8 @@ export interface ProxyNode {
   readonly version: string;
   /** MESH_VERSION / ISTIO_VERSION of the metadata, for tools; '' when absent. */
   readonly meshVersion: string;
+  /** Whether its route configurations may leave their virtual hosts to VHDS on the stream that it opened. */
+  readonly discoversVirtualHosts: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither speaks nor takes mutual TLS. */
   readonly sds: boolean;
 }

@@ -3,7 +3,7 @@ import { XDS_TYPES } from '../generate/types.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/types.ts';
-import { REJECT_GAUGES } from './observers.ts';
+import { REJECT_GAUGES, type RejectGauge } from './observers.ts';
 
 /** Gauges that count what generation found, one distinct message each. */
 const FINDING_GAUGES = [
@@ -23,13 +23,15 @@ export function sampleGauges(source: DebugSource, metrics: Metrics): void {
 
 function sampleRejected(source: DebugSource, metrics: Metrics): void {
   const connections = source.connections();
+  const rejected = new Map<RejectGauge, number>();
   for (const type of XDS_TYPES) {
     const gauge = REJECT_GAUGES[type];
     if (gauge === undefined) continue;
-    let rejected = 0;
-    for (const { types } of connections) rejected += types.get(type)?.quarantined.size ?? 0;
-    metrics[gauge].set(rejected);
+    let count = rejected.get(gauge) ?? 0;
+    for (const { types } of connections) count += types.get(type)?.quarantined.size ?? 0;
+    rejected.set(gauge, count);
   }
+  for (const [gauge, count] of rejected) metrics[gauge].set(count);
 }
 
 function sampleModel(source: DebugSource, metrics: Metrics): void {

@@ -63,6 +63,7 @@ const OUTBOUND: OutboundView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
+  virtualHosts: 'inline',
   capabilities: { extensions: undefined, sds: false },
 };
 const INBOUND: InboundView = {
@@ -208,7 +209,7 @@ test('a changed mesh configuration touches everything', () => {
     changes: [],
     mesh: { ...defaultMeshConfig(), connectTimeout: 1 },
   });
-  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
+  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
   for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
     assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
   }

@@ -20,6 +20,7 @@ const VIEW: OutboundView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
+  virtualHosts: 'inline',
   capabilities: { extensions: undefined, sds: false },
 };
 

@@ -16,7 +16,7 @@ import {
   gatewaySecretUnits,
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
-import { outboundRoutes, outboundRouteUnits } from './routes/index.ts';
+import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
   type GatewayView,
   GENERATED_TYPES,
@@ -45,6 +45,7 @@ const OUTBOUND: PartGenerators<OutboundView> = {
   sds: NONE,
   lds: { units: outboundListenerUnits, generate: outboundListeners },
   rds: { units: outboundRouteUnits, generate: outboundRoutes },
+  vhds: { units: discoveredUnits, generate: outboundVirtualHosts },
 };
 
 const INBOUND: PartGenerators<InboundView> = {
@@ -53,6 +54,7 @@ const INBOUND: PartGenerators<InboundView> = {
   lds: { units: inboundListenerUnits, generate: inboundListeners },
   // Inbound routes stand inline in their listeners.
   rds: NONE,
+  vhds: NONE,
 };
 
 const GATEWAY: PartGenerators<GatewayView> = {
@@ -60,6 +62,7 @@ const GATEWAY: PartGenerators<GatewayView> = {
   sds: { units: gatewaySecretUnits, generate: gatewaySecrets },
   lds: { units: gatewayListenerUnits, generate: gatewayListeners },
   rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
+  vhds: NONE,
 };
 
 /** A part's generators with the view filled in. */

@@ -5,10 +5,10 @@
 import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
-export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds'] as const;
+export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
 export type GeneratedType = (typeof GENERATED_TYPES)[number];
 /** In the order in which they are sent: what is referred to goes before what refers to it. */
-export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds'] as const;
+export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'] as const;
 export type XdsType = (typeof XDS_TYPES)[number];
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
@@ -36,6 +36,11 @@ export interface OutboundView {
   readonly network: string;
   /** `region/zone/subzone` when locality load balancing is on for the mesh, else ''. */
   readonly locality: string;
+  /**
+   * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their own (VHDS),
+   * so that a changed one is all that has to be sent.
+   */
+  readonly virtualHosts: 'inline' | 'discovered';
   readonly capabilities: Capabilities;
 }
 
@@ -96,7 +101,8 @@ export type View = OutboundView | InboundView | GatewayView;
 
 /**
  * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route configuration
- * names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.)
+ * names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.) A route configuration whose virtual hosts are discovered has its own
+ * name: the unit of `vhds` that they stand in.
  */
 export interface GeneratedResource {
   readonly name: string;

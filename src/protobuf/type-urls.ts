@@ -8,6 +8,7 @@ export const TYPE_URL = {
   endpoint: `${PREFIX}envoy.config.endpoint.v3.ClusterLoadAssignment`,
   listener: `${PREFIX}envoy.config.listener.v3.Listener`,
   route: `${PREFIX}envoy.config.route.v3.RouteConfiguration`,
+  virtualHost: `${PREFIX}envoy.config.route.v3.VirtualHost`,
   secret: `${PREFIX}envoy.extensions.transport_sockets.tls.v3.Secret`,
   extensionConfig: `${PREFIX}envoy.config.core.v3.TypedExtensionConfig`,
 } as const;

@@ -16,6 +16,7 @@ export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
   sds: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
   lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
   rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
+  vhds: 'type.googleapis.com/envoy.config.route.v3.VirtualHost',
 };
 
 /** 128 bits: far beyond chance collisions, and short enough to be sent with every resource. */

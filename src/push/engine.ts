@@ -53,7 +53,7 @@ export interface Publication {
   readonly reasons: ReadonlySet<PushReason>;
 }
 
-const ALL_UNITS = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
+const ALL_UNITS = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
 const ALL_TYPES: ReadonlySet<XdsType> = new Set(XDS_TYPES);
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
 const NO_REASONS: ReadonlySet<PushReason> = new Set();

@@ -1,9 +1,9 @@
 /**
  * What a job's answer changes in a view: units replaced, resources set and removed. Worked out before anything is touched, so
  * that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to fit here: no listener
- * is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener still asks for.
+ * is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener still asks for, and virtual hosts
+ * come and go with their route configuration.
  */
-import type { EncodedSlot, UnitAnswer } from '../../workers/protocol.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../generate/types.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
@@ -30,11 +30,12 @@ export interface JobChanges {
 export function jobChanges(job: GeneratedJob, current: Units, interner: Interner): JobChanges {
   const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
   const units = { ...apart, ...fitted(job, current, interner) };
-  const { withheld, ...changed } = units;
+  const { withheld, hostless, ...changed } = units;
   return {
-    units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds },
+    units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds, vhds: changed.vhds },
     failures: [
       ...job.answer.failures,
+      ...hostless.map((unit) => ({ type: 'rds', unit, message: 'its virtual hosts could not be generated' }) as const),
       ...[...withheld].map(([unit, message]) => ({ type: 'lds', unit, message }) as const),
     ],
     withheld: new Set(withheld.keys()),
@@ -47,9 +48,20 @@ export function resourceChanges(
   units: ReadonlyMap<Unit, readonly EncodedResource[] | undefined>,
 ): Map<string, EncodedResource | undefined> {
   const changes = new Map<string, EncodedResource | undefined>();
-  for (const unit of units.keys()) for (const { name } of current.get(unit) ?? []) changes.set(name, undefined);
-  for (const resources of units.values()) for (const resource of resources ?? []) changes.set(resource.name, resource);
+  const known = new Map<Unit, Step>();
+  for (const [unit, resources] of units) {
+    const before = current.get(unit);
+    const { from, step } = (resources && steps.get(resources)) ?? {};
+    if (step !== undefined && before !== undefined && from?.deref() === before) known.set(unit, step);
+    else for (const { name } of before ?? []) changes.set(name, undefined);
+  }
+  for (const [unit, resources] of units)
+    for (const [name, resource] of known.get(unit) ?? byName(resources ?? [])) changes.set(name, resource);
   return changes;
+}
+
+function byName(resources: readonly EncodedResource[]): readonly (readonly [string, EncodedResource])[] {
+  return resources.map((resource) => [resource.name, resource] as const);
 }
 
 type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
@@ -62,33 +74,60 @@ function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner:
     const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
     for (const unit of current[type].keys()) if (!failed.has(unit)) found.set(unit, undefined);
   }
-  for (const { type: listed, unit, number, resources } of answer.units) {
+  for (const { type: listed, unit, number, resources, since } of answer.units) {
     if (listed !== type) continue;
-    const known = recalled.get(number);
-    const made =
-      known ??
-      told(resources).map(({ name, version, refs, offset, length }) =>
-        interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
-      );
-    if (known === undefined) heard.hear(number, made);
+    const told = resources?.map(({ name, version, refs, offset, length }) =>
+      interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
+    );
+    const known = recalled.get(since?.number ?? number);
+    const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);
+    if (made === undefined) throw new TypeError('a unit that is not told was recalled');
+    if (told !== undefined) heard.hear(number, made);
     found.set(unit, made.length === 0 ? undefined : made);
   }
   return found;
 }
 
-function told(resources: UnitAnswer['resources']): readonly EncodedSlot[] {
-  if (resources === undefined) throw new TypeError('a unit that is not told was recalled');
-  return resources;
+/** Units of which it is known what differs from the ones before, so that they need not be compared. These are not held by it. */
+const steps = new WeakMap<
+  readonly EncodedResource[],
+  { readonly from: WeakRef<readonly EncodedResource[]>; readonly step: Step }
+>();
+
+/** Resources by name; undefined: gone. */
+type Step = ReadonlyMap<string, EncodedResource | undefined>;
+
+/** The unit with these in place of those of their names, and without those that are gone. */
+function patched(
+  from: readonly EncodedResource[] | undefined,
+  news: readonly EncodedResource[],
+  gone: readonly string[],
+): readonly EncodedResource[] | undefined {
+  if (from === undefined) return undefined;
+  const step = new Map<string, EncodedResource | undefined>(gone.map((name) => [name, undefined]));
+  for (const resource of news) step.set(resource.name, resource);
+  const made = [...from.filter(({ name }) => !step.has(name)), ...news];
+  steps.set(made, { from: new WeakRef(from), step });
+  return made;
 }
 
-/** Listeners and routes that fit each other. */
-function fitted(
-  job: GeneratedJob,
-  current: Units,
-  interner: Interner,
-): { lds: Edits; rds: Edits; withheld: Map<Unit, string> } {
+interface Fitted {
+  readonly lds: Edits;
+  readonly rds: Edits;
+  readonly vhds: Edits;
+  /** Listeners that wait for routes, and why. */
+  readonly withheld: Map<Unit, string>;
+  /** Route configurations that wait for their virtual hosts. */
+  readonly hostless: readonly Unit[];
+}
+
+/** Listeners, routes and virtual hosts that fit each other. */
+function fitted(job: GeneratedJob, current: Units, interner: Interner): Fitted {
   const lds = edits(job, 'lds', current, interner);
   const rds = edits(job, 'rds', current, interner);
+  const vhds = edits(job, 'vhds', current, interner);
+  const hostless = withoutHosts(rds, vhds, current);
+  for (const unit of hostless) rds.delete(unit);
   const withheld = new Map<Unit, string>();
   const routes = resourceChanges(current.rds, rds);
   const kept = new Set([...current.rds.values()].flatMap((resources) => resources.map(({ name }) => name)));
@@ -100,7 +139,17 @@ function fitted(
     withheld.set(unit, `its routes ${missing} could not be generated`);
   }
   keepAskedFor(lds, rds, current);
-  return { lds, rds, withheld };
+  for (const [unit, resources] of vhds)
+    if (resources === undefined && current.rds.has(unit) && !(rds.has(unit) && rds.get(unit) === undefined))
+      vhds.delete(unit);
+  return { lds, rds, vhds, withheld, hostless };
+}
+
+/** Route units whose virtual hosts an Envoy would wait for. */
+function withoutHosts(rds: Edits, vhds: Edits, current: Units): Unit[] {
+  const exists = (unit: Unit): boolean => (vhds.has(unit) ? vhds.get(unit) !== undefined : current.vhds.has(unit));
+  const missing = [...rds].filter(([, resources]) => resources?.some(({ refs }) => !refs.every(exists)));
+  return missing.map(([unit]) => unit);
 }
 
 /** Route units that would go although a listener that stays asks for them: they go when it does. */

@@ -74,8 +74,8 @@ function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout, said: Said
   const result = generate(snapshot, view, selection);
   const units = GENERATED_TYPES.flatMap((type) =>
     [...(result.units[type] ?? [])].map(([unit, resources]): UnitAnswer => {
-      const { number, again } = said.say(resources);
-      return { type, unit, number, resources: again ? undefined : resources.map((each) => layout.place(each)) };
+      const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
+      return { type, unit, ...named, resources: told?.map((each) => layout.place(each)) };
     }),
   );
   return {

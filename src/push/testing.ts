@@ -64,6 +64,7 @@ export function sidecar(address: string, namespace: string): ProxyNode {
     extensions: undefined,
     version: '1.40.0',
     meshVersion: '',
+    discoversVirtualHosts: false,
     sds: false,
   };
 }
@@ -187,7 +188,7 @@ export function content(session: ProxySession): Content {
     session
       .parts(type)
       .flatMap((part) => part.resources().map(({ name, version }): [string, string] => [name, version]));
-  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds') };
+  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds'), vhds: of('vhds') };
 }
 
 export const inline = (snapshot: Snapshot): Generator => new InlineGenerator(snapshot);

@@ -34,33 +34,63 @@ describe('said units', () => {
   it('are said once, whatever list the same resources come in', () => {
     const said = new SaidUnits();
     const [a, b] = [generated('a'), generated('b')];
-    const first = said.say([a, b]);
-    assert.equal(first.again, false);
-    assert.deepEqual(said.say([a, b]), { number: first.number, again: true });
+    const first = said.say([a, b], 'p');
+    assert.deepEqual(first.resources, [a, b]);
+    assert.deepEqual(said.say([a, b], 'p'), { number: first.number, resources: undefined });
   });
 
   it('are others when any resource is another object, is missing or stands elsewhere', () => {
     const said = new SaidUnits();
     const [a, b, like] = [generated('a'), generated('b'), generated('a')];
     const units = [[a, b], [a], [a, like], [b, a], [like, b], [b], [a, b, b]];
-    const answers = units.map((unit) => said.say(unit));
-    assert.ok(answers.every(({ again }) => !again));
+    const answers = units.map((unit) => said.say(unit, 'p'));
+    assert.deepEqual(
+      answers.map(({ resources }) => resources),
+      units,
+    );
     assert.equal(new Set(answers.map(({ number }) => number)).size, units.length);
   });
 
   it('that are empty are told each time', () => {
     const said = new SaidUnits();
-    said.say([]);
-    assert.equal(said.say([]).again, false);
+    said.say([], 'p');
+    assert.deepEqual(said.say([], 'p').resources, []);
   });
 
   it('of one first resource are remembered up to a bound, the oldest goes first', () => {
     const said = new SaidUnits();
     const first = generated('first');
     const units = Array.from({ length: 25 }, (_, index) => [first, generated(`${index}`)]);
-    for (const unit of units) said.say(unit);
-    assert.ok(units.slice(1).every((unit) => said.say(unit).again));
-    assert.equal(said.say(units[0] ?? []).again, false);
+    for (const unit of units) said.say(unit, 'p');
+    assert.ok(units.slice(1).every((unit) => said.say(unit, 'p').resources === undefined));
+    assert.equal(said.say(units[0] ?? [], 'p').resources?.length, 2);
+  });
+
+  it('that are large are told as changes of what was last said in their place, if that is less', () => {
+    const said = new SaidUnits();
+    const unit = Array.from({ length: 40 }, (_, index) => generated(`${index}`));
+    const whole = said.say(unit, 'p');
+    assert.deepEqual([whole.resources, whole.since], [unit, undefined]);
+    const [changed, added] = [generated('7'), generated('new')];
+    const next = [...unit.slice(0, 7), changed, ...unit.slice(8, 39), added];
+    const { resources, since, number } = said.say(next, 'p');
+    assert.deepEqual(
+      { resources, since },
+      { resources: [changed, added], since: { number: whole.number, gone: ['39'] } },
+    );
+    // Another view that comes to the same.
+    said.say(unit, 'q');
+    assert.deepEqual(said.say(next, 'q'), { number, resources: undefined });
+    assert.deepEqual(said.say(unit.slice(0, 39), 'q').since, { number, gone: ['new'] });
+    assert.equal(said.say([...next, generated('more')], 'r').since, undefined, 'nothing was said there yet');
+    assert.equal(
+      said.say(
+        next.map(({ name }) => generated(name)),
+        'p',
+      ).since,
+      undefined,
+      'most of it is new',
+    );
   });
 });
 
@@ -73,6 +103,19 @@ describe('heard units', () => {
     const recalled = heard.recall(naming(2, 1));
     assert.deepEqual([recalled?.get(1) === one, recalled?.get(2) === two], [true, true]);
     assert.equal(heard.recall(naming(1, 3)), undefined);
+  });
+
+  it('are recalled when others are told as changes of them', () => {
+    const heard = new HeardUnits();
+    const one = [encoded('a')];
+    heard.hear(1, one);
+    const since = (number: number) =>
+      naming(2).map((answer) => ({
+        ...answer,
+        units: answer.units.map((unit) => ({ ...unit, resources: [], since: { number, gone: [] } })),
+      }));
+    assert.equal(heard.recall(since(1))?.get(1), one);
+    assert.equal(heard.recall(since(3)), undefined);
   });
 
   it('are not held: what nobody has is gone, and swept out', async () => {

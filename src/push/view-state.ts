@@ -75,13 +75,14 @@ export class ViewState<S> {
   constructor(key: string, view: View) {
     this.key = key;
     this.view = view;
-    this.#units = { cds: new Map(), sds: new Map(), lds: new Map(), rds: new Map() };
+    this.#units = { cds: new Map(), sds: new Map(), lds: new Map(), rds: new Map(), vhds: new Map() };
     this.#bundles = {
       cds: emptyBundle('cds', key),
       eds: emptyBundle('eds', key),
       sds: emptyBundle('sds', key),
       lds: emptyBundle('lds', key),
       rds: emptyBundle('rds', key),
+      vhds: emptyBundle('vhds', key),
     };
   }
 
@@ -158,7 +159,7 @@ export class ViewState<S> {
     const next = { ...this.#bundles };
     const changed = new Set<XdsType>();
     const { part } = this.view;
-    for (const type of ['cds', 'lds', 'rds'] as const)
+    for (const type of ['cds', 'lds', 'rds', 'vhds'] as const)
       next[type] = isUntouched(next[type])
         ? precedents.begin(part, next[type], units[type])
         : nextBundle(next[type], resourceChanges(this.#units[type], units[type]));

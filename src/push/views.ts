@@ -45,6 +45,7 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     dnsDomain: node.dnsDomain,
     network: node.network,
     locality: localityFor(snapshot, node),
+    virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     capabilities: capabilitiesOf(node),
   };
 }

@@ -12,6 +12,7 @@ beforeEach(() => {
 
 describe('Delta', () => {
   it('sends nothing to a proxy that reconnects with everything, and answers what differs', () => {
+    content.set('vhds', '80/web', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
     for (const [type, status] of current.machine.status()) assert.ok(status.cameCurrent, type);

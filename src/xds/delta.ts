@@ -11,17 +11,26 @@ import { CtlError } from '../core/errors.ts';
 import type { Bundle } from '../push/types.ts';
 import { type DeltaRequest, deltaField, type ResponseMessage } from './codec.ts';
 import { changeNames } from './name-set.ts';
-import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
-import { deviations, NO_DEVIATIONS, outdated } from './resume.ts';
+import {
+  ALL_GO,
+  MAX_SUBSCRIBED_NAMES,
+  type Protocol,
+  type ResponseContext,
+  WILDCARD,
+  withoutWildcard,
+} from './protocol.ts';
+import { deviations, foreign, NO_DEVIATIONS, outdated } from './resume.ts';
 import { chunked, type Interest } from './selection.ts';
 import type { Answer, Subscription } from './subscription.ts';
-import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
+import { isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 function receive(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[], nowMs: number): Answer {
   if (subscription.interest === undefined) {
     start(subscription, request, parts);
     return { kind: 'none', changed: [], quarantined: [] };
   }
+  // It was sent what it had not asked for yet; this is its first request all the same.
+  if (request.initialVersions.size > 0) subscription.alsoHas(foreign(request.initialVersions, parts));
   const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
   // Changes of the subscription count whatever the nonce: they are not said again.
   if (request.subscribe.size > 0 || request.unsubscribe.size > 0) change(subscription, subscription.interest, request);
@@ -48,7 +57,7 @@ function change(subscription: Subscription, before: Interest, request: DeltaRequ
 
 /** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
 function start(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
-  const legacy = request.subscribe.size === 0 && isFullSetType(subscription.type);
+  const legacy = request.subscribe.size === 0 && isWildcardType(subscription.type);
   subscription.legacyWildcard = legacy;
   const wildcard = (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
   const names = withoutWildcard(request.subscribe);
@@ -70,9 +79,9 @@ function respond(
 ): ResponseMessage | undefined {
   const { interest } = subscription;
   if (interest === undefined) return undefined;
-  const removals = context.removals || subscription.type === 'lds';
+  const removes = subscription.type === 'lds' ? ALL_GO : context.removes;
   for (;;) {
-    const plan = subscription.plan(interest, parts, removals);
+    const plan = subscription.plan(interest, parts, removes);
     if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
       const body =
         plan.shared === undefined

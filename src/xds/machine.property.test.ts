@@ -25,18 +25,29 @@ import {
   parseDelta,
   parseSotw,
 } from './testing.ts';
-import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
+import { isFullSetType, isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
 
-const TYPES: readonly XdsType[] = ['cds', 'eds', 'sds', 'lds', 'rds'];
+const TYPES: readonly XdsType[] = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'];
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'in-1', 'in-2'];
+/** Virtual hosts, of some of the route configurations. */
+const HOSTS: Readonly<Record<string, string>> = {
+  a: 'a/1',
+  b: 'a/2',
+  c: 'b/1',
+  d: 'b/2',
+  e: 'c/1',
+  'in-1': 'in-1/1',
+  'in-2': 'in-1/2',
+};
 const NOUN: Readonly<Record<XdsType, string>> = {
   cds: 'cluster',
   eds: 'endpoint',
   sds: 'secret',
   lds: 'listener',
   rds: 'route',
+  vhds: 'virtual host',
 };
 
 interface TypeModel {
@@ -107,11 +118,15 @@ abstract class Simulation<Request> {
   machine: AdsMachine<Request>;
   up: Wire[] = [];
   down: Wire[] = [];
+  /** Virtual hosts in force, by route configuration: those that came while the proxy had it. */
+  readonly live = new Map<string, Map<string, string>>();
 
   constructor() {
     this.machine = this.newMachine();
   }
 
+  /** Whether route configurations leave their virtual hosts to discovery. */
+  abstract readonly discovers: boolean;
   abstract newMachine(): AdsMachine<Request>;
   abstract decode(bytes: Buffer): Request;
   abstract parse(bytes: Buffer): ParsedResponse;
@@ -159,6 +174,8 @@ abstract class Simulation<Request> {
     // A cluster that changed asks the proxy to wait for endpoints: they may come again.
     if (wire.type === 'cds')
       for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
+    if (wire.type === 'rds' && this.discovers) this.#takeRoutes(response, bad);
+    if (wire.type === 'vhds') this.#takeHosts(response, bad);
     const error =
       bad.length === 0
         ? undefined
@@ -172,6 +189,30 @@ abstract class Simulation<Request> {
       model.answerDue = true;
     }
     this.up.push({ type: wire.type, bytes: this.answer(wire.type, model, response, error), answers: true });
+  }
+
+  /** Each new configuration begins without virtual hosts; the first of all makes the proxy ask for them. */
+  #takeRoutes(response: ParsedResponse, bad: readonly string[]): void {
+    const hosts = this.model('vhds');
+    if (response.resources.length > 0) for (const name of Object.values(HOSTS)) hosts.forced.add(name);
+    if (bad.length > 0) return;
+    for (const { name } of response.resources) {
+      if (!this.model('rds').names.has(name)) continue;
+      if (!this.live.has(name)) this.live.set(name, new Map());
+      this.connect('vhds', true, []);
+    }
+  }
+
+  /** Rejected or not as each configuration stands it. */
+  #takeHosts(response: ParsedResponse, bad: readonly string[]): void {
+    const spoilt = new Set(bad.map(routesOf));
+    for (const { name, text } of response.resources)
+      if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.set(name, text);
+    for (const name of response.removed) if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.delete(name);
+  }
+
+  dropRoutes(names: readonly string[]): void {
+    for (const name of names) this.live.delete(name);
   }
 
   connect(type: XdsType, wildcard: boolean, names: string[]): void {
@@ -196,6 +237,7 @@ abstract class Simulation<Request> {
       if (!model.wildcard && model.names.size === 0) {
         model.connected = false;
         model.has.clear();
+        if (type === 'rds') this.live.clear();
         // Shown again only together with a cluster that is new to the stream, which is answered in any case.
         model.version = '';
         continue;
@@ -229,9 +271,31 @@ abstract class Simulation<Request> {
     }
     // Clusters and endpoints stay while a rejected listener or route may live on in a version that points to them.
     const status = this.machine.status();
-    const stuck = (['lds', 'rds'] as const).some((one) => (status.get(one)?.quarantined.size ?? 0) > 0);
-    if (this.removes(type) && !(stuck && type !== 'lds'))
-      for (const name of model.has.keys()) assert.ok(want.has(name), `${type} ${name} is gone but the proxy has it`);
+    const stuck = (['lds', 'rds', 'vhds'] as const).some((one) => (status.get(one)?.quarantined.size ?? 0) > 0);
+    if (this.removes(type) && !(stuck && type !== 'lds' && type !== 'vhds'))
+      for (const name of model.has.keys())
+        assert.ok(want.has(name) || this.#drains(type, name), `${type} ${name} is gone but the proxy has it`);
+  }
+
+  /** A virtual host of a configuration that is gone, and that the proxy still asks for. */
+  #drains(type: XdsType, name: string): boolean {
+    return (
+      type === 'vhds' && this.model('rds').names.has(routesOf(name)) && !this.content.texts('rds').has(routesOf(name))
+    );
+  }
+
+  /** What is in force against what the engine holds, for configurations that both have. */
+  checkHosts(): void {
+    const want = this.content.texts('vhds');
+    for (const [routes, hosts] of this.live) {
+      if (!this.content.texts('rds').has(routes)) continue;
+      for (const [name, text] of want) {
+        if (routesOf(name) !== routes) continue;
+        if (text.startsWith('bad')) assert.ok(!hosts.get(name)?.startsWith('bad'), `${name}: a bad virtual host`);
+        else assert.equal(hosts.get(name), text, `${name} in force`);
+      }
+      for (const name of hosts.keys()) assert.ok(want.has(name), `${name} is gone but in force`);
+    }
   }
 
   /** The server took the request for what it says. */
@@ -248,6 +312,7 @@ abstract class Simulation<Request> {
 }
 
 class DeltaSimulation extends Simulation<DeltaRequest> {
+  readonly discovers = true;
   newMachine(): AdsMachine<DeltaRequest> {
     return new AdsMachine(DELTA);
   }
@@ -258,7 +323,7 @@ class DeltaSimulation extends Simulation<DeltaRequest> {
     return parseDelta(bytes);
   }
   first(type: XdsType, model: TypeModel): Buffer {
-    const legacy = model.wildcard && isFullSetType(type) && model.names.size === 0;
+    const legacy = model.wildcard && isWildcardType(type) && model.names.size === 0;
     return encodeDeltaRequest({
       typeUrl: TYPE_URL_OF[type],
       subscribe: legacy ? [] : [...(model.wildcard ? ['*'] : []), ...model.names],
@@ -266,6 +331,7 @@ class DeltaSimulation extends Simulation<DeltaRequest> {
     });
   }
   changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
+    if (type === 'rds') this.dropRoutes(drop);
     for (const name of drop) {
       model.names.delete(name);
       if (model.wildcard) model.forced.add(name);
@@ -312,6 +378,7 @@ class DeltaSimulation extends Simulation<DeltaRequest> {
 }
 
 class SotwSimulation extends Simulation<SotwRequest> {
+  readonly discovers = false;
   newMachine(): AdsMachine<SotwRequest> {
     return new AdsMachine(SOTW);
   }
@@ -440,22 +507,30 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 
 /** EDS resources are called after the cluster that refers to them. */
 function resourceName(of: XdsType, name: string): string {
+  if (of === 'vhds') return HOSTS[name] ?? name;
   return of === 'eds' && !name.startsWith('in') ? `eds-${name}` : name;
+}
+
+function routesOf(host: string): string {
+  return host.slice(0, host.lastIndexOf('/'));
+}
+
+/** What a resource makes a proxy ask for. */
+function refsOf({ discovers }: { readonly discovers: boolean }, type: XdsType, name: string): string[] {
+  if (type === 'rds') return discovers ? [name] : [];
+  return type === 'cds' ? [resourceName('eds', name)] : [];
 }
 
 function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
   for (const step of plan) {
     switch (step.kind) {
       case 'set':
-        sim.content.set(
-          step.type,
-          resourceName(step.type, step.name),
-          step.text,
-          step.type === 'cds' ? [resourceName('eds', step.name)] : [],
-        );
+        sim.content.set(step.type, resourceName(step.type, step.name), step.text, refsOf(sim, step.type, step.name));
         if (sim.model(step.type).greeting) sim.resume(step.type, sim.model(step.type));
         break;
       case 'connect':
+        // An Envoy asks for virtual hosts when it has routes.
+        if (step.type === 'vhds') break;
         // Endpoints and routes have no wildcard among Envoys.
         sim.connect(
           step.type,
@@ -465,6 +540,7 @@ function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
         break;
       case 'names': {
         const model = sim.model(step.type);
+        if (step.type === 'vhds') break;
         const add = step.add.map((name) => resourceName(step.type, name));
         const drop = step.drop
           .map((name) => resourceName(step.type, name))
@@ -493,6 +569,7 @@ function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
   }
   sim.settle();
   for (const one of TYPES) sim.check(one);
+  if (sim.discovers) sim.checkHosts();
   sim.checkQuiet();
 }
 

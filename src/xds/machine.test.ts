@@ -140,3 +140,137 @@ describe('what streams share', () => {
     assert.equal(peer.last[0]?.message.nonce, `${content.version}-1`);
   });
 });
+
+describe('virtual hosts', () => {
+  beforeEach(() => {
+    content.set('rds', '80', '1', ['80']);
+    content.set('vhds', '80/a', '1');
+    content.set('vhds', '80/b', '1');
+  });
+
+  /** A proxy with routes and their virtual hosts. */
+  function discovering(): DeltaPeer {
+    const peer = DeltaPeer.current(content);
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.partsOf));
+    return peer;
+  }
+
+  it('all come to a proxy that asks for them by no name, and one by one when they change', () => {
+    const peer = new DeltaPeer(content);
+    peer.ask('vhds');
+    assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
+    peer.ack();
+    content.set('vhds', '80/b', '2');
+    assert.deepEqual(peer.push(), ['vhds 80/b']);
+  });
+
+  it('go together with what takes over their domains, before the clusters that they point to', () => {
+    const peer = discovering();
+    content.set('cds', 'in-web', undefined);
+    content.set('vhds', '80/a', undefined);
+    content.set('vhds', '80/b', '2');
+    assert.deepEqual(peer.push(), ['vhds 80/b -80/a']);
+    assert.deepEqual(peer.push(), []);
+    peer.ack();
+    assert.deepEqual(peer.push(), ['cds -in-web']);
+  });
+
+  it('wait for the clusters that they point to', () => {
+    const peer = discovering();
+    content.set('cds', 'new', '1');
+    content.set('vhds', '80/a', '2');
+    assert.deepEqual(peer.push(), ['cds new']);
+    peer.ack();
+    assert.deepEqual(peer.push(), ['vhds 80/a']);
+  });
+
+  it('are sent again behind routes that are new to the proxy: it let them fall before', () => {
+    const peer = discovering();
+    content.setAll('vhds', [['81/c', '1']]);
+    content.set('rds', '81', '1', ['81']);
+    assert.deepEqual(peer.push(), ['vhds 81/c']);
+    peer.ack();
+    peer.ask('rds', { subscribe: ['81'] });
+    assert.deepEqual(peer.push(), ['rds 81', 'vhds 81/c']);
+    peer.ack();
+    // Crossed on the wire, the answer to the first comes later.
+    content.set('vhds', '80/a', '2');
+    assert.deepEqual(peer.push(), ['vhds 80/a']);
+    const hosts = peer.last;
+    peer.ask('rds', { unsubscribe: ['81'] });
+    peer.ask('rds', { subscribe: ['81'] });
+    assert.deepEqual(peer.push(), ['rds 81']);
+    peer.ack();
+    peer.last = hosts;
+    peer.ack();
+    assert.deepEqual(peer.push(), ['vhds 81/c']);
+  });
+
+  it('of routes that go stay while the proxy asks for these: a listener may be draining', () => {
+    const peer = discovering();
+    content.set('lds', 'http', undefined);
+    content.set('rds', '80', undefined);
+    content.set('vhds', '80/a', undefined);
+    content.set('vhds', '80/b', undefined);
+    assert.deepEqual(peer.push(), ['lds -http']);
+    peer.ack();
+    assert.deepEqual(peer.push(), ['rds -80']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.partsOf), 'nothing is on the way');
+    peer.ask('rds', { unsubscribe: ['80'] });
+    assert.deepEqual(peer.machine.due(content.partsOf), ['vhds']);
+    assert.deepEqual(peer.push(), ['vhds -80/a -80/b']);
+  });
+
+  it('that went are taken away when their routes come back while the listener still drains', () => {
+    const peer = discovering();
+    content.set('rds', '80', undefined);
+    content.set('vhds', '80/a', undefined);
+    content.set('vhds', '80/b', undefined);
+    peer.push();
+    peer.ack();
+    content.set('rds', '80', '1', ['80']);
+    content.set('vhds', '80/b', '1');
+    assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/b -80/a']);
+  });
+
+  it('come to a proxy that comes back with them and without the routes, as these do', () => {
+    const peer = new DeltaPeer(content);
+    peer.ask('rds', { subscribe: ['80'] });
+    assert.deepEqual(peer.push(), ['rds 80']);
+    peer.ask('vhds', { initial: content.versions('vhds') });
+    assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
+    peer.ack();
+    assert.deepEqual(peer.push(), []);
+  });
+
+  it('come unasked along with routes that replace others in use, and those that it had besides go', () => {
+    const peer = new DeltaPeer(content);
+    peer.ask('rds', { subscribe: ['80'], initial: new Map([['80', 'v:0']]) });
+    assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
+    peer.ask('vhds', { initial: new Map([['80/gone', 'v:1']]) });
+    peer.ack();
+    assert.deepEqual(peer.push(), ['vhds -80/gone']);
+    peer.ack();
+    assert.ok(peer.machine.complete(content.partsOf));
+  });
+
+  it('that are rejected are kept back alone, and hold back what clusters would leave', () => {
+    const peer = discovering();
+    content.set('vhds', '80/a', 'bad');
+    content.set('vhds', '80/b', '2');
+    content.set('cds', 'in-web', undefined);
+    assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
+    const answer = peer.nack('\nname: "80/a"\n: Proto constraint validation failed');
+    assert.deepEqual(answer?.quarantined, ['80/a']);
+    assert.deepEqual(peer.push(), ['vhds 80/b']);
+    peer.ack();
+    assert.deepEqual(peer.push(), [], 'the old one may point to the cluster');
+    content.set('vhds', '80/a', '3');
+    assert.deepEqual(peer.push(), ['vhds 80/a']);
+    peer.ack();
+    assert.deepEqual(peer.push(), ['cds -in-web']);
+  });
+});

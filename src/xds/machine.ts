@@ -2,14 +2,19 @@
  * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
  * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy has
  * refers to it any more. Pure: time, nonces' snapshot and content come in.
+ *
+ * Virtual hosts as Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream,
+ * when it has taken the first route configuration that wants some. Those of a configuration that it does not have it lets fall, but
+ * counts them as received, also when it comes back. So each time a configuration is sent its virtual hosts are sent after it.
+ * A configuration that had its virtual hosts within it serves none from when they are to be discovered until they come.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
-import { HAS_NOTHING } from './have.ts';
+import { findIn, HAS_NOTHING, type Have, heldOf } from './have.ts';
 import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
-import type { Protocol } from './protocol.ts';
-import { type Interest, refsOf } from './selection.ts';
+import { ALL_GO, NONE_GO, type Protocol, type Removes } from './protocol.ts';
+import { covers, hostsOf, type Interest, refsOf } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER } from './type-urls.ts';
 
@@ -33,6 +38,11 @@ function uncovered(names: NameSet, interest: Interest): NameSet {
   return interest.wildcard ? NO_NAMES : namesOutside(names, interest.names);
 }
 
+/** Route configurations of the response that was just sent whose virtual hosts are discovered. */
+function refsOfAll({ inflight }: Subscription): readonly string[] {
+  return (inflight?.changed.lists ?? []).flatMap((changed) => [...refsOf(changed).names]);
+}
+
 /** Base of the counter in nonces. */
 const NONCE_RADIX = 36;
 
@@ -44,9 +54,12 @@ export class AdsMachine<Request> {
     sds: new Subscription('sds'),
     lds: new Subscription('lds'),
     rds: new Subscription('rds'),
+    vhds: new Subscription('vhds'),
   };
   /** EDS names of clusters just sent that the proxy has not asked for yet. */
   #awaited = NO_NAMES;
+  /** Route configurations that were sent before the proxy asked for virtual hosts. */
+  #unfed = new Set<string>();
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
   #counter = 0;
@@ -77,6 +90,7 @@ export class AdsMachine<Request> {
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
     if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
+    if (type === 'vhds' && first) this.#oweHosts(this.#unfed, partsOf);
     return answer;
   }
 
@@ -94,7 +108,7 @@ export class AdsMachine<Request> {
   due(partsOf: PartsOf): XdsType[] {
     return SEND_ORDER.filter((type) => {
       const subscription = this.#subscriptions[type];
-      return subscription.inflight === undefined && !subscription.complete(partsOf(type));
+      return subscription.inflight === undefined && !this.#isComplete(subscription, partsOf);
     });
   }
 
@@ -114,13 +128,16 @@ export class AdsMachine<Request> {
       if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
       // Most pushes are about one type of them all.
       if (subscription.idle(partsOf(type))) continue;
-      if ((type === 'lds' || type === 'rds') && this.#targetsPending()) continue;
+      if ((type === 'lds' || type === 'rds' || type === 'vhds') && this.#targetsPending()) continue;
       const nonce = `${snapshot}-${(this.#counter + 1).toString(NONCE_RADIX)}`;
-      const message = this.protocol.respond(subscription, partsOf(type), { nonce, snapshot, removals });
+      const { have } = subscription;
+      const removes = type === 'vhds' ? this.#hostGoes(partsOf) : removals ? ALL_GO : NONE_GO;
+      const message = this.protocol.respond(subscription, partsOf(type), { nonce, snapshot, removes });
       if (message === undefined) continue;
       this.#counter++;
       messages.push({ type, message });
       if (type === 'cds') this.#oweEndpoints(subscription);
+      if (type === 'rds') this.#feed(refsOfAll(subscription), have, partsOf);
     }
   }
 
@@ -135,6 +152,46 @@ export class AdsMachine<Request> {
     }
   }
 
+  /** Sees to it that the virtual hosts of route configurations that were just sent follow. `had`: the configurations before. */
+  #feed(routes: readonly string[], had: Have, partsOf: PartsOf): void {
+    const { vhds } = this.#subscriptions;
+    const awaits = (name: string): boolean =>
+      heldOf(had, name) !== undefined && hostsOf(name, partsOf('vhds')).length > 0;
+    // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
+    if (vhds.interest === undefined && routes.some(awaits)) vhds.subscribe({ wildcard: true, names: NO_NAMES });
+    this.#oweHosts(routes, partsOf);
+  }
+
+  /** Virtual hosts of route configurations that the proxy is just getting. It has let fall those that it had before. */
+  #oweHosts(routes: Iterable<string>, partsOf: PartsOf): void {
+    const { interest, inflight, have, owed } = this.#subscriptions.vhds;
+    for (const name of routes) {
+      if (interest === undefined) this.#unfed.add(name);
+      // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
+      else if (have !== HAS_NOTHING || inflight !== undefined)
+        for (const host of hostsOf(name, partsOf('vhds'))) owed.add(host);
+    }
+    if (interest !== undefined) this.#unfed.clear();
+  }
+
+  /**
+   * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration that goes as a
+   * whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
+   */
+  #hostGoes(partsOf: PartsOf): Removes {
+    const { interest } = this.#subscriptions.rds;
+    return (host) => {
+      const routes = host.slice(0, host.lastIndexOf('/'));
+      return interest === undefined || !covers(interest, routes) || findIn(partsOf('rds'), routes) !== undefined;
+    };
+  }
+
+  #isComplete(subscription: Subscription, partsOf: PartsOf): boolean {
+    const { type, have } = subscription;
+    const waits = type === 'vhds' && have.overlay.size > 0;
+    return subscription.complete(partsOf(type), waits ? this.#hostGoes(partsOf) : ALL_GO);
+  }
+
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
   #targetsPending(): boolean {
     const { cds, eds } = this.#subscriptions;
@@ -143,24 +200,27 @@ export class AdsMachine<Request> {
 
   /** Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on in an older version. */
   #removalsOpen(partsOf: PartsOf): boolean {
-    const { cds, lds, rds } = this.#subscriptions;
+    const { cds, lds, rds, vhds } = this.#subscriptions;
     return (
       !this.awaiting &&
       cds.settled(partsOf('cds')) &&
       lds.settled(partsOf('lds')) &&
       rds.settled(partsOf('rds')) &&
+      vhds.settled(partsOf('vhds')) &&
       lds.rejections.empty &&
-      rds.rejections.empty
+      rds.rejections.empty &&
+      vhds.rejections.empty
     );
   }
 
   /** Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals are. */
   complete(partsOf: PartsOf): boolean {
-    const { lds, rds } = this.#subscriptions;
-    const stuck = lds.rejections.quarantined.size + rds.rejections.quarantined.size > 0;
+    const { lds, rds, vhds } = this.#subscriptions;
+    const stuck =
+      lds.rejections.quarantined.size + rds.rejections.quarantined.size + vhds.rejections.quarantined.size > 0;
     for (const type of SEND_ORDER) {
       const subscription = this.#subscriptions[type];
-      if (!(stuck ? subscription.settled(partsOf(type)) : subscription.complete(partsOf(type)))) return false;
+      if (!(stuck ? subscription.settled(partsOf(type)) : this.#isComplete(subscription, partsOf))) return false;
     }
     return true;
   }

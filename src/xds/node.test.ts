@@ -74,6 +74,7 @@ describe('parseNode', () => {
       extensions: ['a', 'b'],
       version: '1.40.2',
       meshVersion: '1.20.0',
+      discoversVirtualHosts: true,
       sds: true,
     });
   });

@@ -202,6 +202,18 @@ function namespaceOf(metadata: string, domain: string): string {
 }
 
 /**
+ * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask for it
+ * (https://github.com/envoyproxy/envoy/issues/34122).
+ */
+const VHDS_SINCE = [1, 40] as const;
+
+/** Whether `1.40.0` is this version, major and minor, or a later one; false for ''. */
+function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ofMajor = 0, ofMinor = 0] = version.split('.').map(Number);
+  return ofMajor > major || (ofMajor === major && ofMinor >= minor);
+}
+
+/**
  * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was expected.
  * Unknown metadata keys are ignored, null values count as absent.
  */
@@ -234,6 +246,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     extensions: raw.extensions === undefined ? undefined : [...new Set(raw.extensions)].sort(),
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
+    discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
     sds: text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
   };
 }

@@ -4,13 +4,19 @@ import type { ResponseMessage } from './codec.ts';
 import { changeNames, type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
 import type { Answer, Subscription } from './subscription.ts';
 
+/** Which of the names that are gone go now; the proxy keeps the others until their time comes. */
+export type Removes = (name: string) => boolean;
+
+export const ALL_GO: Removes = () => true;
+export const NONE_GO: Removes = () => false;
+
 /** Where and when a response is made. */
 export interface ResponseContext {
   readonly nonce: string;
   /** Snapshot version that the parts stand at. */
   readonly snapshot: number;
-  /** Whether what is gone may be taken from the proxy now (nothing it has refers to it any more). */
-  readonly removals: boolean;
+  /** Whether what is gone may be taken from the proxy now (nothing it has refers to it any more), by name. */
+  readonly removes: Removes;
 }
 
 export interface Protocol<Request> {

@@ -61,6 +61,16 @@ export function deviations(versions: VersionMap, parts: readonly Bundle[]): Over
   return overlay;
 }
 
+/** What a proxy has under names that the parts do not have. */
+export function foreign(versions: VersionMap, parts: readonly Bundle[]): ReadonlyMap<string, Held> {
+  const found = new Map<string, Held>();
+  for (const name of versions.keys()) {
+    const version = versions.get(name);
+    if (version !== undefined && findIn(parts, name) === undefined) found.set(name, { version, resource: undefined });
+  }
+  return found;
+}
+
 const unmatched = new WeakMap<VersionMap, WeakCache<readonly string[]>>();
 
 /** Names that a proxy asks for of which it does not have the parts' version. */

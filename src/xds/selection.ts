@@ -47,6 +47,22 @@ export function refsOf(resources: readonly EncodedResource[]): NameSet {
   return names;
 }
 
+const hosts = new WeakMap<Bundle, Map<string, readonly string[]>>();
+
+/** Names of the virtual hosts `<route configuration>/<host>` in these bundles. */
+export function hostsOf(routes: string, bundles: readonly Bundle[]): readonly string[] {
+  return bundles.flatMap((bundle) => {
+    const known = hosts.get(bundle) ?? new Map<string, readonly string[]>();
+    hosts.set(bundle, known);
+    let names = known.get(routes);
+    if (names === undefined) {
+      names = bundle.resources().flatMap(({ name }) => (name.slice(0, name.lastIndexOf('/')) === routes ? [name] : []));
+      known.set(routes, names);
+    }
+    return names;
+  });
+}
+
 /** Part of a difference that a subscription sees. */
 export class Selection {
   readonly changed: readonly EncodedResource[];

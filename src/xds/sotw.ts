@@ -8,7 +8,7 @@ import type { Bundle, EncodedResource } from '../push/types.ts';
 import { type ResponseMessage, type SotwRequest, sotwField } from './codec.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, versionOf } from './have.ts';
 import { type NameSet, namesOutside } from './name-set.ts';
-import { type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
+import { ALL_GO, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { chunked, covers, type Interest } from './selection.ts';
 import type { Answer, Plan, Subscription } from './subscription.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
@@ -70,9 +70,9 @@ function respond(
   if (interest === undefined) return undefined;
   const full = isFullSetType(subscription.type);
   // Only the full sets can take something away, and a listener may go at once: nothing refers to it.
-  const removals = context.removals || subscription.type !== 'cds';
+  const removes = subscription.type === 'cds' ? context.removes : ALL_GO;
   for (;;) {
-    const plan = subscription.plan(interest, parts, removals);
+    const plan = subscription.plan(interest, parts, removes);
     // Names that never existed are nothing to take away.
     const shrinks = full && plan.removed.some((name) => subscription.held(name) !== undefined);
     const needed = subscription.mustAnswer || plan.changed.length > 0 || shrinks;

@@ -116,7 +116,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
-      const node = parseNode(request.node);
+      const node = this.#nodeOf(request);
       const session = engine.connect(caller === undefined ? node : claimedNode(node, caller), this);
       this.#session = session;
       observer.connected(session.connectionId, session.node.id);
@@ -130,6 +130,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#early.length = 0;
     this.#advance();
     transport.resume();
+  }
+
+  /** Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. */
+  #nodeOf(request: Request): ProxyNode {
+    const node = parseNode(request.node);
+    return this.#deps.protocol.mode === 'delta' ? node : { ...node, discoversVirtualHosts: false };
   }
 
   #handle(request: Request): void {

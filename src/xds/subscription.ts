@@ -7,6 +7,7 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
+import { ALL_GO, type Removes } from './protocol.ts';
 import { Rejections } from './rejection.ts';
 import { covers, type Interest, ResourceLists, type Selection, select } from './selection.ts';
 
@@ -96,10 +97,11 @@ export class Subscription {
     return true;
   }
 
-  /** Settled, and no removal waits for its turn. */
-  complete(parts: readonly Bundle[]): boolean {
+  /** Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have not. */
+  complete(parts: readonly Bundle[], removes: Removes = ALL_GO): boolean {
     if (!this.settled(parts)) return false;
-    for (const name of this.have.overlay.keys()) if (!this.rejections.quarantined.has(name)) return false;
+    for (const name of this.have.overlay.keys())
+      if (!this.rejections.quarantined.has(name) && removes(name)) return false;
     return true;
   }
 
@@ -220,6 +222,13 @@ export class Subscription {
     if (this.inflight !== undefined) this.inflight.next = without(this.inflight.next, before);
   }
 
+  /** The proxy has this as well, under names that it was never sent on this stream and will not be. */
+  alsoHas(others: ReadonlyMap<string, Held>): void {
+    if (others.size === 0) return;
+    this.have = withOthers(this.have, others);
+    if (this.inflight !== undefined) this.inflight.next = withOthers(this.inflight.next, others);
+  }
+
   /** Owes an answer for names that the proxy asks for, of which it has nothing unless they were covered `before`. */
   owe(names: Iterable<string>, before: Interest): void {
     const added: string[] = [];
@@ -231,8 +240,8 @@ export class Subscription {
     if (this.inflight !== undefined) this.inflight.next = lacking(this.inflight.next, added);
   }
 
-  /** What is to be sent. `removals`: also what is gone, otherwise the proxy keeps it for now. */
-  plan(interest: Interest, parts: readonly Bundle[], removals: boolean): Plan {
+  /** What is to be sent. What is gone and not to be removed now, the proxy keeps. */
+  plan(interest: Interest, parts: readonly Bundle[], removes: Removes): Plan {
     const { have } = this;
     if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
     const fresh = have === HAS_NOTHING;
@@ -243,11 +252,11 @@ export class Subscription {
       this.rejections.empty &&
       (fresh || sameViews(have.bases, parts))
     )
-      return planShared(have, interest, parts, removals, fresh);
-    return this.#planByName(interest, parts, removals, fresh);
+      return planShared(have, interest, parts, removes, fresh);
+    return this.#planByName(interest, parts, removes, fresh);
   }
 
-  #planByName(interest: Interest, parts: readonly Bundle[], removals: boolean, fresh: boolean): Plan {
+  #planByName(interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
     const changed: EncodedResource[] = [];
     const removed: string[] = [];
     const overlay = new Map<string, Held | undefined>();
@@ -258,7 +267,7 @@ export class Subscription {
       const held = this.held(name);
       const owed = this.owed.has(name);
       if (now === undefined) {
-        if (owed || (fresh && interest.names.has(name)) || (held !== undefined && removals)) removed.push(name);
+        if (owed || (fresh && interest.names.has(name)) || (held !== undefined && removes(name))) removed.push(name);
         else if (held !== undefined) overlay.set(name, held);
       } else if (owed || held?.version !== now.version) {
         if (!this.rejections.holds(name, now.version)) changed.push(now);
@@ -314,6 +323,10 @@ export class Subscription {
   }
 }
 
+function withOthers({ bases, overlay }: Have, others: ReadonlyMap<string, Held>): Have {
+  return { bases, overlay: new Map([...overlay, ...others]) };
+}
+
 /** What the proxy has when it lacks these names, whatever the bases say. */
 function lacking(have: Have, names: readonly string[]): Have {
   const missing = names.filter((name) => findIn(have.bases, name) !== undefined);
@@ -333,15 +346,16 @@ function without(have: Have, interest: Interest): Have {
 }
 
 /** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
-function planShared(have: Have, interest: Interest, parts: readonly Bundle[], removals: boolean, fresh: boolean): Plan {
+function planShared(have: Have, interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
   const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
   const changed = new ResourceLists(selections.map((selection) => selection.changed));
   // What one part dropped may have moved to another.
   const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
   const overlay = new Map<string, Held | undefined>();
   const removed: string[] = [];
-  if (removals) removed.push(...gone);
-  else for (const name of gone) overlay.set(name, heldOf(have, name));
+  for (const name of gone)
+    if (removes(name)) removed.push(name);
+    else overlay.set(name, heldOf(have, name));
   if (fresh && (interest.wildcard || changed.length < interest.names.size))
     for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
   return { changed, removed, next: { bases: parts, overlay }, kept: NONE, shared: selections };

@@ -30,6 +30,13 @@ async function page<T = Json>(path: string): Promise<T> {
 }
 
 /** Name → version of everything dynamic in a configuration dump, by section. */
+/** As Envoy shows it, and as we do. */
+interface RouteConfig {
+  readonly name: string;
+  readonly virtual_hosts?: readonly { readonly name: string }[];
+  readonly virtualHosts?: readonly { readonly name: string }[];
+}
+
 function contents(dump: {
   readonly configs: readonly Json[];
 }): Readonly<Record<string, Readonly<Record<string, string>>>> {
@@ -40,8 +47,14 @@ function contents(dump: {
       Object.assign(found.clusters ?? {}, { [each.cluster.name]: each.version_info });
     for (const each of (config.dynamic_listeners ?? []) as { name: string; active_state: Versioned }[])
       Object.assign(found.listeners ?? {}, { [each.name]: each.active_state.version_info });
-    for (const each of (config.dynamic_route_configs ?? []) as (Versioned & { route_config: { name: string } })[])
-      Object.assign(found.routes ?? {}, { [each.route_config.name]: each.version_info });
+    for (const each of (config.dynamic_route_configs ?? []) as (Versioned & { route_config: RouteConfig })[]) {
+      const { name, virtual_hosts = [], virtualHosts = virtual_hosts } = each.route_config;
+      // Virtual hosts that were discovered have versions of their own, which Envoy does not show.
+      const hosts = virtualHosts.map((host) => host.name).sort();
+      Object.assign(found.routes ?? {}, {
+        [name]: hosts.some((host) => host.startsWith(`${name}/`)) ? hosts.join() : each.version_info,
+      });
+    }
     for (const each of (config.dynamic_endpoint_configs ?? []) as {
       version_info?: string;
       endpoint_config: { cluster_name: string };

@@ -46,8 +46,8 @@ export function envoyBinary(): string | undefined {
  */
 export function bootstrapOf(output: ProxyOutput): JsonObject {
   const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));
-  const routes = new Map(output.routes.map((route) => [nameOf(route), route]));
   const secrets = new Map(output.secrets.map((secret) => [nameOf(secret), secret]));
+  const routes = new Map(output.routes.map((route) => [nameOf(route), withHosts(route, output.virtual_hosts)]));
   return {
     node: { id: 'golden', cluster: 'golden' },
     static_resources: {
@@ -84,6 +84,13 @@ function withEndpoints(cluster: JsonObject, assignments: ReadonlyMap<string, Jso
 }
 
 /** Each HTTP connection manager's `rds` becomes the route configuration that it names. */
+/** A route configuration with the virtual hosts in it that it leaves to discovery. */
+function withHosts({ vhds, ...route }: JsonObject, hosts: readonly JsonObject[]): JsonObject {
+  if (vhds === undefined) return route;
+  const prefix = `${nameOf(route)}/`;
+  return { ...route, virtual_hosts: hosts.filter((host) => nameOf(host).startsWith(prefix)) };
+}
+
 function withRoutes(value: JsonValue, routes: ReadonlyMap<string, JsonObject>): JsonValue {
   if (Array.isArray(value)) return value.map((item: JsonValue) => withRoutes(item, routes));
   if (!isObject(value)) return value;

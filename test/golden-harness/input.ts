@@ -22,9 +22,9 @@ import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-con
 import { parseResource } from '../../src/resources/parse.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
 
-const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'secrets'] as const;
+const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets'] as const;
 export type Shown = (typeof SHOWN)[number];
-/** Few proxies have secrets. */
+/** Few proxies have secrets, and few virtual hosts that are resources of their own. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
 
 const proxy = z.strictObject({
@@ -41,6 +41,7 @@ const proxy = z.strictObject({
   sds: z.boolean().default(false),
   /** The service account that its credential proves; without, it has shown none. */
   account: z.string().optional(),
+  discoversVirtualHosts: z.boolean().default(false),
 });
 
 const header = z.strictObject({
@@ -97,8 +98,9 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 
 /** A node with the address and labels given. */
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
-  const { type, address, addresses, namespace, labels, interception, network, locality, extensions, sds, account } =
-    proxy.parse(fields);
+  const parsed = proxy.parse(fields);
+  const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
+  const { sds, account, discoversVirtualHosts } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -121,6 +123,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     extensions: extensions?.toSorted(),
     version: '1.40.0',
     meshVersion: '',
+    discoversVirtualHosts,
     sds,
   };
 }

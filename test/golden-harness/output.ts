@@ -14,7 +14,7 @@ export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
   readonly findings: readonly string[];
 };
 
-const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
 
 /** Everything that a proxy gets, resources in the order of their names. Throws when a unit could not be built. */
 export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
@@ -24,6 +24,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     listeners: [] as JsonObject[],
     routes: [] as JsonObject[],
     secrets: [] as JsonObject[],
+    virtual_hosts: [] as JsonObject[],
   };
   const findings: string[] = [];
   for (const view of viewsOf(snapshot, node)) {
@@ -37,6 +38,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     output.listeners.push(...of('lds').map(({ bytes }) => decoded(TYPE_URL.listener, bytes)));
     output.secrets.push(...of('sds').map(({ bytes }) => decoded(TYPE_URL.secret, bytes)));
     output.routes.push(...of('rds').map(({ bytes }) => decoded(TYPE_URL.route, bytes)));
+    output.virtual_hosts.push(...of('vhds').map(({ bytes }) => decoded(TYPE_URL.virtualHost, bytes)));
   }
   return {
     clusters: byName(output.clusters),
@@ -44,6 +46,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     listeners: byName(output.listeners),
     routes: byName(output.routes),
     secrets: byName(output.secrets),
+    virtual_hosts: byName(output.virtual_hosts),
     findings: findings.sort(),
   };
 }

@@ -232,6 +232,7 @@ export const NODES: readonly ProxyNode[] = [
     sds: true,
   }),
   proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c', locality: 'r1/z1' }),
+  proxyNode('discovering', { address: '10.0.9.7', namespace: 'a', locality: 'r1/z1', discoversVirtualHosts: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
   proxyNode('unredirected', {
     type: 'sidecar',

@@ -3,7 +3,7 @@ import type { ServicePort } from '../../model/types.ts';
 import { outboundRouteName, serviceRouteName } from '../names.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit, type UnitSelection } from '../types.ts';
 
-export const ALL_UNITS: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' };
+export const ALL_UNITS: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
 
 export class Marks {
   readonly #units: Record<GeneratedType, Set<Unit>> = {
@@ -11,6 +11,7 @@ export class Marks {
     sds: new Set(),
     lds: new Set(),
     rds: new Set(),
+    vhds: new Set(),
   };
   readonly #all = new Set<GeneratedType>();
 
@@ -20,6 +21,13 @@ export class Marks {
 
   all(type: GeneratedType): void {
     this.#all.add(type);
+  }
+
+  /** Marks of routes are about virtual hosts, too, where these are resources of their own. */
+  withVirtualHosts(): this {
+    for (const unit of this.#units.rds) this.add('vhds', unit);
+    if (this.#all.has('rds')) this.all('vhds');
+    return this;
   }
 
   listenerPort(port: number): void {

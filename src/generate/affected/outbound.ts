@@ -55,7 +55,7 @@ export function affectedOutbound(
   }
   for (const key of change.endpoints) markEndpoints(context, previous, next, key);
   if (view.capabilities.sds) markPeers(context.marks, context.scopes, change, previous, next);
-  return context.marks.selection();
+  return (view.virtualHosts === 'discovered' ? context.marks.withVirtualHosts() : context.marks).selection();
 }
 
 /** A service came, went or was redefined. */

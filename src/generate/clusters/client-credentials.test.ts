@@ -35,6 +35,7 @@ const SIDECAR: OutboundView = {
   dnsDomain: 'edge.svc.cluster.local',
   network: '',
   locality: '',
+  virtualHosts: 'inline',
   capabilities: { extensions: undefined, sds: false },
 };
 

@@ -18,6 +18,7 @@ const VIEW: OutboundView = {
   dnsDomain: 'shop.svc.cluster.local',
   network: '',
   locality: '',
+  virtualHosts: 'inline',
   capabilities: { extensions: undefined, sds: true },
 };
 

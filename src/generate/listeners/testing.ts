@@ -79,6 +79,7 @@ export function outboundView(changes: Partial<OutboundView> = {}): OutboundView 
     dnsDomain: 'default.svc.cluster.local',
     network: '',
     locality: '',
+    virtualHosts: 'inline',
     capabilities: { extensions: undefined, sds: false },
     ...changes,
   };

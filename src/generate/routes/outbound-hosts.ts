@@ -150,8 +150,16 @@ function virtualHost(name: string, domains: readonly string[], routes: readonly 
   return { name, domains, routes, includeRequestAttemptCount: true };
 }
 
-/** Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. */
+const catchAllHosts = new Map<Scope['outboundTrafficPolicy'], Uint8Array>();
+
+/** Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. The same object each time. */
 export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
+  const known = catchAllHosts.get(policy) ?? encodedCatchAll(policy);
+  catchAllHosts.set(policy, known);
+  return known;
+}
+
+function encodedCatchAll(policy: Scope['outboundTrafficPolicy']): Uint8Array {
   const allowed = policy === 'ALLOW_ANY';
   const route: Route = allowed
     ? { name: 'allow_any', match: ANY_REQUEST, route: { cluster: PASSTHROUGH_CLUSTER, ...timeoutFields(0) } }

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import type { ServicePort } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { OutboundView } from '../types.ts';
-import { outboundRoutes, outboundRouteUnits } from './index.ts';
+import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './index.ts';
 import { httpPort, REVIEWS, serviceOf, snapshotOf, type TestWorld, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
-const { RouteConfiguration } = envoy.config.route.v3;
+const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 
 function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
   return {
@@ -19,6 +19,7 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
     dnsDomain: 'default.svc.cluster.local',
     network: '',
     locality: '',
+    virtualHosts: 'inline',
     capabilities: { extensions: undefined, sds: false },
     ...changes,
   };
@@ -199,4 +200,60 @@ test('a unit that does not exist (any more) makes nothing', () => {
     outboundRoutes(snapshotOf({ services: [reviews] }), viewOf({ scope: 'gone/' }), '9080').resources,
     [],
   );
+});
+
+describe('discovered virtual hosts', () => {
+  const discovering = viewOf({ virtualHosts: 'discovered' });
+  const world = { services: [reviews, ratings, serviceOf('unsaid', [UNSAID], { addresses: ['10.0.0.3'] })] };
+
+  function hostsOf(snapshot: ReturnType<typeof snapshotOf>, unit: string) {
+    return outboundVirtualHosts(snapshot, discovering, unit);
+  }
+
+  test('are the virtual hosts of the whole configuration but for their names, the catch-all among them', () => {
+    const { virtualHosts = [] } = output(world).routes.get('9080') ?? {};
+    const discovered = hostsOf(snapshotOf(world), '9080').resources;
+    assert.deepEqual(
+      discovered.map(({ bytes }) => VirtualHost.decode(bytes)),
+      virtualHosts.map((host) =>
+        VirtualHost.decode(VirtualHost.encode({ ...host, name: `9080/${host.name}` }).finish()),
+      ),
+    );
+    assert.deepEqual(
+      discovered.map(({ name }) => name),
+      [`9080/${RATINGS}:9080`, `9080/${REVIEWS}:9080`, '9080/allow_any'],
+    );
+  });
+
+  test('leave a configuration that no change of a service or virtual service touches', () => {
+    const before = output(world, discovering);
+    const after = output(
+      {
+        ...world,
+        services: [...world.services, serviceOf('more', [httpPort(9080)])],
+        virtualServices: [virtualServiceOf({ hosts: [REVIEWS], http: [{ route: TO_REVIEWS }] })],
+      },
+      discovering,
+    );
+    assert.deepEqual(after.bytes.get('9080'), before.bytes.get('9080'));
+    const config = before.routes.get('9080');
+    assert.deepEqual([config?.virtualHosts, config?.vhds?.configSource?.ads !== null], [[], true]);
+    assert.equal(config?.validateClusters?.value, false);
+  });
+
+  test('are the same objects from one generation to the next', () => {
+    const snapshot = snapshotOf(world);
+    const [first, second] = [hostsOf(snapshot, '9080').resources, hostsOf(snapshot, '9080').resources];
+    assert.ok(first.every((host, index) => host === second[index]));
+  });
+
+  test('are not those of a service that has its routes for itself, nor of views without discovery', () => {
+    const snapshot = snapshotOf(world);
+    assert.deepEqual(discoveredUnits(snapshot, discovering), ['9080']);
+    assert.deepEqual(discoveredUnits(snapshot, viewOf()), []);
+    const own = outboundRouteUnits(snapshot, discovering).find((unit) => unit !== '9080') ?? '';
+    assert.equal(output(world, discovering).routes.get(own)?.virtualHosts.length, 1);
+    assert.deepEqual(hostsOf(snapshot, own).resources, []);
+    assert.deepEqual(outboundVirtualHosts(snapshot, viewOf(), '9080').resources, []);
+  });
 });

@@ -1,13 +1,27 @@
-/** Route configurations of sidecars: one for each that an outbound listener asks for. */
+/**
+ * Route configurations of sidecars: one for each that an outbound listener asks for. Those that all services of a port share have a
+ * virtual host for each of them. For a view that discovers its virtual hosts these are resources of their own, the catch-all among
+ * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
+ */
 import type { Scope, Snapshot } from '../../model/types.ts';
 import { outboundPlan } from '../listeners/outbound-plan.ts';
 import type { OutboundRoutePlan } from '../listeners/port-plan.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
+import { adsConfigSource } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 import { MAX_BODY_BYTES } from './direct-response.ts';
+import { discoveredHost } from './discovered-host.ts';
 import { catchAllHost, type EncodedHosts, type OutboundHosts, sharedHosts, singleHost } from './outbound-hosts.ts';
-import { routeConfiguration } from './route-configuration.ts';
+import { type RouteConfigurationRest, routeConfiguration } from './route-configuration.ts';
+
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
+const REST: RouteConfigurationRest = {
+  // A cluster that a route names may come later, or never: the route is right all the same, and answers 503 until then.
+  validateClusters: { value: false },
+  maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
+};
 
 /** The names of all route configurations that the view's listeners ask for. */
 export function outboundRouteUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
@@ -17,17 +31,42 @@ export function outboundRouteUnits(snapshot: Snapshot, view: OutboundView): read
 export function outboundRoutes(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
   const plan = outboundPlan(snapshot, view).routes.get(unit);
   const scope = scopeOfView(snapshot, view);
-  if (plan === undefined || scope === undefined) return { resources: [], findings: [] };
+  if (plan === undefined || scope === undefined) return NOTHING;
+  if (isDiscovered(view, plan)) {
+    const vhds = { configSource: adsConfigSource(snapshot.settings.initialFetchTimeoutMs) };
+    return { resources: [routeConfiguration(unit, [], { ...REST, vhds }, [unit])], findings: [] };
+  }
   const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
-  // A cluster that a route names may come later, or never: the route is right all the same, and answers 503 until then.
-  const resource = routeConfiguration(unit, virtualHosts, {
-    validateClusters: { value: false },
-    maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
-  });
   return {
-    resources: [resource],
-    findings: duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type: 'rds', unit, message })),
+    resources: [routeConfiguration(unit, virtualHosts, REST)],
+    findings: duplicatesFound('rds', unit, duplicates),
   };
+}
+
+/** The names of route configurations whose virtual hosts are resources of their own. */
+export function discoveredUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+  return [...outboundPlan(snapshot, view).routes].filter(([, plan]) => isDiscovered(view, plan)).map(([name]) => name);
+}
+
+/** The virtual hosts of one route configuration as resources. */
+export function outboundVirtualHosts(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+  const plan = outboundPlan(snapshot, view).routes.get(unit);
+  const scope = scopeOfView(snapshot, view);
+  if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
+  const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
+  return {
+    resources: virtualHosts.map((piece) => discoveredHost(unit, piece)),
+    findings: duplicatesFound('vhds', unit, duplicates),
+  };
+}
+
+/** A service's own route configuration has one virtual host: nothing would be saved. */
+function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
+  return view.virtualHosts === 'discovered' && plan.host === undefined;
+}
+
+function duplicatesFound(type: 'rds' | 'vhds', unit: Unit, duplicates: readonly string[]): UnitOutput['findings'] {
+  return duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type, unit, message }));
 }
 
 function virtualHostsOf(

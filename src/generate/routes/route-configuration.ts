@@ -19,8 +19,9 @@ export function routeConfiguration(
   name: string,
   virtualHosts: readonly Uint8Array[],
   rest: RouteConfigurationRest,
+  refs: readonly string[] = [],
 ): GeneratedResource {
   const head = encode(RouteConfiguration, { name });
   const tail = encode(RouteConfiguration, rest);
-  return joinedResource(name, [head, ...virtualHosts, tail], []);
+  return joinedResource(name, [head, ...virtualHosts, tail], refs);
 }

@@ -12,6 +12,7 @@ const SYNC_NAMES: Readonly<Record<XdsType, string>> = {
   rds: 'route',
   eds: 'endpoint',
   sds: 'secret',
+  vhds: 'virtual_host',
 };
 
 /** Is what was last sent also what was last acknowledged, with nothing rejected? */
@@ -43,8 +44,8 @@ export function syncStatus(connection: ConnectionStatus): Record<string, unknown
   };
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
-    // Existing tools know the other four; secrets stand here where a proxy asks for some.
-    if (type === 'sds' && (status === undefined || status.subscribed === 'none')) continue;
+    // Existing tools know the other four; secrets and virtual hosts stand here where a proxy asks for some.
+    if ((type === 'sds' || type === 'vhds') && (status === undefined || status.subscribed === 'none')) continue;
     const name = SYNC_NAMES[type];
     line[`${name}_sent`] = status === undefined ? '' : standingNonce(status);
     line[`${name}_acked`] = status?.nonceAcked ?? '';
@@ -112,6 +113,16 @@ function typed(type: XdsType, resource: EncodedResource): Record<string, unknown
   return { '@type': TYPE_URLS[type], ...(decoded(type, resource) as Record<string, unknown>) };
 }
 
+/** A route configuration with the virtual hosts that it leaves to discovery, as Envoy shows it. */
+function withHosts(
+  config: Record<string, unknown>,
+  name: string,
+  hosts: readonly EncodedResource[],
+): Record<string, unknown> {
+  const own = hosts.filter((host) => host.name.slice(0, host.name.lastIndexOf('/')) === name);
+  return own.length === 0 ? config : { ...config, virtualHosts: own.map((host) => decoded('vhds', host)) };
+}
+
 /** `/debug/config_dump`: what the proxy should have, in the form of Envoy's own /config_dump. */
 export function configDump(source: DebugSource, connection: ConnectionStatus): Record<string, unknown> {
   const dump = (type: XdsType) => resourcesOf(source, connection, type);
@@ -130,7 +141,10 @@ export function configDump(source: DebugSource, connection: ConnectionStatus): R
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.RoutesConfigDump',
-        dynamic_route_configs: dump('rds').map((r) => ({ version_info: r.version, route_config: typed('rds', r) })),
+        dynamic_route_configs: dump('rds').map((r) => ({
+          version_info: r.version,
+          route_config: withHosts(typed('rds', r), r.name, dump('vhds')),
+        })),
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.EndpointsConfigDump',

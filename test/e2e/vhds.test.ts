@@ -1,0 +1,259 @@
+/**
+ * Virtual hosts as resources of their own, with real Envoys over Delta: a change of one service sends one virtual host, a rejected
+ * one holds back no other, and no request fails whatever comes and goes around it. Clients over SotW get whole route configurations.
+ */
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+import { eventually as retry } from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
+import { type MeshProxy, sidecar, syncStatus } from './support/mesh.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call, eventuallyAll } from './support/traffic.ts';
+import { HTTP_PORT, startVersionsMesh, type VersionsMesh } from './support/versions.ts';
+
+const ROUTES = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
+const HOSTS = 'type.googleapis.com/envoy.config.route.v3.VirtualHost';
+/** Services besides `web`, so that a whole route configuration is much more than a virtual host. */
+const OTHERS = 30;
+/** Envoy counts more instructions of such a program than we do, and refuses it. */
+const TOO_LARGE = `/${'[acegikmoqsuwy]{1000}'.repeat(3)}`;
+
+const owner = suiteOwner();
+const shared = lazy<VersionsMesh>();
+const mesh = (): VersionsMesh => shared.get();
+
+const HTTP = [{ name: 'http', port: HTTP_PORT }];
+const other = (index: number) => `other-${index}`;
+
+function otherService(name: string, last: number, at: string): Document[] {
+  return [service(name, { clusterIP: `10.98.0.${last}`, ports: HTTP }), endpoints(name, [at], HTTP)];
+}
+
+/** A rule that marks requests to a service. */
+function marked(host: string, mark: string, match?: object): Document {
+  const headers = { request: { set: { 'x-mark': mark } } };
+  const route = [{ destination: { host } }];
+  const http = [...(match === undefined ? [] : [{ match: [match], route }]), { headers, route }];
+  return resource('VirtualService', host, { hosts: [host], http });
+}
+
+before(async () => {
+  const started = await startVersionsMesh(owner, { env: { CTL_DEBOUNCE_AFTER: '10ms' } });
+  const others = Array.from({ length: OTHERS }, (_, index) =>
+    otherService(other(index), index + 1, started.address(21)),
+  );
+  await started.config.apply('others', ...others.flat());
+  shared.set(started);
+  await everywhere(async (client) => assert.equal((await send(client, other(OTHERS - 1))).by, 'web-v1'));
+  await settled();
+});
+
+function everywhere(check: (client: MeshProxy) => Promise<void>): Promise<void> {
+  return eventuallyAll(mesh().clients, check);
+}
+
+function send(client: MeshProxy, host: string) {
+  return call({ address: client.address, port: HTTP_PORT, host });
+}
+
+async function arrived(host: string, mark: string | undefined): Promise<void> {
+  await everywhere(async (client) => assert.equal((await send(client, host)).reply?.headers['x-mark'], mark));
+}
+
+async function settled(): Promise<void> {
+  await retry(async () => {
+    for (const line of await syncStatus(mesh().discovery())) {
+      for (const state of ['cluster_state', 'listener_state', 'route_state'])
+        assert.equal(line[state], 'SYNCED', state);
+      assert.equal(line.virtual_host_state, String(line.proxy).includes('delta') ? 'SYNCED' : undefined);
+    }
+  });
+}
+
+function delta(): MeshProxy {
+  const client = mesh().clients.find(({ mode }) => mode === 'delta');
+  assert.ok(client);
+  return client;
+}
+
+interface Watched {
+  readonly sentMessages: number;
+  readonly sentBytes: number;
+}
+
+/** What was sent of a type on the Delta client's stream. */
+async function sent(type: string): Promise<Watched> {
+  const { clients } = (await mesh().discovery().http('/debug/adsz')).json() as {
+    clients: { proxy: string; watches: Record<string, Watched> }[];
+  };
+  const found = clients.find(({ proxy }) => proxy === delta().id)?.watches[type];
+  assert.ok(found, type);
+  return found;
+}
+
+/** Virtual hosts that the Delta client's Envoy has. */
+async function hosts(): Promise<string[]> {
+  const { configs } = (await delta().configDump()) as {
+    configs: { dynamic_route_configs?: { route_config: { name: string; virtual_hosts?: { name: string }[] } }[] }[];
+  };
+  const routes = configs.flatMap((config) => config.dynamic_route_configs ?? []).map((each) => each.route_config);
+  const found = routes.find(({ name }) => name === String(HTTP_PORT));
+  return (found?.virtual_hosts ?? []).map(({ name }) => name);
+}
+
+const hostName = (name: string) => `${HTTP_PORT}/${name}.default.svc.cluster.local:${HTTP_PORT}`;
+
+test('an edit of one virtual service sends its virtual host and nothing else', async () => {
+  const [routes, before] = [await sent(ROUTES), await sent(HOSTS)];
+  await mesh().config.apply('edit', marked('web', 'one'));
+  await arrived('web', 'one');
+  await settled();
+  const after = await sent(HOSTS);
+  assert.deepEqual(await sent(ROUTES), routes);
+  assert.equal(after.sentMessages, before.sentMessages + 1);
+  const bytes = after.sentBytes - before.sentBytes;
+  assert.ok(bytes < before.sentBytes / 10, `${bytes} bytes, after ${before.sentBytes} for all`);
+  await mesh().config.remove('edit');
+  await arrived('web', undefined);
+});
+
+test('services come and go, each as one virtual host, around others in use: no request fails', async () => {
+  const { config, address } = mesh();
+  const routes = await sent(ROUTES);
+  const traffic = startTraffic(
+    mesh().clients.map((client) => ({ address: client.address, port: HTTP_PORT, host: other(0) })),
+  );
+  for (let round = 1; round <= 5; round++) {
+    const name = `fresh-${round}`;
+    await config.apply('fresh', ...otherService(name, 100 + round, address(22)), marked(other(1), `round ${round}`));
+    await everywhere(async (client) => assert.equal((await send(client, name)).by, 'web-v2'));
+    await arrived(other(1), `round ${round}`);
+    const gone = `fresh-${round - 1}`;
+    await everywhere(async (client) => assert.equal((await send(client, gone)).status, 502));
+    await retry(async () => {
+      const known = await hosts();
+      assert.deepEqual([known.includes(hostName(name)), known.includes(hostName(gone))], [true, false]);
+    });
+  }
+  await config.remove('fresh');
+  await arrived(other(1), undefined);
+  await settled();
+  assert.deepEqual(await traffic.stop(), []);
+  assert.deepEqual(await sent(ROUTES), routes);
+});
+
+test('two services swap their addresses, which are domains of their virtual hosts: no request fails, nothing is rejected', async () => {
+  const { config, address } = mesh();
+  const [left, right] = [address(21), address(22)];
+  const swapped = (round: number): Document[] => {
+    const [one, two] = round % 2 === 0 ? [201, 202] : [202, 201];
+    return [...otherService('left', one, left), ...otherService('right', two, right)];
+  };
+  await config.apply('edit', ...swapped(0));
+  await everywhere(async (client) => assert.equal((await send(client, 'right')).by, 'web-v2'));
+  const traffic = startTraffic(
+    mesh().clients.flatMap((client) =>
+      ['left', '10.98.0.201', other(0)].map((host) => ({ address: client.address, port: HTTP_PORT, host })),
+    ),
+  );
+  for (let round = 1; round <= 5; round++) {
+    await config.apply('edit', ...swapped(round));
+    const expected = round % 2 === 0 ? 'web-v1' : 'web-v2';
+    await everywhere(async (client) => assert.equal((await send(client, '10.98.0.201')).by, expected));
+  }
+  assert.deepEqual(await traffic.stop(), []);
+  await config.remove('edit');
+  await everywhere(async (client) => assert.equal((await send(client, 'left')).status, 502));
+  assert.deepEqual(
+    Object.values(await delta().stats('rds\\..*update_rejected$')).filter((count) => count !== 0),
+    [],
+  );
+});
+
+test('a virtual host that Envoy rejects is kept back alone, over restarts too, and is taken once it is repaired', async () => {
+  const { config, discovery } = mesh();
+  const bad = marked(other(2), 'bad', { uri: { regex: TOO_LARGE } });
+  await config.apply('edit', bad, marked('web', 'good'), marked(other(3), 'good'));
+  for (const host of ['web', other(3)])
+    await retry(async () => assert.equal((await send(delta(), host)).reply?.headers['x-mark'], 'good'));
+  const refused = async () => {
+    const line = (await syncStatus(discovery())).find(({ proxy }) => proxy === delta().workload);
+    const { message = '', quarantined = {} } = (line?.virtual_host_rejected ?? {}) as {
+      message?: string;
+      quarantined?: Record<string, string>;
+    };
+    assert.equal(line?.virtual_host_state, 'REJECTED');
+    assert.match(message, /program size/);
+    assert.deepEqual(Object.keys(quarantined), [hostName(other(2))]);
+  };
+  await retry(refused);
+  assert.equal((await send(delta(), other(2))).reply?.headers['x-mark'], undefined, 'what it had before');
+  // The virtual host of the one client, the whole route configuration of the other.
+  assert.equal(await discovery().metric('ctl_xds_rds_reject'), 2);
+  // Others are followed meanwhile.
+  await config.apply('edit', bad, marked('web', 'better'));
+  await retry(async () => assert.equal((await send(delta(), 'web')).reply?.headers['x-mark'], 'better'));
+  assert.equal((await send(delta(), other(3))).reply?.headers['x-mark'], undefined);
+  await discovery().stop();
+  await mesh().restart();
+  await config.apply('edit', bad, marked('web', 'best'));
+  await retry(async () => assert.equal((await send(delta(), 'web')).reply?.headers['x-mark'], 'best'));
+  await retry(refused);
+  await config.apply('edit', marked(other(2), 'repaired'), marked('web', 'best'));
+  await arrived(other(2), 'repaired');
+  await settled();
+  await config.remove('edit');
+  await arrived('web', undefined);
+});
+
+test('a client that comes back with everything is sent nothing, and after it only what changed', async () => {
+  const { config, discovery } = mesh();
+  await settled();
+  await discovery().stop();
+  await mesh().restart();
+  await retry(async () => {
+    const line = (await syncStatus(mesh().discovery())).find(({ proxy }) => proxy === delta().workload);
+    assert.equal(line?.virtual_host_state, 'SYNCED');
+  });
+  assert.deepEqual([(await sent(HOSTS)).sentMessages, (await sent(ROUTES)).sentMessages], [0, 0]);
+  await config.apply('edit', marked('web', 'again'));
+  await arrived('web', 'again');
+  assert.deepEqual([(await sent(HOSTS)).sentMessages, (await sent(ROUTES)).sentMessages], [1, 0]);
+  await config.remove('edit');
+  await arrived('web', undefined);
+});
+
+test('a listener comes, goes and comes back with its routes: their virtual hosts come with them each time', async () => {
+  const { config, address } = mesh();
+  const port = HTTP_PORT + 1;
+  const client = delta();
+  const egress = (numbers: readonly number[]) =>
+    sidecar(client.name, {
+      address: client.address,
+      egress: numbers.map((number) => ({ number, protocol: 'HTTP' })),
+    });
+  const late = [
+    service('late', { clusterIP: '10.98.1.1', ports: [{ name: 'http', port }] }),
+    endpoints('late', [address(21)], [{ name: 'http', port: HTTP_PORT }]),
+  ];
+  const others = mesh().clients.filter(({ mode }) => mode === 'sotw');
+  const rest = others.map(({ name, address: at }) =>
+    sidecar(name, { address: at, egress: [{ number: HTTP_PORT, protocol: 'HTTP' }] }),
+  );
+  await config.apply('late', ...late);
+  for (let round = 0; round < 3; round++) {
+    await config.apply('clients', ...rest, egress([HTTP_PORT, port]));
+    await retry(async () => {
+      const { by } = await call({ address: client.address, port, host: 'late' });
+      assert.equal(by, 'web-v1', `round ${round}`);
+    });
+    const { by } = await send(client, 'web');
+    assert.match(String(by), /web-v/);
+    await config.apply('clients', ...rest, egress([HTTP_PORT]));
+    await retry(async () => assert.ok(!(await client.admin('/listeners')).includes(`:${port}`)));
+  }
+  await settled();
+  const warming = await client.stats('^listener_manager\\.total_listeners_warming$');
+  assert.deepEqual(Object.values(warming), [0]);
+});
