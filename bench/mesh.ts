@@ -66,7 +66,7 @@ export async function withMesh<T>(
     const { services, endpoints, proxies, namespaces, mode, security } = { ...context.options, ...part };
     const size: Size = { services, endpoints, proxies, namespaces, mode, security };
     const folder = join(await tempDir(scope), 'config');
-    const world = new World(folder, { services, endpoints, namespaces, ...worldPart });
+    const world = new World(folder, { services, endpoints, namespaces, mode, ...worldPart });
     context.progress(`writing ${services} services`);
     await world.write();
     const identities = security === 'mtls' ? await createIdentities(scope) : undefined;

@@ -56,7 +56,8 @@ test('benches', { concurrency: 3 }, async (t) => {
       t.test(`cold and convergence, ${mode}`, async () => {
         const outcome = await run(mode, 'cold', 'convergence');
         const cold = row(outcome, 'cold', 'start to in sync');
-        assert.equal(cold.messages, 4 * proxies, 'clusters, endpoints, listeners and routes for each');
+        const types = mode === 'delta' ? 5 : 4;
+        assert.equal(cold.messages, types * proxies, 'clusters, endpoints, listeners, routes, Delta: virtual hosts');
         assert.ok((cold.rssMiB ?? 0) > 0 && (cold.serverCpu ?? 0) > 0);
         const endpoint = row(outcome, 'convergence', 'endpoint');
         assert.equal(endpoint.messages, proxies);

@@ -25,7 +25,7 @@ export class Fleet {
   /** Monotonic ms at which each proxy had everything for the first time. */
   readonly #syncedAt = new Map<BenchProxy, number>();
   readonly #syncWaiters = new Set<() => void>();
-  readonly #byType: Record<ProxyType, number> = { cds: 0, eds: 0, lds: 0, rds: 0 };
+  readonly #byType: Record<ProxyType, number> = { cds: 0, eds: 0, lds: 0, rds: 0, vhds: 0 };
   #messages = 0;
   #bytes = 0;
   #resources = 0;

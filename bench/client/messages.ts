@@ -1,7 +1,7 @@
 /** What the bench and the process of simulated proxies say to each other: a closed union of plain data over Node's IPC. */
 import type { Mode } from '../options.ts';
 
-export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds';
+export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds' | 'vhds';
 
 /**
  * Shows that a change has arrived. `changed`: the resource differs from what the proxy had when the watch began; `received`:

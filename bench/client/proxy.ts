@@ -1,6 +1,9 @@
 /**
  * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges everything,
  * and after a break says what it has, as an Envoy does. Its state is references to shared sets.
+ *
+ * Virtual hosts as Envoy 1.40 was seen to ask for them over Delta: when the first route configuration that wants some has come, all of
+ * them, in a request that names none; after a break likewise, behind the routes and with the versions that it has.
  */
 import type { SecureContext } from 'node:tls';
 import type { Mode } from '../options.ts';
@@ -51,8 +54,10 @@ export class BenchProxy {
     eds: freshState(),
     lds: freshState(),
     rds: freshState(),
+    vhds: freshState(),
   };
   #stream: GrpcStream | undefined;
+  #discoversHosts = false;
   /** Of the last TLS connection, to be resumed. */
   #session: Buffer | undefined;
   /** Sent with the first request of a stream. */
@@ -70,12 +75,12 @@ export class BenchProxy {
     return this.#states[type].set;
   }
 
-  /** True when it has all endpoints and routes that its clusters and listeners name. */
+  /** True when it has all endpoints and routes that its clusters and listeners name, and the virtual hosts of these. */
   get complete(): boolean {
-    const { cds, eds, lds, rds } = this.#states;
+    const { cds, eds, lds, rds, vhds } = this.#states;
     if (cds.set.map.size === 0 || lds.set.map.size === 0) return false;
     if (eds.asked !== cds.set.refs || rds.asked !== lds.set.refs) return false;
-    return eds.set.covers(eds.asked) && rds.set.covers(rds.asked);
+    return eds.set.covers(eds.asked) && rds.set.covers(rds.asked) && vhds.set.refersTo(rds.set.refs);
   }
 
   connect(): void {
@@ -101,7 +106,7 @@ export class BenchProxy {
     for (const type of PROXY_TYPES) {
       const state = this.#states[type];
       state.nonce = '';
-      const wildcard = type === 'cds' || type === 'lds';
+      const wildcard = type === 'cds' || type === 'lds' || (type === 'vhds' && this.#discoversHosts);
       if (wildcard || state.asked !== NO_NAMES) this.#first(type, state);
     }
   }
@@ -128,6 +133,7 @@ export class BenchProxy {
     state.set = state.set.after(body, removed, replace);
     state.version = version;
     state.nonce = nonce;
+    if (type === 'rds') this.#discover(state.set);
     this.#send(this.#answer(type, state));
     if (type === 'cds' || type === 'lds') this.#follow(FOLLOWED[type], state.set.refs);
   }
@@ -136,6 +142,13 @@ export class BenchProxy {
     return this.options.book.mode === 'sotw'
       ? [sotwHead(type, version, nonce, undefined), asked.encoded]
       : [deltaHead(type, nonce, undefined)];
+  }
+
+  /** Asks for virtual hosts once there are route configurations without theirs. */
+  #discover({ refs }: ResourceSet): void {
+    if (this.#discoversHosts || refs === NO_NAMES) return;
+    this.#discoversHosts = true;
+    this.#first('vhds', this.#states.vhds);
   }
 
   /** Asks for exactly these names. */

@@ -38,6 +38,7 @@ export function encodeNode(id: string, namespace: string): Buffer {
       id,
       cluster: namespace,
       userAgentName: 'envoy',
+      userAgentBuildVersion: { version: { majorNumber: 1, minorNumber: 40 } },
       metadata: { fields: { NAMESPACE: { stringValue: namespace }, CLUSTER_ID: { stringValue: 'Orchestrator' } } },
     }),
   );

@@ -113,6 +113,11 @@ export class ResourceSet {
     return covered;
   }
 
+  /** Whether each of the names is referred to. */
+  refersTo(list: NameList): boolean {
+    return list === NO_NAMES || list.names.every((name) => this.refs.has.has(name));
+  }
+
   /** Equal for equal content. */
   get digest(): string {
     this.#digest ??= hash(

@@ -7,8 +7,9 @@ export const TYPE_URL: Readonly<Record<ProxyType, string>> = {
   eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
   lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
   rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
+  vhds: 'type.googleapis.com/envoy.config.route.v3.VirtualHost',
 };
-export const PROXY_TYPES = ['cds', 'eds', 'lds', 'rds'] as const satisfies readonly ProxyType[];
+export const PROXY_TYPES = ['cds', 'eds', 'lds', 'rds', 'vhds'] as const satisfies readonly ProxyType[];
 
 const TYPE_OF = new Map<string, ProxyType>(PROXY_TYPES.map((type) => [TYPE_URL[type], type]));
 

@@ -2,6 +2,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Predicate } from '../client/messages.ts';
+import type { Mode } from '../options.ts';
 import { monotonicMs } from './clock.ts';
 import {
   authorizationPolicy,
@@ -40,6 +41,8 @@ export interface WorldSize {
   readonly namespaces: number;
   /** Namespaces whose proxies see `hostsPerSidecar` services by a Sidecar. */
   readonly sidecars?: number;
+  /** Of the proxies that are watched: over Delta, virtual hosts are resources of their own. */
+  readonly mode?: Mode;
 }
 
 /** Every third service has routes and a rule. */
@@ -149,7 +152,7 @@ export class World {
         return this.endpoint(round % services, round + 1);
       case 'route': {
         const service = this.#rich(round);
-        const expect: Predicate[] = [{ type: 'rds', state: 'changed', name: ROUTES }];
+        const expect = [this.#routes(service, 'changed')];
         return { path: `routes/${service.name}.yaml`, text: virtualService(service, round + 1), expect };
       }
       case 'policy': {
@@ -168,7 +171,7 @@ export class World {
         const name = clusterName(service);
         const expect: Predicate[] = [
           { type: 'cds', state: added ? 'present' : 'gone', name },
-          { type: 'rds', state: 'changed', name: ROUTES },
+          this.#routes(service, added ? 'present' : 'gone'),
           { type: 'lds', state: 'received', name: '' },
         ];
         if (added) expect.push({ type: 'eds', state: 'present', name });
@@ -178,6 +181,13 @@ export class World {
       case 'nothing visible':
         return { path: 'services/hidden.yaml', text: this.#hidden(round + 1), expect: [] };
     }
+  }
+
+  /** Shows that the routes to a service have come, changed or gone. */
+  #routes(service: ServiceRef, state: 'present' | 'changed' | 'gone'): Predicate {
+    return this.size.mode === 'delta'
+      ? { type: 'vhds', state, name: `${ROUTES}/${service.host}:${HTTP_PORT}` }
+      : { type: 'rds', state: 'changed', name: ROUTES };
   }
 
   /** Another address for the first endpoint of a service. */

@@ -7,11 +7,13 @@ const { HttpConnectionManager } = envoy.extensions.filters.network.http_connecti
 const { Cluster } = envoy.config.cluster.v3;
 const { Listener } = envoy.config.listener.v3;
 const { ClusterLoadAssignment } = envoy.config.endpoint.v3;
-const { RouteConfiguration } = envoy.config.route.v3;
+const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 
 export type SimType = 'cds' | 'eds' | 'lds' | 'rds';
+/** Types of which resources can be read. */
+export type ReadType = SimType | 'vhds';
 
-/** Name of a resource and the names that it refers to. */
+/** Name of a resource and the names that it refers to: of discovered virtual hosts, their route configuration's, both ways. */
 export interface Facts {
   readonly name: string;
   readonly refs: readonly string[];
@@ -32,7 +34,7 @@ function routeNames(bytes: Uint8Array): string[] {
   return [...names];
 }
 
-function readFacts(type: SimType, bytes: Uint8Array): Facts {
+function readFacts(type: ReadType, bytes: Uint8Array): Facts {
   switch (type) {
     case 'cds': {
       const { name, edsClusterConfig } = Cluster.decode(bytes);
@@ -43,8 +45,14 @@ function readFacts(type: SimType, bytes: Uint8Array): Facts {
       return { name: Listener.decode(bytes).name, refs: routeNames(bytes) };
     case 'eds':
       return { name: ClusterLoadAssignment.decode(bytes).clusterName, refs: [] };
-    case 'rds':
-      return { name: RouteConfiguration.decode(bytes).name, refs: [] };
+    case 'rds': {
+      const { name, vhds } = RouteConfiguration.decode(bytes);
+      return { name, refs: vhds === null ? [] : [name] };
+    }
+    case 'vhds': {
+      const { name } = VirtualHost.decode(bytes);
+      return { name, refs: [name.slice(0, name.lastIndexOf('/'))] };
+    }
   }
 }
 
@@ -52,7 +60,7 @@ function readFacts(type: SimType, bytes: Uint8Array): Facts {
 const known = new Map<string, Facts>();
 
 /** `identity` stands for the content: its hash, or its name and version. */
-export function factsOf(type: SimType, identity: string, bytes: Uint8Array): Facts {
+export function factsOf(type: ReadType, identity: string, bytes: Uint8Array): Facts {
   const key = `${type} ${identity}`;
   let facts = known.get(key);
   if (facts === undefined) {
