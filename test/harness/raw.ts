@@ -36,6 +36,8 @@ export interface RawAnswer {
   readonly text: string;
   /** Of the first HTTP response; 0 without one. */
   readonly status: number;
+  /** Over HTTP/2, `grpc-status` of the response's headers; where there is an answer, it comes in trailers, which are not read. */
+  readonly grpcStatus?: string;
   /** Why nothing more came: `enough`, `closed`, `timeout`, or an error's code. */
   readonly end: string;
 }
@@ -100,11 +102,12 @@ function rawBytes(call: RawCall): Promise<RawAnswer> {
 function rawHttp2(call: RawCall, headers: Readonly<Record<string, string>>): Promise<RawAnswer> {
   return new Promise((resolve) => {
     let [text, status] = ['', 0];
+    let grpc: Pick<RawAnswer, 'grpcStatus'> = {};
     const session = connectHttp2('http://raw', { createConnection: () => open(call) });
     const settle = (end: string) => {
       clearTimeout(timer);
       session.destroy();
-      resolve({ text, status, end });
+      resolve({ text, status, ...grpc, end });
     };
     const timer = setTimeout(() => settle('timeout'), call.timeoutMs ?? DEFAULT_TIMEOUT_MS);
     const fail = (error: Error) => settle(codeOf(error));
@@ -116,6 +119,8 @@ function rawHttp2(call: RawCall, headers: Readonly<Record<string, string>>): Pro
       stream.on('error', fail);
       stream.on('response', (fields) => {
         status = Number(fields[':status'] ?? 0);
+        const grpcStatus = fields['grpc-status'];
+        if (typeof grpcStatus === 'string') grpc = { grpcStatus };
       });
       stream.on('data', (chunk: string) => {
         text += chunk;

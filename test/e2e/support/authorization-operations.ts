@@ -1,5 +1,26 @@
 /** Cases about what is asked for: methods, paths, hosts, ports. */
-import { type Case, cases, gets, hosts, lines, operation, when } from './authorization-cases.ts';
+import {
+  type Ask,
+  type Caller,
+  type Case,
+  cases,
+  gets,
+  hosts,
+  lines,
+  mesh,
+  operation,
+  source,
+  when,
+} from './authorization-cases.ts';
+
+/** A call of a gRPC client. */
+const grpc = (path: string, from: Caller = 'plain'): Ask => ({
+  from,
+  line: `POST ${path}`,
+  http2: true,
+  port: 8081,
+  headers: ['content-type: application/grpc', 'te: trailers'],
+});
 
 export const OPERATION_CASES: readonly Case[] = [
   ...cases('methods', {
@@ -129,6 +150,18 @@ export const OPERATION_CASES: readonly Case[] = [
       rules: operation({ hosts: ['a.example'] }),
       matches: [{ http2: true, port: 8081, host: 'A.example' }],
       differs: [{ http2: true, port: 8081, host: 'b.example' }],
+    },
+  }),
+  ...cases('gRPC', {
+    'a method': {
+      rules: operation({ methods: ['POST'], paths: ['/shop.v1.Orders/Get'] }),
+      matches: [grpc('/shop.v1.Orders/Get')],
+      differs: [grpc('/shop.v1.Orders/Delete'), grpc('/shopxv1.Orders/Get')],
+    },
+    'a service, for a workload': {
+      rules: [{ ...operation({ paths: ['/shop.v1.Orders/*'] })[0], ...source({ namespaces: ['foo'] })[0] }],
+      matches: [grpc('/shop.v1.Orders/Get', mesh('foo', 'web'))],
+      differs: [grpc('/shop.v1.Orders/Get'), grpc('/shop.v1.Stock/Get', mesh('foo', 'web'))],
     },
   }),
   ...cases('ports', {

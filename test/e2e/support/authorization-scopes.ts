@@ -161,6 +161,21 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    what: 'as other meshes name it: v1 and v1beta1 of the other group',
+    policies: [
+      { ...policy('v1', deny(path('/v1')), 'foo', 'shop'), apiVersion: 'security.istio.io/v1' },
+      { ...policy('v1beta1', deny(path('/v1beta1')), 'istio-system', 'shop'), apiVersion: 'security.istio.io/v1beta1' },
+      { ...policy('old', deny(path('/old')), 'foo', 'shop'), apiVersion: 'security.istio.io/v1beta1' },
+    ],
+    expected: [
+      ...to(['shop.foo'], 'denied', { line: 'GET /v1' }),
+      ...to(['shop.foo'], 'denied', { line: 'GET /old' }),
+      // Of a namespace that is not this mesh's root.
+      ...to(['shop.foo'], 'allowed', { line: 'GET /v1beta1' }),
+      ...to(['bank.foo'], 'allowed', { line: 'GET /v1' }),
+    ],
+  },
+  {
     what: 'the specification: a token is needed for the listed paths only',
     policies: [
       policy(

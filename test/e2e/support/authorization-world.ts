@@ -96,10 +96,14 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
 
   const token = async (claims: Document) => issuer.sign(JSON.parse(JSON.stringify(claims)) as Document);
   /** From where a call is made, and how. */
-  const callerOf = async (from: Caller, sni?: string): Promise<{ client: RawClient; tls?: RawTls; proxied?: true }> => {
+  const callerOf = async (
+    from: Caller,
+    sni?: string,
+    alpn?: readonly string[],
+  ): Promise<{ client: RawClient; tls?: RawTls; proxied?: true }> => {
     if (from === 'plain') return { client: plain };
     if (from.startsWith('spiffe://')) {
-      return { client: plain, tls: await certificates(from as SpiffeId, sni) };
+      return { client: plain, tls: await certificates(from as SpiffeId, sni, alpn) };
     }
     const client = clients.get(from.slice('sidecar '.length));
     if (client === undefined) throw new Error(`no caller ${from}`);
@@ -111,7 +115,11 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
     token,
     async ask(to, ask, caseId = 'none') {
       const { netns, serviceAddress, id } = workload(to);
-      const { client, tls, proxied } = await callerOf(ask.from ?? 'plain', ask.sni);
+      const { client, tls, proxied } = await callerOf(
+        ask.from ?? 'plain',
+        ask.sni,
+        ask.http2 ? ['istio-h2', 'istio', 'h2'] : undefined,
+      );
       const local = ask.at === undefined ? {} : { localAddress: `198.18.0.${ask.at}` };
       const service = `${workload(to).name}.${workload(to).namespace}.svc.cluster.local`;
       const host = ask.host ?? (proxied ? service : 'shop.example');
@@ -152,10 +160,12 @@ const WORD = 'what is said over TCP';
 const CUT: ReadonlySet<string> = new Set(['closed', 'ECONNRESET', 'EPIPE']);
 
 /** `RBAC: access denied` is what Envoy's users know of a refusal. */
-function httpOutcome({ status, text, end }: RawAnswer, id: string, method: string): string {
+function httpOutcome({ status, text, end, grpcStatus }: RawAnswer, id: string, method: string): string {
   const answered = method === 'HEAD' || text.includes(`"name":"${id}"`);
   if (status === 200 && answered) return 'allowed';
   if (status === 403 && (method === 'HEAD' || text.endsWith('RBAC: access denied'))) return 'denied';
+  // What clients of gRPC understand: PERMISSION_DENIED.
+  if (status === 200 && grpcStatus === '7') return 'denied';
   if (status === 0) return CUT.has(end) && text === '' ? 'closed' : end;
   return `${status} ${text.slice(text.indexOf('\r\n\r\n') + 4).slice(0, 80)}`;
 }
@@ -210,9 +220,9 @@ function certificatesOf(owner: Owner, root: CertificateFiles) {
     const files = await signedBy(owner, root, `URI:${id}`);
     return { certificate: await readFile(files.certificate, 'utf8'), key: await readFile(files.key, 'utf8') };
   };
-  return async (id: SpiffeId, serverName?: string): Promise<RawTls> => {
+  return async (id: SpiffeId, serverName?: string, alpn: readonly string[] = ['istio']): Promise<RawTls> => {
     const pair = made.get(id) ?? make(id);
     made.set(id, pair);
-    return { ...(await pair), alpn: ['istio'], ...(serverName === undefined ? {} : { serverName }) };
+    return { ...(await pair), alpn, ...(serverName === undefined ? {} : { serverName }) };
   };
 }
