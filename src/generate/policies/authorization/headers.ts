@@ -16,10 +16,12 @@ export function headers(name: string, values: readonly string[], reading: Readin
   const texts = patterns.filter((pattern) => pattern.kind !== 'any');
   if (texts.length < patterns.length) return leaf({ header: { name, presentMatch: true } });
   const has = (stringMatch: StringMatcher) => leaf<PrincipalLeaf>({ header: { name, stringMatch } });
-  const some = anyOf(texts.map((pattern) => has(stringMatcher(pattern))));
-  if (reading === 'wide') return anyOf([some, ...texts.map((pattern) => has(regexMatcher(elementRegex(pattern))))]);
-  const other = otherThan(texts);
-  return other === undefined ? some : allOf([some, not(has(regexMatcher(other)))]);
+  const some = (of: readonly Text[]) => anyOf(of.map((pattern) => has(stringMatcher(pattern))));
+  if (reading === 'wide')
+    return anyOf([some(texts), ...texts.map((pattern) => has(regexMatcher(elementRegex(pattern))))]);
+  // What is wrong with both beginnings and ends there is no short expression for: either all have the one, or all the other.
+  const kinds = [texts.filter(({ kind }) => kind !== 'suffix'), texts.filter(({ kind }) => kind === 'suffix')];
+  return anyOf(kinds.map((of) => allOf([some(of), ...othersThan(of).map((regex) => not(has(regexMatcher(regex))))])));
 }
 
 /** A list separated by commas, one element of which is so. */
@@ -32,45 +34,79 @@ function elementRegex({ kind, text }: Text): string {
 /** How deep an expression may nest: RE2 takes 1000. Of longer texts, it is enough to see whether they begin otherwise. */
 const MAX_DEPTH = 200;
 
+/**
+ * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy takes 32,768 (as the agent's bootstrap has it):
+ * with one expression more than that it refuses the whole listener.
+ */
+const MAX_NODES = 1500;
+
 /** Texts that begin alike share their beginnings. */
 interface Trie {
   readonly next: Map<string, Trie>;
   /** Whether the text may end here, and whether anything may follow. */
   ends: boolean;
   goesOn: boolean;
+  /** Itself and all below. */
+  nodes: number;
 }
 
+const leafNode = (): Trie => ({ next: new Map(), ends: false, goesOn: false, nodes: 1 });
+
 /**
- * A regular expression for every text that is none of these. Undefined for suffixes beside others: there is no short one then.
- * RE2 has no word for "other than", so that it is spelled out: the first letter is another one, or it is the same and the rest is
- * another.
+ * Regular expressions of which every text that is none of these matches one: all of the patterns are suffixes, or none is. RE2 has no word
+ * for "other than", so that it is spelled out: the first letter is another one, or it is the same and the rest is another.
  */
-function otherThan(patterns: readonly Text[]): string | undefined {
+function othersThan(patterns: readonly Text[]): string[] {
   const backwards = patterns.every(({ kind }) => kind === 'suffix');
-  if (!backwards && patterns.some(({ kind }) => kind === 'suffix')) return undefined;
-  const root: Trie = { next: new Map(), ends: false, goesOn: false };
+  const root = leafNode();
   for (const { kind, text } of patterns) {
+    const path = [root];
     let at = root;
     // Envoy's RE2 compares bytes; their values are written, so that no letter is cut in two.
     const bytes = backwards ? bytesOf(text).reverse() : bytesOf(text);
     for (const byte of bytes.slice(0, MAX_DEPTH)) {
-      const next = at.next.get(byte) ?? { next: new Map(), ends: false, goesOn: false };
+      const known = at.next.get(byte);
+      const next = known ?? leafNode();
+      if (known === undefined) for (const above of path) above.nodes++;
       at.next.set(byte, next);
       at = next;
+      path.push(at);
     }
     if (kind === 'exact' && bytes.length <= MAX_DEPTH) at.ends = true;
     else at.goesOn = true;
   }
-  return `(?s)${outside(root, backwards) ?? '[^\\x00-\\xff]'}`;
+  return waysOut(root, backwards, '').map((regex) => `(?s)${regex}`);
+}
+
+/** What leads out of a trie, which texts reach by `begun`, in as many expressions as it takes. */
+function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
+  const joined = (first: string, rest: string) => (backwards ? `${rest}${first}` : `${first}${rest}`);
+  if (trie.nodes <= MAX_NODES) {
+    const regex = outside(trie, backwards);
+    return regex === undefined ? [] : [joined(begun, regex)];
+  }
+  if (trie.goesOn) return [];
+  const here = `(${atOnce(trie, backwards)})${trie.ends ? '' : '?'}`;
+  return [
+    joined(begun, here),
+    ...[...trie.next].flatMap(([byte, next]) => waysOut(next, backwards, joined(begun, byte))),
+  ];
+}
+
+/** Another letter than any of those that go on, and whatever follows. */
+function atOnce({ next }: Trie, backwards: boolean): string {
+  const letter = next.size === 0 ? '.' : `[^${[...next.keys()].join('')}]`;
+  return backwards ? `.*${letter}` : `${letter}.*`;
 }
 
 /** What leads out of a trie; undefined when nothing does. */
-function outside({ next, ends, goesOn }: Trie, backwards: boolean): string | undefined {
+function outside(trie: Trie, backwards: boolean): string | undefined {
+  const { next, ends, goesOn } = trie;
   if (goesOn) return undefined;
   const joined = (first: string, rest: string) => (backwards ? `${rest}${first}` : `${first}${rest}`);
-  const ways = [joined(next.size === 0 ? '.' : `[^${[...next.keys()].join('')}]`, '.*')];
-  for (const [byte, trie] of next) {
-    const rest = outside(trie, backwards);
+  const ways = [atOnce(trie, backwards)];
+  for (const [byte, below] of next) {
+    const rest = outside(below, backwards);
     if (rest !== undefined) ways.push(joined(byte, rest));
   }
   return `(${ways.join('|')})${ends ? '' : '?'}`;

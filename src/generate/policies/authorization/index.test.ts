@@ -91,7 +91,7 @@ describe('what a rule matches', () => {
       [{ host: 'a.example:8443' }],
       [{ host: 'a.example' }, { host: 'a.example:18443' }],
     ],
-    [to("methods: [GET, 'P*']"), [{ method: 'GET' }, { method: 'PATCH' }], [{ method: 'get' }, { method: 'DELETE' }]],
+    [to("methods: [GET, 'P*']"), [{ method: 'GET' }, { method: 'PATCH' }], [{ method: 'DELETE' }]],
     [
       to('paths: [/a.b]'),
       [{ path: '/a.b' }, { path: '/a.b?x' }],
@@ -173,6 +173,17 @@ describe('in doubt a request is refused', () => {
     ],
     [when('request.headers[x-role]', 'admin'), { headers: [['x-role', 'user, admin']] }],
     [when('request.headers[x-role]', "'*min'"), { headers: [['x-role', 'admin,user']] }],
+    [
+      when('request.headers[x-role]', "admin, '*-admin'"),
+      {
+        headers: [
+          ['x-role', 'admin'],
+          ['x-role', 'user'],
+        ],
+      },
+    ],
+    [to('methods: [DELETE]'), { method: 'Delete' }],
+    [to("methods: ['DEL*']"), { method: 'delete' }],
     [to('hosts: [a.example]'), { host: 'me@a.example' }],
     [to('hosts: [a.example]'), { host: 'a.example:x' }],
     [to('hosts: [a.example]'), { host: 'b,a.example' }],
@@ -183,6 +194,31 @@ describe('in doubt a request is refused', () => {
       assert.ok(!guard([`{rules: [${rule}]}`]).request(request), 'not let in');
       assert.ok(!guard([`{action: DENY, rules: [${rule}]}`]).request(request), 'kept out');
     });
+  }
+});
+
+test('however many values a header may have, each expression is one that Envoy takes', () => {
+  const names = Array.from({ length: 400 }, (_, index) => `${'x'.repeat(40)}${(index * 7919).toString(36)}-${index}`);
+  for (const values of [names, names.map((name) => `*${name}`), names.map((name) => `${name}*`)]) {
+    const rbac = guard([
+      `{rules: [${when('request.headers[x-role]', values.map((value) => `'${value}'`).join(', '))}]}`,
+    ]);
+    const [, last = ''] = /^\*?(.*?)\*?$/.exec(values.at(-1) ?? '') ?? [];
+    assert.ok(rbac.request({ headers: [['x-role', last]] }), 'the last value');
+    assert.ok(
+      !rbac.request({
+        headers: [
+          ['x-role', last],
+          ['x-role', 'user'],
+        ],
+      }),
+      'beside another one',
+    );
+    const written = JSON.stringify(rbac.requests.map(decode));
+    const regexes = [...written.matchAll(/"regex":"((?:[^"\\]|\\.)*)"/g)].map(([, regex = '']) => regex);
+    assert.ok(regexes.length > 1);
+    // Some ten letters, and as many instructions, for each letter of a value.
+    for (const regex of regexes) assert.ok(regex.length < 20_000, `${regex.length} letters`);
   }
 });
 

@@ -57,11 +57,11 @@ function authority(stringMatch: StringMatcher): What {
   return leaf({ header: { name: ':authority', stringMatch } });
 }
 
-/** Methods are told apart by case (RFC 9110, section 9.1). */
-export function method(value: string): What {
+/** Methods are told apart by case (RFC 9110, section 9.1). Not all applications do, and so it is not when widely read. */
+export function method(value: string, reading: Reading): What {
   const pattern = patternOf(value);
   if (pattern.kind === 'any') return ALWAYS;
-  return leaf({ header: { name: ':method', stringMatch: stringMatcher(pattern) } });
+  return leaf({ header: { name: ':method', stringMatch: stringMatcher(pattern, reading === 'wide') } });
 }
 
 /**

@@ -118,7 +118,8 @@ function questionOf(name: string): Question {
       return ({ request: { sni = '' } }, values) =>
         sni !== '' && values.some((value) => covers(value.toLowerCase(), sni.toLowerCase()));
     case 'methods':
-      return ({ request }, values) => anyOf(values, request.method ?? '');
+      return ({ request: { method = '' } }, values, loosely) =>
+        values.some((value) => (loosely ? covers(value.toLowerCase(), method.toLowerCase()) : covers(value, method)));
     case 'paths':
       return ({ request }, values, loosely) => {
         const path = request.path?.split('?')[0] ?? '';
@@ -253,9 +254,10 @@ function hasHeader({ request }: Asked, name: string, values: readonly string[], 
     return all.some((value) =>
       [value, ...value.split(',').map((part) => part.trim())].some((part) => anyOf(values, part)),
     );
-  const mixed = values.some((value) => value.startsWith('*')) && values.some((value) => !value.startsWith('*'));
-  const good = (value: string) => anyOf(values, value);
-  return mixed ? all.some(good) : all.length > 0 && all.every(good);
+  // Either all of them begin so, or all end so.
+  const [ends, others] = [true, false].map((end) => values.filter((value) => value.startsWith('*') === end));
+  const among = (some: readonly string[] = []) => all.length > 0 && all.every((value) => anyOf(some, value));
+  return among(ends) || among(others);
 }
 
 function claim(path: readonly string[]): Question {
