@@ -44,6 +44,8 @@ describe('an AuthorizationPolicy', () => {
     ['with stars at both ends', operation("paths: ['*foo*']"), /paths\[0\]: .*star at one end/],
     ['with stars at both ends of what is not', source("notPrincipals: ['*a*']"), /notPrincipals\[0\]/],
     ['with stars at both ends of a condition', when('request.headers[a]', "'*a*'"), /values\[0\]/],
+    ['with a query in a path', operation("paths: ['/a?b=c']"), /paths\[0\]: .*without query/],
+    ['with a fragment in what is not', operation("notPaths: ['/a#b*']"), /notPaths\[0\]: .*fragment/],
     ['with a path template', operation("paths: ['/a/{*}/b']"), /paths\[0\]: .*templates/],
     ['with a path template in what is not', operation("notPaths: ['/a/{**}']"), /notPaths\[0\]: .*templates/],
     ['with a path that cannot be', operation('paths: [admin]'), /paths\[0\]: .*begins with/],

@@ -122,6 +122,8 @@ function checkHost(faults: Faults, value: string): void {
 
 function checkPath(faults: Faults, value: string): void {
   if (!/^[/*]/.test(value)) faults.add([], `expected a path that begins with "/" or "*", got ${shown(value)}`);
+  if (/[?#]/.test(value))
+    faults.add([], `expected a path alone: without query (?) and fragment (#), got ${shown(value)}`);
   if (/\{\*{1,2}\}/.test(value)) {
     faults.add([], `expected a path without templates ({*}, {**}): they are not served, got ${shown(value)}`);
   }

@@ -94,9 +94,9 @@ export const OPERATION_CASES: readonly Case[] = [
       differs: gets('/star/any/x', '/star//x', '/star/x'),
     },
     'a query is no part of a path': {
-      rules: operation({ paths: ['/q?x=1'] }),
-      matches: [],
-      differs: gets('/q?x=1', '/q', '/q%3Fx=1'),
+      rules: operation({ paths: ['/q'] }),
+      matches: gets('/q?x=1', '/q', '/q?'),
+      differs: gets('/q%3Fx=1'),
     },
     'one of several': {
       rules: operation({ paths: ['/one', '/two/*', '*/three'] }),
