@@ -18,6 +18,7 @@ import {
   deny,
   type Gateway,
   HTTP,
+  HTTPS,
   ISSUER,
   operation,
   policy,
@@ -33,6 +34,7 @@ import { lazy, suiteOwner } from './support/suite.ts';
 import { tlsGreeting } from './support/traffic.ts';
 
 const address = planMesh();
+const CERTIFICATES = join(import.meta.dirname, '../golden-harness/certs');
 const GATEWAYS: Readonly<Record<Gateway, string>> = { front: address(10), side: address(11) };
 
 interface World extends TestMesh {
@@ -64,6 +66,16 @@ function gateway(name: Gateway): Document[] {
         servers: [
           { hosts: ['*'], port: { number: HTTP, name: 'http', protocol: 'HTTP' }, bind },
           { hosts: ['*'], port: { number: BYTES, name: 'tcp', protocol: 'TCP' }, bind },
+          {
+            hosts: ['*'],
+            port: { number: HTTPS, name: 'https', protocol: 'HTTPS' },
+            tls: {
+              mode: 'SIMPLE',
+              serverCertificate: join(CERTIFICATES, 'tls.crt'),
+              privateKey: join(CERTIFICATES, 'tls.key'),
+            },
+            bind,
+          },
           { hosts: ['*'], port: { number: TLS, name: 'tls', protocol: 'TLS' }, tls: { mode: 'PASSTHROUGH' }, bind },
         ],
       },
@@ -83,8 +95,7 @@ function gateway(name: Gateway): Document[] {
 before(async () => {
   const [a, b] = await Promise.all(['a', 'b'].map((name) => startEcho(owner, { name })));
   const bytes = await startTcpEcho(owner, { name: 'bytes' });
-  const certificates = join(import.meta.dirname, '../golden-harness/certs');
-  const [key, cert] = ['tls.key', 'tls.crt'].map((name) => readFileSync(join(certificates, name)));
+  const [key, cert] = ['tls.key', 'tls.crt'].map((name) => readFileSync(join(CERTIFICATES, name)));
   const secret = createServer({ key, cert }, (socket) => {
     socket.on('error', () => socket.destroy());
     socket.end('secret\n');
@@ -127,7 +138,17 @@ after(() => table.print('Authorization at gateways'));
 
 /** The name of what answered, else the status, or `closed`. */
 async function outcome(call: Call): Promise<string> {
-  const { at = 'front', host = 'a.example', path = '/', method = 'GET', headers = [], token, from, over } = call;
+  const {
+    at = 'front',
+    host = 'a.example',
+    path = '/',
+    method = 'GET',
+    headers = [],
+    token,
+    from,
+    over,
+    sni = host,
+  } = call;
   const target = { address: GATEWAYS[at], ...(from === undefined ? {} : { localAddress: from }) };
   if (over === 'tls') return tlsGreeting(target.address, TLS, host).catch(() => 'closed');
   if (over === 'bytes') {
@@ -143,7 +164,11 @@ async function outcome(call: Call): Promise<string> {
     ...(bearer === undefined ? [] : [`Authorization: Bearer ${bearer}`]),
     ...headers,
   ];
-  const { status, text } = await rawCall({ ...target, port: HTTP, send: `${lines.join('\r\n')}\r\n\r\n` });
+  const { status, text } = await rawCall({
+    ...target,
+    ...(over === 'https' ? { port: HTTPS, tls: { serverName: sni, alpn: ['http/1.1'] } } : { port: HTTP }),
+    send: `${lines.join('\r\n')}\r\n\r\n`,
+  });
   return status === 200 ? (/"name":"(\w+)"/.exec(text)?.[1] ?? '200') : String(status);
 }
 

@@ -5,6 +5,7 @@ import { type Document, resource } from './config.ts';
 export const HTTP = 7088;
 export const BYTES = 7089;
 export const TLS = 7490;
+export const HTTPS = 7493;
 export const ISSUER = 'issuer@edge.test';
 /** The one that policies are about, and one beside it in its namespace. */
 export type Gateway = 'front' | 'side';
@@ -21,7 +22,10 @@ export interface Call {
   readonly token?: Document | 'bad';
   /** Loopback address that the call comes from. */
   readonly from?: string;
-  readonly over?: 'bytes' | 'tls';
+  /** Default: HTTP in plain text. */
+  readonly over?: 'bytes' | 'tls' | 'https';
+  /** Over HTTPS: the server name that the client's TLS asks for; default the host. */
+  readonly sni?: string;
 }
 
 export interface Scenario {
@@ -198,6 +202,30 @@ export const SCENARIOS: readonly Scenario[] = [
       [tls('b.secret'), 'closed'],
       [bytes, 'bytes'],
       [A, 'a'],
+    ],
+  },
+  {
+    what: 'HTTPS: the same rules hold, and server names',
+    policies: [
+      policy(
+        'https',
+        deny(
+          operation({ paths: ['/admin*'] }),
+          { ...operation({ ports: [String(HTTPS)] }), ...when('connection.sni', 'b.example') },
+          source({ requestPrincipals: ['*/mallory'] }),
+        ),
+      ),
+    ],
+    calls: [
+      [{ ...A, over: 'https' }, 'a'],
+      [{ ...A, over: 'https', path: '/x/..//admin' }, '403'],
+      [{ ...A, over: 'https', token: {} }, 'a'],
+      [{ ...A, over: 'https', token: { sub: 'mallory' } }, '403'],
+      [{ ...A, over: 'https', token: 'bad' }, '401'],
+      [{ ...B, over: 'https' }, '403'],
+      [{ ...A, over: 'https', sni: 'B.EXAMPLE' }, '403'],
+      [B, 'b'],
+      [{ ...A, over: 'https', path: '/admin', at: 'side' }, 'a'],
     ],
   },
   {

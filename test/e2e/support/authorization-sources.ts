@@ -209,6 +209,11 @@ export const SOURCE_CASES: readonly Case[] = [
       matches: withHeader('X-Forwarded-For: 10.1.2.3', 'X-Forwarded-For: 9.9.9.9, 10.1.2.3'),
       differs: withHeader('X-Forwarded-For: 10.1.2.3, 9.9.9.9', 'X-Forwarded-For: 10.2.0.1', 'X-Other: x'),
     },
+    'the remote address in several headers': {
+      rules: source({ remoteIpBlocks: ['10.1.0.0/16'] }),
+      matches: [{ headers: ['X-Forwarded-For: 9.9.9.9', 'X-Forwarded-For: 10.1.2.3'] }],
+      differs: [{ headers: ['X-Forwarded-For: 10.1.2.3', 'X-Forwarded-For: 9.9.9.9'] }],
+    },
     'the remote address without a proxy': {
       rules: source({ remoteIpBlocks: ['198.18.0.200'] }),
       matches: at(200),
