@@ -5,7 +5,8 @@
  * Written as a set: the files of one moment stand in a directory of their own, `..data` is a link to it, and the three names are links
  * through `..data`. Replacing that one link changes all three at once, which is how orchestrators mount secrets.
  */
-import { mkdtemp, open, readFile, readlink, rename, rm, symlink } from 'node:fs/promises';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, mkdtemp, open, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
 import { makeFolder } from '../folder.ts';
@@ -19,6 +20,9 @@ const DATA = '..data';
 
 /** Larger files hold something else. */
 const MAX_FILE_BYTES = 1024 * 1024;
+
+/** Read at a time: nearly always a whole file. */
+const READ_BYTES = 16 * 1024;
 
 /**
  * The secrets of a directory. Rejects with CtlError: not_found when a file is missing, invalid_argument when they do not fit together,
@@ -36,17 +40,49 @@ export async function readCertFiles(directory: string, now: number): Promise<Wor
   }
 }
 
-/** A file as text. Rejects with CtlError naming it. */
+/**
+ * A file as text. Rejects with CtlError naming it. Whoever may write a Gateway names files: what is no plain file (`/dev/zero`, a pipe
+ * that nobody writes) would fill the memory or hold a thread for ever.
+ */
 export async function readText(file: string): Promise<string> {
   try {
-    const text = await readFile(file, 'utf8');
-    if (text.length <= MAX_FILE_BYTES) return text;
+    // Before it is opened, which with a device may already do something.
+    checkPlain(await stat(file), file);
+    const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    try {
+      checkPlain(await handle.stat(), file);
+      return await readBounded(handle, file);
+    } finally {
+      await handle.close();
+    }
   } catch (error) {
+    if (error instanceof CtlError) throw error;
     const { code } = error as NodeJS.ErrnoException;
     const message = code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code ?? String(error)})`;
     throw new CtlError(code === 'ENOENT' ? 'not_found' : 'invalid_argument', message, { file }, error);
   }
-  throw new CtlError('invalid_argument', `more than ${MAX_FILE_BYTES} bytes`, { file });
+}
+
+function checkPlain(stats: Stats, file: string): void {
+  if (!stats.isFile()) throw new CtlError('invalid_argument', 'is no plain file', { file });
+  if (stats.size > MAX_FILE_BYTES) throw tooLarge(file);
+}
+
+/** What files say of their size need not be true: those of the kernel have none. */
+async function readBounded(handle: FileHandle, file: string): Promise<string> {
+  const parts: Buffer[] = [];
+  let total = 0;
+  while (total <= MAX_FILE_BYTES) {
+    const { bytesRead, buffer } = await handle.read(Buffer.alloc(READ_BYTES));
+    if (bytesRead === 0) return Buffer.concat(parts).toString('utf8');
+    parts.push(buffer.subarray(0, bytesRead));
+    total += bytesRead;
+  }
+  throw tooLarge(file);
+}
+
+function tooLarge(file: string): CtlError {
+  return new CtlError('invalid_argument', `more than ${MAX_FILE_BYTES} bytes`, { file });
 }
 
 /** Replaces the files of a directory by these, all at once; the key for the owner only. Rejects with the file system's error. */

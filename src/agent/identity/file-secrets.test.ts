@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { createFileSecrets } from './file-secrets.ts';
@@ -12,6 +14,7 @@ import { logLines } from './testing/log-lines.ts';
 
 const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 const root = testRoot('files');
+const CRL = '-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n';
 
 async function setting(context: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'files-'));
@@ -74,11 +77,11 @@ test('a key pair is served from when its files are there, and again when they ar
 test('authorities, with a list of those that are revoked', async (context) => {
   const { files, clock, at, served } = await setting(context);
   await writeFile(at('ca.pem'), root.pem);
-  await writeFile(at('crl.pem'), 'revoked');
+  await writeFile(at('crl.pem'), CRL);
   const names = [authoritiesFileName(at('ca.pem'), undefined), authoritiesFileName(at('ca.pem'), at('crl.pem'))];
   for (const name of names) files.follow(name ?? '');
   await until(clock, () => Object.keys(served()).length === 2);
-  assert.deepEqual(Object.values(served()), [[root.pem], [root.pem, 'revoked']]);
+  assert.deepEqual(Object.values(served()), [[root.pem], [root.pem, CRL]]);
 });
 
 test('names of other secrets are passed over, and files that are no certificates refused', async (context) => {
@@ -89,4 +92,29 @@ test('names of other secrets are passed over, and files that are no certificates
   assert.match(log.lines[0] ?? '', /no certificate in/);
   assert.deepEqual(served(), {});
   assert.equal(log.lines.length, 1);
+});
+
+test('what is no plain file, or no list of revoked certificates, is not handed on, and holds nothing else up', {
+  timeout: 20_000,
+}, async (context) => {
+  const { files, clock, log, at, served } = await setting(context);
+  await promisify(execFile)('mkfifo', [at('pipe')]);
+  await symlink(at('pipe'), at('link'));
+  await writeFile(at('token'), 'secret of somebody else');
+  await writeFile(at('ca.pem'), root.pem);
+  const bad = ['/dev/zero', at('pipe'), at('link'), at('.'), '/dev/stdin'].map((path) =>
+    authoritiesFileName(path, undefined),
+  );
+  for (const name of [...bad, authoritiesFileName(at('ca.pem'), at('token'))]) files.follow(name ?? '');
+  const good = authoritiesFileName(at('ca.pem'), undefined) ?? '';
+  files.follow(good);
+  await until(clock, () => log.lines.length === 6 && Object.keys(served()).length === 1);
+  assert.deepEqual(served(), { [good]: [root.pem] });
+  assert.equal(log.lines.filter((line) => line.includes('is no plain file')).length, 5);
+  assert.match(log.lines.join(), /no list of revoked certificates/);
+  assert.doesNotMatch(log.lines.join(), /secret of somebody/);
+  // None of them keeps the others from being looked at again.
+  const next = testRoot('next');
+  await writeFile(at('ca.pem'), next.pem);
+  await until(clock, () => served()[good]?.[0] === next.pem);
 });

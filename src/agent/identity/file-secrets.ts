@@ -3,6 +3,7 @@
  * them: read again and again, as mounts change by swapped links, which watchers miss. Files that cannot be read or do not fit
  * together leave the last good version in force.
  */
+import { CtlError } from '../../core/errors.ts';
 import { parseFileSecretName } from '../../core/file-secrets.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
@@ -77,6 +78,9 @@ export function createFileSecrets(clock: Clock, log: Log, changed: () => void): 
   };
 }
 
+/** The names come from whoever may write a Gateway: nothing else that stands in a file is handed on, such as a token. */
+const REVOCATIONS = /^\s*-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/m;
+
 /** The encoded Secret. Rejects with CtlError. */
 async function readSecret(name: string): Promise<Uint8Array> {
   const files = parseFileSecretName(name);
@@ -87,6 +91,9 @@ async function readSecret(name: string): Promise<Uint8Array> {
       files.crl === undefined ? undefined : readText(files.crl),
     ]);
     readCertificates([roots], files.roots);
+    if (crl !== undefined && !REVOCATIONS.test(crl)) {
+      throw new CtlError('invalid_argument', `no list of revoked certificates in ${files.crl}`);
+    }
     return authoritiesSecret(name, roots, crl);
   }
   const [chain, key] = await Promise.all([readText(files.chain), readText(files.key)]);
