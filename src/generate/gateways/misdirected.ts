@@ -4,38 +4,87 @@
  * have no certificate checked. Such requests are answered with 421 (RFC 9110, section 15.5.20), and honest clients, browsers that share
  * a connection between hosts, come again by a connection of its own.
  */
-import { hostMatches } from '../../model/hosts.ts';
+import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
 import type { GatewayPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
 
-/** Hosts within those of `server` that are to be had only by their own server names, each once. */
-export function misdirectedHosts(plan: GatewayPlan, server: ServerPlan): readonly string[] {
-  const neighbours = plan.listeners.get(server.port)?.find(({ servers }) => servers.includes(server))?.servers ?? [];
-  const mine = demand(server);
-  const owners = new Map<string, ServerPlan>();
-  for (const neighbour of neighbours) {
-    for (const { host } of neighbour.hosts) if (!owners.has(host)) owners.set(host, neighbour);
-  }
-  return [...owners].flatMap(([host, owner]) => {
-    const theirs = demand(owner);
-    if (owner === server || theirs === '' || theirs === mine) return [];
-    return server.hosts.some((own) => own.host !== host && hostMatches(own.host, host)) ? [host] : [];
-  });
+/** What of a server's hosts is to be had only by the server names of others. */
+export interface Misdirected {
+  /** Each once. */
+  readonly hosts: readonly string[];
+  /** Whether requests for a host belong elsewhere: closer names of the server's own lead to it again. */
+  covers(host: string): boolean;
 }
 
-/** Whether a host is within a misdirected one, and `server` has none in between: closer server names lead to it again. */
-export function isMisdirected(misdirected: readonly string[], server: ServerPlan, host: string): boolean {
-  return misdirected.some(
-    (pattern) =>
-      hostMatches(pattern, host) &&
-      !server.hosts.some(
-        (own) => own.host !== pattern && hostMatches(pattern, own.host) && hostMatches(own.host, host),
-      ),
-  );
+const NONE: Misdirected = { hosts: [], covers: () => false };
+
+export function misdirectedHosts(plan: GatewayPlan, server: ServerPlan): Misdirected {
+  const listener = plan.listeners.get(server.port)?.find(({ bind }) => bind === server.bind);
+  if (server.kind !== 'https' || listener === undefined) return NONE;
+  const { byName, demanding } = owners(listener.servers);
+  const mine = demand(server);
+  const isElsewhere = (owner: ServerPlan | undefined): boolean => {
+    if (owner === undefined || owner === server) return false;
+    const theirs = demand(owner);
+    return theirs !== '' && theirs !== mine;
+  };
+  const covers = (host: string): boolean => {
+    const closest = matchingPatterns(host).find((name) => byName.has(name));
+    if (closest !== undefined && isElsewhere(byName.get(closest))) return true;
+    return [...demanding].some(([name, owner]) => !isLabelName(name) && hostMatches(name, host) && isElsewhere(owner));
+  };
+  const hosts = new Set<string>();
+  for (const { host } of server.hosts) {
+    if (covers(host)) hosts.add(host);
+    if (!isWildcardHost(host)) continue;
+    for (const [name, owner] of demanding) if (hostMatches(host, name) && isElsewhere(owner)) hosts.add(name);
+  }
+  return { hosts: [...hosts], covers };
 }
+
+/** Envoy knows wildcards only for whole labels. Nothing leads to a server by other ones, which is no reason to ask less of clients. */
+function isLabelName(name: string): boolean {
+  return !isWildcardHost(name) || name === '*' || name.startsWith('*.');
+}
+
+/** Which server gets the connections of which server name. */
+interface Owners {
+  readonly byName: ReadonlyMap<string, ServerPlan>;
+  /** Of servers that demand certificates. */
+  readonly demanding: ReadonlyMap<string, ServerPlan>;
+}
+
+/** By the servers of a listener: one list for the time of a plan. */
+const ownersOf = new WeakMap<readonly ServerPlan[], Owners>();
+
+/**
+ * As the listener's filter chains have it: a name leads to the first server that claims it, and one for all names claims no others.
+ * Servers that pass bytes on claim names only where they have routes; left out here, those behind them count.
+ */
+function owners(servers: readonly ServerPlan[]): Owners {
+  const known = ownersOf.get(servers);
+  if (known !== undefined) return known;
+  const byName = new Map<string, ServerPlan>();
+  for (const server of servers) {
+    if (server.kind !== 'https' && demand(server) === '') continue;
+    const hosts = server.hosts.map(({ host }) => host);
+    for (const host of hosts.includes('*') ? ['*'] : hosts) if (!byName.has(host)) byName.set(host, server);
+  }
+  const made = { byName, demanding: new Map([...byName].filter(([, owner]) => demand(owner) !== '')) };
+  ownersOf.set(servers, made);
+  return made;
+}
+
+const demands = new WeakMap<ServerPlan, string>();
 
 /** What a server asks of clients' certificates, as text to compare; '' when it takes clients without one. */
-function demand({ tls }: ServerPlan): string {
+function demand(server: ServerPlan): string {
+  const text = demands.get(server) ?? demandOf(server);
+  demands.set(server, text);
+  return text;
+}
+
+function demandOf({ tls }: ServerPlan): string {
   if (tls?.mode !== 'MUTUAL' && tls?.mode !== 'MESH_MUTUAL') return '';
   const { mode, caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName } = tls;
   const { subjectAltNames, verifyCertificateHash, verifyCertificateSpki } = tls;

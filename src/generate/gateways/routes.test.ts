@@ -220,14 +220,14 @@ describe('routes of a gateway port', () => {
       assert.deepEqual(open(simple, wide), { '*': 200, '*.private.example': 421, 'private.example': 421 });
     });
     test('except within a closer name of the same server', () => {
-      const simple = server('open', ['*', 'x.private.example'], { mode: 'SIMPLE' });
+      const simple = server('open', ['*.example', 'x.private.example'], { mode: 'SIMPLE' });
       const wide = server('private', ['*.private.example'], mutual);
-      assert.deepEqual(open(simple, wide), {
-        '*': 200,
-        '*.private.example': 421,
-        'private.example': 200,
-        'x.private.example': 200,
-      });
+      const within = { '*.example': 200, '*.private.example': 421, 'private.example': 200 };
+      assert.deepEqual(open(simple, wide), { ...within, 'x.private.example': 200 });
+      // A server for all names has no chain for closer ones: they lead to the other.
+      const all_ = server('open', ['*', 'x.private.example'], { mode: 'SIMPLE' });
+      const { '*.example': _, ...others } = within;
+      assert.deepEqual(open(all_, wide), { ...others, '*': 200, 'x.private.example': 421 });
     });
     test('nor where both ask for the same certificates, or for none', () => {
       const served = { '*': 200, 'private.example': 200, 'x.private.example': 200 };
@@ -246,7 +246,19 @@ describe('routes of a gateway port', () => {
       const simple = server('open', ['*', 'private.example'], { mode: 'SIMPLE' });
       const private_ = server('private', ['private.example'], mutual);
       assert.equal(open(private_, simple)['private.example'], 421);
-      assert.equal(open(simple, private_)['private.example'], 200);
+      // That of all names leads to it, but not this one.
+      assert.equal(open(simple, private_)['private.example'], 421);
+      const named = server('open', ['other.example', 'private.example'], { mode: 'SIMPLE' });
+      assert.equal(open(private_, named)['private.example'], 421);
+      assert.equal(open(named, private_)['private.example'], 200);
+    });
+    test('also behind a server that passes connections on, and by wildcards that no server name can be', () => {
+      const simple = server('open', ['*.example', 'private.example'], { mode: 'SIMPLE' });
+      const private_ = server('private', ['private.example'], mutual);
+      const passing = { ...server('passing', ['private.example'], {}), tls: { mode: 'PASSTHROUGH' } };
+      assert.equal(open(passing, private_, simple)['private.example'], 421);
+      const odd = server('odd', ['*vate.example'], mutual);
+      assert.deepEqual(open(server('open', ['*'], { mode: 'SIMPLE' }), odd), { '*': 200, '*vate.example': 421 });
     });
   });
 

@@ -11,7 +11,7 @@ import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { commonHosts } from './hosts.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';
-import { isMisdirected, misdirectedHosts } from './misdirected.ts';
+import { misdirectedHosts } from './misdirected.ts';
 import { type GatewayPlan, gatewayPlan } from './plan.ts';
 import type { ServerPlan } from './servers.ts';
 
@@ -38,12 +38,12 @@ export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit)
   const [first] = servers ?? [];
   if (servers === undefined || first === undefined) return { resources: [], findings: [] };
   const context = gatewayContext(snapshot, view, first.port, first.gateway);
-  const misdirected = first.kind === 'https' ? misdirectedHosts(plan, first) : [];
+  const misdirected = misdirectedHosts(plan, first);
   const hosts = [...gatewayHosts(servers, snapshot, context)]
-    .filter(([host]) => !isMisdirected(misdirected, first, host))
+    .filter(([host]) => !misdirected.covers(host))
     .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   const virtualHosts = hosts.map(([host, content]) => encodeHost(host, content, context, plan));
-  for (const host of misdirected) virtualHosts.push(encodeVirtualHost(misdirectedHost(host, first.port)));
+  for (const host of misdirected.hosts) virtualHosts.push(encodeVirtualHost(misdirectedHost(host, first.port)));
   if (virtualHosts.length === 0) {
     virtualHosts.push(encodeVirtualHost({ name: `blackhole:${first.port}`, domains: ['*'] }));
   }

@@ -8,19 +8,30 @@ import type { ServerPlan } from './servers.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** Names that the servers ask for which are served, and those of clusters. */
-export function gatewaySecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+const unitsOfViews = new WeakMap<Snapshot, WeakMap<GatewayView, ReadonlySet<Unit>>>();
+
+/** Names that the servers ask for which are served, and those of clusters. Found once: each unit is held against all of them. */
+function secretUnits(snapshot: Snapshot, view: GatewayView): ReadonlySet<Unit> {
+  const ofSnapshot = unitsOfViews.get(snapshot) ?? new WeakMap<GatewayView, ReadonlySet<Unit>>();
+  unitsOfViews.set(snapshot, ofSnapshot);
+  const known = ofSnapshot.get(view);
+  if (known !== undefined) return known;
   const units = new Set<Unit>(clientSecretUnits(snapshot, view));
   for (const { credentials } of servers(snapshot, view)) {
     if (credentials === undefined || credentials.missing !== undefined) continue;
     for (const name of credentials.keyPairs) units.add(name);
     if (credentials.authorities !== undefined) units.add(credentials.authorities);
   }
-  return [...units].sort();
+  ofSnapshot.set(view, units);
+  return units;
+}
+
+export function gatewaySecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+  return [...secretUnits(snapshot, view)].sort();
 }
 
 export function gatewaySecrets(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
-  if (!gatewaySecretUnits(snapshot, view).includes(unit)) return NOTHING;
+  if (!secretUnits(snapshot, view).has(unit)) return NOTHING;
   const bytes = encodeSecret(unit, snapshot, view.namespace);
   return bytes === undefined ? NOTHING : { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
 }
