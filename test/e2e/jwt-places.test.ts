@@ -117,6 +117,57 @@ describe('where tokens are', () => {
   });
 });
 
+test('a good token brings in no other one that nobody has looked at', async () => {
+  const { config, two } = world();
+  const good = await two.token({ iss: TWO });
+  const [head] = good.split('.');
+  const other = `${head}.${Buffer.from(JSON.stringify({ iss: TWO, sub: 'admin' })).toString('base64url')}.AAAA`;
+  const AMBIGUOUS = '401 Jwt is not the only one in its place';
+  const places = {
+    fromHeaders: [
+      { name: 'Authorization', prefix: 'Bearer ' },
+      { name: 'Authorization', prefix: 'Token ' },
+    ],
+    fromParams: ['access_token', 'odd "name\\'],
+    fromCookies: ['token'],
+  };
+  const header = (expected: string, text: string): Row => row(text.replaceAll(good, 'good'), expected, text);
+  const query = (expected: string, text: string): Row => ({ what: text, expected, path: `/?${fill(text)}` });
+  const fill = (text: string) => text.replaceAll('good', good).replaceAll('other', other);
+  const rows = [
+    ...['Authorization: Bearer good', 'Authorization: Bearer  good', 'Authorization: Token good'].map((text) =>
+      header('200', fill(text)),
+    ),
+    header('200', `Authorization: Digest username="bear", realm="x"`),
+    ...[
+      'Authorization: bearer other',
+      'Authorization: BEARER other, Bearer good',
+      'Authorization: Basic bWU6bWU= Bearer good',
+      'Authorization: token other Bearer good',
+    ].map((text) => header(AMBIGUOUS, fill(text))),
+    ...['access_token=good', 'a=good&access_token=good&b=1;2', 'access=1;token=2', 'odd%20%22name%5C=good'].map(
+      (text) => query('200', text),
+    ),
+    ...[
+      'access_token=good&access_token=other',
+      'access_token=good&access%5Ftoken=other',
+      'access_token=good&access_token[]=other',
+      'access_token=good&access_token%5B0%5D=other',
+      'access_token=good&access.token=other',
+      'access_token=good&access+token=other',
+      'access_token=good&x;access_token=other',
+      'x;access_token=other',
+      'odd+%22name%5C=good&odd+%22name%5C=other',
+    ].map((text) => query(AMBIGUOUS, text)),
+    ...['Cookie: token=good', 'Cookie: a=1; token=good; b; tokens=2'].map((text) => header('200', fill(text))),
+    header(AMBIGUOUS, fill('Cookie: token=good; token=other')),
+    header(AMBIGUOUS, fill('Cookie: a=1; token=good; b=2;token = other')),
+    row('two Cookie headers', AMBIGUOUS, `Cookie: token=${good}`, `Cookie: token=${other}`),
+  ];
+  await config.apply('tokens', ...authentication({ ...rules().two, ...places, forwardOriginalToken: true }));
+  await check('forwarded', rows);
+});
+
 describe('what the application sees', () => {
   /** Waits until the rules hold at all sites, then gives what the backend saw of the call at each. */
   async function seenOf(call: Call): Promise<readonly { url: string; headers: Readonly<Record<string, unknown>> }[]> {

@@ -219,7 +219,12 @@ describe('what Envoy cannot do by jwt_authn alone', () => {
           { header: 'x-token', claim: 'next' },
         ],
       },
-      { issuer: 'b', jwks: KEYS, fromHeaders: [{ name: 'X-Token' }], outputPayloadToHeader: 'x-payload' },
+      {
+        issuer: 'b',
+        jwks: KEYS,
+        fromHeaders: [{ name: 'X-Token' }, { name: 'id-token' }],
+        outputPayloadToHeader: 'x-payload',
+      },
     ]),
   ]);
   const withExtensions = (...extensions: string[]) => viewIn(mesh, { capabilities: { extensions, sds: false } });
@@ -236,14 +241,14 @@ describe('what Envoy cannot do by jwt_authn alone', () => {
     ]);
   });
 
-  it('removes what clients write in output headers, unless a token may be there', () => {
+  it('removes what clients write in output headers, unless a token may be there, and other spellings of where one is', () => {
     const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
     const [extension] = tokenManagerFields(mesh, viewIn(mesh)).earlyHeaderMutationExtensions ?? [];
     const bytes = extension?.typedConfig?.value;
     assert.ok(bytes instanceof Uint8Array);
     assert.deepEqual(
       HeaderMutation.decode(bytes).mutations.map(({ remove }) => remove),
-      ['x-payload', 'x-sub', 'x_payload', 'x_sub', 'x_token'],
+      ['id_token', 'x-payload', 'x-sub', 'x_payload', 'x_sub', 'x_token'],
     );
   });
 });

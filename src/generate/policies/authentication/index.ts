@@ -6,12 +6,13 @@ import type { Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../listeners/extensions.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
-import { exactTimes } from './exact-times.ts';
+
 import { JWT_FILTER } from './metadata.ts';
 import { withoutForgeries } from './output-headers.ts';
 import { placesOf } from './places.ts';
 import { type Provider, providerOf } from './provider.ts';
 import { tokenRules } from './rules.ts';
+import { secondLook } from './second-look.ts';
 import { audienceReplies } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
@@ -37,7 +38,7 @@ export function tokenFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[
     // Browsers ask without the user's token whether they may send it.
     bypassCorsPreflight: true,
   };
-  return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...exactTimes(view)];
+  return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...secondLook(view, rules)];
 }
 
 /** What the connection manager has to do for these filters. */

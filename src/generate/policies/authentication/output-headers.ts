@@ -1,7 +1,8 @@
 /**
  * Headers in which the application is told what a token says. jwt_authn removes what clients write there, but only after the route has been
  * chosen, which may have been by such a header; so they are removed before, as the request comes in. With them go those that differ by `_`
- * for `-`: to applications that get headers as variables (CGI, WSGI, Rack) they are the same, `HTTP_X_USER`.
+ * for `-`: to applications that get headers as variables (CGI, WSGI, Rack) they are the same, `HTTP_X_USER`. So do those of headers that
+ * tokens are read from: there, an application could find a token that nobody has looked at.
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../listeners/extensions.ts';
@@ -29,18 +30,14 @@ function spellings(name: string): string[] {
   return others.reduce((begun, part) => begun.flatMap((each) => [`${each}-${part}`, `${each}_${part}`]), [first]);
 }
 
-/** Removes what clients write in the rules' headers, except where a token may be read from. */
+/** Removes what clients write in the rules' headers, except where tokens are read from. */
 export function withoutForgeries(view: GuardedView, rules: readonly TokenRule[]): Extension[] {
   if (!hasExtension(view, EARLY_HEADER_MUTATION)) return [];
   const read = new Set(
     rules.flatMap(({ rule }) => placesOfRule(rule).fromHeaders.map(({ name }) => name.toLowerCase())),
   );
-  const names = new Set(
-    rules
-      .flatMap(outputHeaders)
-      .flatMap(spellings)
-      .filter((name) => !read.has(name)),
-  );
+  const all = [...rules.flatMap(outputHeaders), ...read].flatMap(spellings);
+  const names = new Set(all.filter((name) => !read.has(name)));
   if (names.size === 0) return [];
   const mutations = [...names].sort().map((remove) => ({ remove }));
   return [typedConfig(EARLY_HEADER_MUTATION, HeaderMutation, { mutations })];

@@ -10,7 +10,7 @@ import type { TokenRule } from './rules.ts';
 
 type LocalReplies = envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig.Input;
 
-/** Any failure: 403 is never the answer to another one, and after a token has passed none is left (see `exact-times.ts`). */
+/** Any failure: 403 is never the answer to another one, and after a token has passed none is left (see `second-look.ts`). */
 const REPLIES: LocalReplies = {
   mappers: [
     {

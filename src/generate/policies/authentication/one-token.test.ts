@@ -1,0 +1,24 @@
+/** What the script does is tested with the real Envoy; here is what users write into it. */
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import type { JwtRule } from '../../../resources/schemas.ts';
+import { ambiguousPlaces } from './one-token.ts';
+
+const scriptOf = (rule: Partial<JwtRule>) => ambiguousPlaces([{ name: 'p', jwks: '', rule: { issuer: 'a', ...rule } }]);
+
+it('names the places of all rules', () => {
+  const script = scriptOf({ fromHeaders: [{ name: 'X', prefix: 'T ' }], fromParams: ['p'], fromCookies: ['c'] });
+  const tables = 'local schemes = {["x"]={"T\\032"}}\nlocal parameters = {["p"]=true}\nlocal cookies = {["c"]=true}\n';
+  assert.ok(script.startsWith(tables), script);
+  assert.match(
+    scriptOf({}),
+    /^local schemes = \{\["authorization"\]=\{"Bearer\\032"\}\}\n.*\["access\\095token"\]=true/,
+  );
+});
+
+it('takes nothing that users write for a script', () => {
+  const odd = '"]=1} os.exit()\n--[[\\"é';
+  const [first = ''] = scriptOf({ fromParams: [odd] }).split('\nlocal cookies');
+  assert.ok(!/os\.exit|--|é/.test(first), first);
+  assert.match(first, /parameters = \{\["(\\\d{3}|[0-9A-Za-z])*"\]=true\}$/);
+});
