@@ -4,13 +4,13 @@
  * (`targetRefs`) hold there and nowhere else. Source: specification "policy-resources", and Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
-import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import { keyOf } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
-import { compareMeta } from './order.ts';
+import { compareCreated, compareText } from './order.ts';
 import type { PolicyChange } from './peer-authentication.ts';
-import { type Changed, type State, tableOf } from './state.ts';
+import type { Changed, State } from './state.ts';
 import type { WorkloadPolicies } from './types.ts';
 
 const KINDS = ['RequestAuthentication', 'AuthorizationPolicy'] as const;
@@ -18,6 +18,8 @@ type PolicyKind = (typeof KINDS)[number];
 
 interface Selecting {
   readonly key: ResourceKey;
+  /** Of the policy: their order. */
+  readonly created?: number;
   /** Empty: all workloads. */
   readonly selector: Labels;
   /** In its own namespace alone, also where that is the root namespace. */
@@ -33,45 +35,44 @@ const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], Authorizatio
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
-/** The policies after a change of resources (`state` has the new ones in its table), and whose selection may differ. */
+/** The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces concerned cost. */
 export function updatePolicies(
   state: State,
   changed: readonly Changed[],
 ): { policies: PolicyTable; change: PolicyChange } {
-  const touched = new Set<string>();
-  for (const { before, after } of changed) {
-    const side = after ?? before;
-    if (side !== undefined && isPolicy(side.kind)) touched.add(side.meta.namespace);
+  const edits = new Map<string, Map<PolicyKind, Map<ResourceKey, Selecting[]>>>();
+  for (const { key, before, after } of changed) {
+    const [was, is] = [policyOf(before), policyOf(after)];
+    const side = is ?? was;
+    if (side === undefined) continue;
+    const selections = is === undefined ? [] : selectionsOf(is);
+    // What a policy says is no business of this table.
+    if (deepEqual(was === undefined ? [] : selectionsOf(was), selections)) continue;
+    const { namespace } = side.meta;
+    const kinds = edits.get(namespace) ?? new Map<PolicyKind, Map<ResourceKey, Selecting[]>>();
+    edits.set(namespace, kinds);
+    kinds.set(side.kind, (kinds.get(side.kind) ?? new Map<ResourceKey, Selecting[]>()).set(key, selections));
   }
-  if (touched.size === 0) return { policies: state.policies, change: new Set() };
-  const edits: [string, NamespacePolicies | undefined][] = [];
-  for (const [namespace, found] of policiesOfNamespaces(state, touched)) {
-    const made = KINDS.every((kind) => found[kind].length === 0) ? undefined : found;
-    if (!deepEqual(state.policies.get(namespace), made)) edits.push([namespace, made]);
-  }
-  const names = new Set(edits.map(([namespace]) => namespace));
-  return {
-    policies: edits.length > 0 ? state.policies.with(edits) : state.policies,
-    change: names.has(state.settings.rootNamespace) ? 'all' : names,
-  };
+  if (edits.size === 0) return { policies: state.policies, change: new Set() };
+  const policies = state.policies.with(
+    [...edits].map(([namespace, kinds]) => {
+      const made = { ...(state.policies.get(namespace) ?? NO_POLICIES) };
+      for (const [kind, selections] of kinds) made[kind] = replaced(made[kind], selections);
+      return [namespace, KINDS.every((kind) => made[kind].length === 0) ? undefined : made] as const;
+    }),
+  );
+  return { policies, change: edits.has(state.settings.rootNamespace) ? 'all' : new Set(edits.keys()) };
 }
 
-function isPolicy(kind: string): kind is PolicyKind {
-  return KINDS.some((each) => each === kind);
+function policyOf(resource: AnyResource | undefined): Resource<PolicyKind> | undefined {
+  return resource?.kind === 'RequestAuthentication' || resource?.kind === 'AuthorizationPolicy' ? resource : undefined;
 }
 
-function policiesOfNamespaces(state: State, names: ReadonlySet<string>): Map<string, NamespacePolicies> {
-  const found = new Map([...names].map((name) => [name, { ...NO_POLICIES }] as const));
-  for (const kind of KINDS) {
-    const lists = new Map<string, Resource<PolicyKind>[]>([...names].map((name) => [name, []]));
-    for (const policy of tableOf(state.resources, kind).values()) lists.get(policy.meta.namespace)?.push(policy);
-    for (const [name, list] of lists) {
-      const ordered = list.sort((a, b) => compareMeta(a.meta, b.meta));
-      const selecting = ordered.flatMap((policy) => selectionsOf(policy));
-      found.set(name, { ...(found.get(name) ?? NO_POLICIES), [kind]: selecting });
-    }
-  }
-  return found;
+/** A namespace's policies of one kind with those of some keys replaced, oldest first. */
+function replaced(list: readonly Selecting[], by: ReadonlyMap<ResourceKey, readonly Selecting[]>): Selecting[] {
+  return [...list.filter(({ key }) => !by.has(key)), ...[...by.values()].flat()].sort(
+    (a, b) => compareCreated(a.created, b.created) || compareText(a.key, b.key),
+  );
 }
 
 /** What tells the workloads of a Gateway of the Kubernetes Gateway API. */
@@ -83,16 +84,17 @@ const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
  * thing must not allow anything elsewhere.
  */
 function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
-  const key = keyOf(policy);
+  const { created } = policy.meta;
+  const of = { key: keyOf(policy), ...(created !== undefined && { created }) };
   const { selector, targetRef, targetRefs } = policy.content;
   const targets = [...(targetRef === undefined ? [] : [targetRef]), ...(targetRefs ?? [])];
-  if (targets.length === 0) return [{ key, selector: selector?.matchLabels ?? {} }];
+  if (targets.length === 0) return [{ ...of, selector: selector?.matchLabels ?? {} }];
   const gateways = targets.filter(
     ({ group, kind, namespace = '' }) =>
       group === GATEWAY_GROUP && kind === 'Gateway' && (namespace === '' || namespace === policy.meta.namespace),
   );
   const names = [...new Set(gateways.map(({ name }) => name))];
-  return names.map((name) => ({ key, selector: { [GATEWAY_NAME]: name }, near: true }));
+  return names.map((name) => ({ ...of, selector: { [GATEWAY_NAME]: name }, near: true }));
 }
 
 /** What holds for a workload: the mesh's first, then its namespace's, oldest first. */
