@@ -78,7 +78,7 @@ const STAGES: readonly Stage[] = [
   testStage('golden', {
     patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
     concurrency: CORES,
-    timeoutMs: 180_000,
+    timeoutMs: 300_000,
     verbose: false,
   }),
   testStage('e2e', {

@@ -324,7 +324,8 @@ describe('external authorization', () => {
     await eventually(async () => assert.equal(await outcome('sidecar', { path: '/' }), DENIED), {
       timeoutMs: PATIENCE_MS,
     });
-    await assert.rejects(greeting(SERVERS.sidecar, TCP));
+    // A listener of its own, which may be a moment behind.
+    await eventually(() => assert.rejects(greeting(SERVERS.sidecar, TCP)), { timeoutMs: PATIENCE_MS });
     await shared.get().config.remove('policies');
     await eventually(async () => assert.equal(await greeting(SERVERS.sidecar, TCP), 'bytes'), {
       timeoutMs: PATIENCE_MS,

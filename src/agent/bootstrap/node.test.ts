@@ -30,6 +30,7 @@ test('the control plane reads out of the node what went into it', () => {
       version: '',
       meshVersion: '1.2.3',
       sds: true,
+      discoversVirtualHosts: false,
     },
   );
 });

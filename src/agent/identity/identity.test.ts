@@ -61,16 +61,11 @@ test('a virtual machine: the provisioned certificate asks first, the own one aft
   ca.lifeMs = 1_500;
   const settings = { provCert: provisioned, outputCerts: output, caRootsFile: join(folder, 'none') };
   const identity = await start(settings);
-  const own = new Promise<string>((resolve) => {
-    const stop = identity.secrets.onChange(({ certificate }) => {
-      stop();
-      resolve(new X509Certificate(certificate.chain).fingerprint256);
-    });
-  });
-  await eventually(() => assert.equal(ca.calls.length, 4));
+  await eventually(() => assert.ok(ca.calls.length >= 4));
+  const [first] = ca.issued;
   assert.deepEqual(
-    ca.calls.map(({ certificate }) => certificate),
-    [given, given, await own, await own],
+    ca.calls.slice(0, 4).map(({ certificate }) => certificate),
+    [given, given, first, first],
   );
   assert.equal(ca.calls[0]?.authorization, undefined);
   ca.lifeMs = 3_600_000;

@@ -2,7 +2,7 @@
  * A certificate service for tests of the agent alone, on @grpc/grpc-js and the generated messages (neither of which the agent loads): it
  * signs for whoever asks, and notes what it was shown.
  */
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { mesh } from '../../../protobuf/index.ts';
 import { keyOfRequest, type TestRoot, testRoot } from './certificates.ts';
@@ -27,6 +27,8 @@ export interface TestCa {
   /** Every call fails with it while it is set. */
   failure: { readonly code: number; readonly details: string } | undefined;
   readonly calls: readonly TestCall[];
+  /** Fingerprints of the certificates that it signed. */
+  readonly issued: readonly string[];
   close(): void;
 }
 
@@ -44,6 +46,7 @@ export interface TestCaOptions {
 export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> {
   const { root: serverRoot = testRoot('test root'), certificateRequired = false } = options;
   const calls: TestCall[] = [];
+  const issued: string[] = [];
   const server = new Server();
   const state = {
     root: serverRoot,
@@ -52,6 +55,7 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
     lifeMs: 3_600_000,
     failure: undefined as TestCa['failure'],
     calls,
+    issued,
     close: () => server.forceShutdown(),
   };
   const note = (method: TestCall['method'], call: ServerUnaryCall<Uint8Array, Uint8Array>, seconds = 0): void => {
@@ -79,6 +83,7 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
       note('CreateCertificate', call, Number(validityDuration));
       if (state.failure !== undefined) return done(state.failure);
       const leaf = state.root.issue(keyOfRequest(csr), [NAME], state.lifeMs);
+      issued.push(new X509Certificate(leaf).fingerprint256);
       done(null, mesh.v1.auth.MeshCertificateResponse.encode({ certChain: [leaf, state.root.pem] }).finish());
     },
     getTrustBundle(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
