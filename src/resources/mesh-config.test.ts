@@ -33,3 +33,12 @@ test('what Envoy would refuse in every resource is refused in the mesh configura
     }
   }
 });
+
+test('text with half a character is refused by its field', () => {
+  const parsed = parseMeshConfig({ extensionProviders: [{ name: 'a\ud800' }] });
+  assert.ok('problem' in parsed);
+  assert.deepEqual(parsed.problem, {
+    path: ['extensionProviders', 0, 'name'],
+    message: 'expected whole Unicode characters',
+  });
+});

@@ -10,6 +10,7 @@ import { duration, int32, portNumber, stringMap, strings, uint32 } from './schem
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
 import { clientTlsSettings } from './schema/tls-settings.ts';
 import { meshConfigFaults } from './validate/mesh-config.ts';
+import { brokenText } from './whole-text.ts';
 
 const tracing = z.strictObject({
   zipkin: z.strictObject({ address: z.string().optional() }).optional(),
@@ -206,6 +207,8 @@ export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
 /** Parses strictly; when only unknown fields are in the way, parses again without them and names them. */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
   const data = withoutNulls(raw ?? {});
+  const broken = brokenText(data);
+  if (broken !== undefined) return { problem: broken };
   const first = schema.safeParse(data, { reportInput: true });
   if (first.success) return { value: first.data };
   const unknown = first.error.issues.flatMap((issue) =>

@@ -340,3 +340,21 @@ test('hostile documents are problems, not crashes', () => {
   ];
   for (const yaml of nasty) fault(yaml);
 });
+
+test('text with half a character is refused by its field, in every kind', () => {
+  const policy = (spec: string) => mesh('AuthorizationPolicy', spec, 'security.mesh.io/v1beta1');
+  for (const [yaml, field] of [
+    [policy('{selector: {matchLabels: {app: "a\\ud800"}}}'), 'spec.selector.matchLabels.app'],
+    [policy('{rules: [{to: [{operation: {paths: [/a, "/\\udc00b"]}}]}]}'), 'spec.rules[0].to[0].operation.paths[1]'],
+    [mesh('VirtualService', '{hosts: [a], http: [{headers: {request: {set: {"x-\\ud83d": b}}}}]}'), 'headers.request'],
+    ['apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: "\\udfff"}', 'data.a'],
+    ['apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {a: "\\ud800 "}}\nspec: {}', 'metadata.labels.a'],
+  ] as const) {
+    const { field: found, message, key } = fault(yaml);
+    assert.equal(message, 'expected whole Unicode characters');
+    assert.ok(found.includes(field), found);
+    assert.ok(key);
+  }
+  assert.equal(read(policy('{selector: {matchLabels: {app: a}}}')).kind, 'AuthorizationPolicy');
+  read('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: "\\ud83d\\ude00"}');
+});

@@ -22,6 +22,7 @@ import {
   resourceKey,
 } from './types.ts';
 import { semanticFaults } from './validate/index.ts';
+import { brokenText } from './whole-text.ts';
 
 /** What came of a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment. */
 export type ParsedResource =
@@ -81,6 +82,8 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   if ('faults' in envelope) return problem(envelope.faults);
   const { meta } = envelope;
   const key = resourceKey(kind, meta.namespace, meta.name);
+  const broken = brokenText(document);
+  if (broken !== undefined) return problem([broken], key);
   const content = parseContent(envelope, document);
   if ('faults' in content) return problem(content.faults, key);
   return { resource: resourceOf(kind, meta, content.content, origin) };

@@ -61,7 +61,7 @@ describe('an AuthorizationPolicy', () => {
     ['with the name of no header', when('request.headers[a b]', 'a'), /key: .*header name/],
     ['with an empty value', source("namespaces: ['']"), /namespaces\[0\]: .*not empty/],
     ['with half a character', source('namespaces: ["\\ud800"]'), /namespaces\[0\]: .*whole/],
-    ['with half a character in a claim', when('request.auth.claims[\\ud800]', 'a'), /key: unknown attribute/],
+    ['with half a character in a claim', when('request.auth.claims[\\ud800]', 'a'), /key: .*whole/],
     ['with an endless value', source(`namespaces: ['${'a'.repeat(2049)}']`), /namespaces\[0\]: .*2048/],
     [
       'that asks about tokens',

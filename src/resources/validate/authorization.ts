@@ -150,7 +150,7 @@ function checkCondition(condition: AuthorizationCondition, faults: Faults): void
   const { key, values = [], notValues = [] } = condition;
   const header = HEADER.exec(key)?.[1];
   if (header !== undefined) checkHeaderName(faults.at('key'), header);
-  else if (!key.isWellFormed() || (!Object.hasOwn(ATTRIBUTES, key) && !CLAIM.test(key))) {
+  else if (!Object.hasOwn(ATTRIBUTES, key) && !CLAIM.test(key)) {
     faults.add(['key'], `unknown attribute ${shown(key)}`);
   }
   if (values.length === 0 && notValues.length === 0) faults.add([], 'expected values or notValues');

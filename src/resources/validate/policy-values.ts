@@ -31,8 +31,6 @@ export function checkTarget(spec: { targetRef?: unknown; targetRefs?: unknown },
 export function checkFilled(items: readonly string[] | undefined, faults: Faults): void {
   each(faults, items, (item, at) => {
     if (item === '') at.add([], 'expected a value that is not empty');
-    // A message with such text is none that Envoy could read.
-    if (!item.isWellFormed()) at.add([], 'expected whole Unicode characters');
     if (item.length > MAX_VALUE) at.add([], `expected at most ${MAX_VALUE} characters, got ${item.length}`);
   });
 }
