@@ -108,6 +108,12 @@ test('SIMPLE shows nothing and verifies by the authorities', () => {
   );
 });
 
+test('a list of revoked certificates in a file counts beside the authorities of the Secret', () => {
+  const { context } = output({ mode: 'SIMPLE', caCrl: '/revoked.pem' }, [secret('c', ALL)]);
+  const { defaultValidationContext } = context?.combinedValidationContext ?? {};
+  assert.equal(defaultValidationContext?.crl?.filename, '/revoked.pem');
+});
+
 test('insecureSkipVerify verifies nothing, and asks for no authorities', () => {
   const { context, secrets } = output({ mode: 'MUTUAL', insecureSkipVerify: true }, [secret('c', PAIR)]);
   assert.equal(context?.combinedValidationContext, null);

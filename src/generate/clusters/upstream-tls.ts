@@ -50,11 +50,16 @@ function fromSecrets(
   serviceNames: readonly string[],
 ): CommonTlsContext {
   const names = namesOf(tls, serviceNames);
+  const { caCrl } = tls;
   return {
     ...(keyPair !== undefined && { tlsCertificateSdsSecretConfigs: [adsSecret(keyPair)] }),
     ...(authorities !== undefined && {
       combinedValidationContext: {
-        defaultValidationContext: { ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(exactName) }) },
+        defaultValidationContext: {
+          // A list of the Secret takes its place.
+          ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
+          ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(exactName) }),
+        },
         validationContextSdsSecretConfig: adsSecret(authorities),
       },
     }),
