@@ -40,6 +40,11 @@ export class Session implements ProxySession {
   #views: readonly SessionView[] = [];
   /** Views wanted instead of the current ones, once all of them are built. */
   #next: readonly SessionView[] | undefined;
+  /**
+   * Its secrets while it is to leave the views that it has. Others may keep those, and get new secrets by them; this proxy may be leaving
+   * because it has lost the right to them.
+   */
+  #lastSecrets: readonly Bundle[] | undefined;
   /** What {@link parts} said last: streams ask many times for each push, and tell by the object that nothing has changed. */
   readonly #parts: Partial<Record<XdsType, readonly Bundle[]>> = {};
   #converging: Converging | undefined;
@@ -78,6 +83,7 @@ export class Session implements ProxySession {
       view.sessions.add(this);
     }
     this.#next = sameViews(views, this.#views) ? undefined : views;
+    this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundle('sds')));
     this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
   }
 
@@ -88,6 +94,7 @@ export class Session implements ProxySession {
     const left = this.#views.filter((view) => !next.includes(view));
     this.#views = next;
     this.#next = undefined;
+    this.#lastSecrets = undefined;
     this.#leave(left);
     this.#resolveReady();
     return true;
@@ -98,6 +105,7 @@ export class Session implements ProxySession {
   }
 
   parts(type: XdsType): readonly Bundle[] {
+    if (type === 'sds' && this.#lastSecrets !== undefined) return this.#lastSecrets;
     const known = this.#parts[type];
     if (known !== undefined && this.#isCurrent(known, type)) return known;
     const parts = this.#views.map((view) => view.bundle(type));
@@ -181,6 +189,7 @@ export class Session implements ProxySession {
     const views = [...this.#views, ...(this.#next ?? [])];
     this.#views = [];
     this.#next = undefined;
+    this.#lastSecrets = undefined;
     this.#held = undefined;
     this.#converging = undefined;
     this.#leave(views);
