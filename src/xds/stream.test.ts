@@ -150,3 +150,33 @@ describe('a push of a stream', () => {
     assert.deepEqual(seen, ['pushed cds', 'failed unavailable', 'closed']);
   });
 });
+
+describe('a rejected secret', () => {
+  it('is told of without its content, which an Envoy may quote', async () => {
+    const engine = new FakeEngine(content);
+    const messages: string[] = [];
+    content.set('sds', 'kubernetes://c', '1');
+    const stream = new AdsStream({
+      ...common,
+      observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
+      transport: { ...heldTransport(), send: () => Promise.resolve('drained' as const) },
+      protocol: DELTA,
+      decode: decodeDeltaRequest,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission(),
+    });
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }), []);
+    await turn();
+    await turn();
+    await stream.push(PENDING);
+    const quoted =
+      'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
+    const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }), []);
+    const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;
+    assert.deepEqual(messages, [expected]);
+    const { lastNack, quarantined } = stream.status()?.types.get('sds') ?? {};
+    assert.equal(lastNack?.message, expected);
+    assert.deepEqual([...(quarantined?.keys() ?? [])], ['kubernetes://c']);
+  });
+});

@@ -43,6 +43,15 @@ function frameOf(type: XdsType, chunks: readonly Uint8Array[]): Frame {
   return { type, chunks, bytes: chunks.reduce((sum, chunk) => sum + chunk.length, 0) };
 }
 
+/** Where an Envoy that quotes a secret comes to its content. */
+const SECRET_CONTENT = /\b(?:inline_(?:bytes|string)|private_key)\b|PRIVATE KEY/;
+
+/** A rejection of secrets as logs and debug pages may show it. Names stand before the content. */
+function withoutContent<Request extends AnyRequest>(request: Request): Request {
+  const at = request.nack?.search(SECRET_CONTENT) ?? -1;
+  return at < 0 ? request : { ...request, nack: `${request.nack?.slice(0, at)}…` };
+}
+
 /** What both kinds of requests have. */
 export interface AnyRequest {
   readonly typeUrl: string;
@@ -146,9 +155,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       this.#unknownType(request.typeUrl);
       return;
     }
-    const answer = this.#machine.receive(type, request, this.#partsOf, this.#deps.clock.wall());
+    const shown = type === 'sds' ? withoutContent(request) : request;
+    const answer = this.#machine.receive(type, shown, this.#partsOf, this.#deps.clock.wall());
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
-    else if (answer.kind === 'nack') this.#rejected(type, request, answer, session);
+    else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
   }
 
   #rejected(type: XdsType, request: Request, answer: Answer, session: ProxySession): void {
