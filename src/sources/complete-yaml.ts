@@ -23,7 +23,9 @@ export interface ParsedYaml {
 export function parseYaml(text: string): ParsedYaml {
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
-  return { document: parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false }), lines };
+  // Warnings of the library would go past the log, and quote what stands in documents: also in those of Secrets.
+  const options = { lineCounter: lines, merge: true, prettyErrors: false, logLevel: 'error' } as const;
+  return { document: parseDocument(text, options), lines };
 }
 
 /** Whether a node of a document stands for another one (`*name`). */

@@ -58,3 +58,17 @@ test('an unchanged document at its place is not read again', () => {
   assert.equal(second[0], first[0]);
   assert.notEqual(second[1], first[1]);
 });
+
+test('nothing that stands in a document gets past the log, as warnings of a library would', async () => {
+  const warnings: string[] = [];
+  const note = (warning: Error): void => void warnings.push(warning.message);
+  process.on('warning', note);
+  try {
+    const head = 'apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: n}\n';
+    assert.deepEqual(lines('a.yaml', `${head}data: {? [hidden] : x}\n`).length, 1);
+    await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    process.off('warning', note);
+  }
+  assert.deepEqual(warnings, []);
+});
