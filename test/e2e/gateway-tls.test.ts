@@ -239,6 +239,19 @@ describe('client certificates', () => {
         assert.equal((await to('open.example', { host })).status, 421, host);
       }
     });
+    // Nor where the other one lists it too, but has not got its name.
+    const both = ['other.example', 'private.example'];
+    for (const open of [both, ['*', 'private.example']]) {
+      const own = { name: 'open', hosts: open, tls: { mode: 'SIMPLE', ...files(wild) } };
+      const demanding = { name: 'private', hosts: ['private.example'], tls: mutual() };
+      await serve(['*'], ...(open === both ? [demanding, own] : [own, demanding]));
+      await eventually(async () => {
+        assert.equal((await to('other.example')).by, 'backend');
+        assert.equal((await to('private.example', { certificate: client })).by, 'backend');
+        await refused(to('private.example'));
+        assert.equal((await to('other.example', { host: 'private.example' })).status, 421);
+      });
+    }
   });
 });
 
