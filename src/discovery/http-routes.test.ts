@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
-import { after, describe, it } from 'node:test';
+import { after, describe, it, test } from 'node:test';
 import { Counter, Registry } from 'prom-client';
 import type { DebugSource } from '../observe/debug/index.ts';
+import { guardedFetch } from '../security/index.ts';
 import { type HttpServer, startHttpServer } from './http.ts';
 import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
 
@@ -47,6 +48,16 @@ const BROKEN: DebugSource = {
   engine: () => ({}),
   showConfigInAdsz: false,
 };
+
+test('what policies make the program ask for shows and starts nothing of the program itself', async () => {
+  const profiler = { handle: async () => assert.fail('a profile was begun') };
+  const server = await serve(httpListener({ ready: () => true, debug: () => BROKEN, profiler }));
+  const fetched = guardedFetch();
+  for (const path of ['/debug/pprof/heap', '/debug/configz', '/ready']) {
+    const response = await fetched(`http://127.0.0.1:${server.port}${path}`, {});
+    assert.deepEqual([response.status, await response.text()], [403, 'not for key servers\n'], path);
+  }
+});
 
 describe('HTTP address', () => {
   it('is ready, and has something to show, once configuration is read', async () => {

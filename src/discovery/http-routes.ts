@@ -1,6 +1,7 @@
 /** What the HTTP and the monitoring address answer. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
+import { OWN_FETCH_HEADER } from '../core/own-fetch.ts';
 import { type DebugSource, handleDebug } from '../observe/debug/index.ts';
 import type { Profiler } from '../observe/index.ts';
 
@@ -9,10 +10,14 @@ function send(response: ServerResponse, status: number, text: string): void {
   response.end(text);
 }
 
-/** Whoever connects chooses the target and what a page is made of: nothing of it may end the process. */
+/**
+ * Whoever connects chooses the target and what a page is made of: nothing of it may end the process. Whoever writes a policy chooses what
+ * this program itself asks for: that is no way to profiles and pages that the network keeps from him.
+ */
 function guarded(answer: (path: string, request: IncomingMessage, response: ServerResponse) => void): RequestListener {
   return (request, response) => {
     try {
+      if (request.headers[OWN_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
       const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
       if (path === undefined) send(response, 400, 'the request target is no URL\n');
       else answer(path, request, response);

@@ -64,6 +64,7 @@ describe('the usable keys of a key set', () => {
     ['an EC key that is no point of its curve', { ...EC, y: EC.x }],
     ['a key to agree on keys', jwkOf(generateKeyPairSync('x25519').publicKey)],
     ['a key whose name is a number', { ...EC, kid: 1 }],
+    ['a key whose name is a book', { ...EC, kid: 'k'.repeat(300) }],
     ['a key whose algorithm is a list', { ...RSA, alg: ['RS256'] }],
     ['a key of a kind that is yet to come', { kty: 'AKP', alg: 'ML-DSA-44', pub: 'abc' }],
     ['a key of the kind constructor', { kty: 'constructor' }],
@@ -87,6 +88,13 @@ describe('the usable keys of a key set', () => {
   ] as const) {
     it(`are not those of a set ${what}`, () => assert.throws(() => usableKeys(document), expected));
   }
+
+  it('are no more than what proxies may well hold', () => {
+    const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const long = { ...jwkOf(publicKey), n: Buffer.alloc(2048, 0xff).toString('base64url') };
+    assert.equal(usable(...Array(100).fill(RSA)).length, 100);
+    assert.throws(() => usableKeys({ keys: Array(50).fill(long) }), /answers more than 65536 bytes of keys/);
+  });
 
   it('are looked for among the first hundred', () => {
     const odd = Array.from({ length: 100 }, () => ({ kty: 'oct', k: 'AAAA' }));

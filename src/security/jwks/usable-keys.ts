@@ -12,6 +12,10 @@ import { CtlError } from '../../core/errors.ts';
 /** Reading a key costs some 50 µs, and a megabyte holds thousands; issuers have a handful. */
 const MAX_KEYS = 100;
 
+/** A name that is longer names nothing. A set is kept here, in every worker, and in each Envoy once for every port: 100 keys of RSA have 45 kB. */
+const MAX_KID_LENGTH = 256;
+const MAX_LENGTH = 64 * 1024;
+
 /** RFC 7518 section 3.3, and what Envoy's library takes at most. */
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 16_384;
@@ -69,6 +73,7 @@ function usableKey(key: unknown): JsonWebKey | undefined {
   const alg = textOf(key.alg);
   const kid = textOf(key.kid);
   if (algorithms === undefined || alg === null || kid === null) return undefined;
+  if (kid !== undefined && kid.length > MAX_KID_LENGTH) return undefined;
   if (alg !== undefined && !algorithms.includes(alg)) return undefined;
   const members = publicMembers(key);
   if (members === undefined) return undefined;
@@ -84,7 +89,9 @@ export function usableKeys(document: unknown): string {
     .slice(0, MAX_KEYS)
     .map(usableKey)
     .filter((key) => key !== undefined);
-  if (usable.length > 0) return JSON.stringify({ keys: usable });
+  const text = JSON.stringify({ keys: usable });
+  if (text.length > MAX_LENGTH) throw new CtlError('unavailable', `answers more than ${MAX_LENGTH} bytes of keys`);
+  if (usable.length > 0) return text;
   const wanted = 'wanted are public keys of the kinds RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
   throw new CtlError('unavailable', `answers a key set of which no key can be used; ${wanted}`);
 }
