@@ -21,7 +21,13 @@ async function setting(context: TestContext) {
   const clock = fakeClock();
   const log = logLines();
   let changes = 0;
-  const files = createFileSecrets(clock, log, () => void changes++);
+  const unwanted = new Set<string>();
+  const files = createFileSecrets(
+    clock,
+    log,
+    () => void changes++,
+    (name) => !unwanted.has(name),
+  );
   context.after(async () => {
     await files.close();
     await rm(folder, { recursive: true });
@@ -41,7 +47,7 @@ async function setting(context: TestContext) {
         return [name, parts.flatMap((part) => (part?.inlineBytes ? [Buffer.from(part.inlineBytes).toString()] : []))];
       }),
     );
-  return { files, clock, log, at, served, changes: () => changes };
+  return { files, clock, log, at, served, unwanted, changes: () => changes };
 }
 
 /** Reading files takes real time, however little: lets the clock go on until `done`. */
@@ -117,4 +123,29 @@ test('what is no plain file, or no list of revoked certificates, is not handed o
   const next = testRoot('next');
   await writeFile(at('ca.pem'), next.pem);
   await until(clock, () => served()[good]?.[0] === next.pem);
+});
+
+test('what nobody asks for any more makes room for others, and is followed again when it is asked for', async (context) => {
+  const { files, clock, at, served, unwanted } = await setting(context);
+  await writeFile(at('ca.pem'), root.pem);
+  const good = authoritiesFileName(at('ca.pem'), undefined) ?? '';
+  const others = Array.from(
+    { length: 500 },
+    (_, index) => authoritiesFileName(at(`${index}/../ca.pem`), undefined) ?? '',
+  );
+  for (const name of others) files.follow(name);
+  files.follow(good);
+  await clock.advance(60_000);
+  assert.deepEqual(served(), {});
+  for (const name of others) unwanted.add(name);
+  await until(clock, () => {
+    files.follow(good);
+    return Object.keys(served()).length === 1;
+  });
+  assert.deepEqual(served(), { [good]: [root.pem] });
+  unwanted.add(good);
+  await until(clock, () => Object.keys(served()).length === 0);
+  unwanted.delete(good);
+  files.follow(good);
+  await until(clock, () => Object.keys(served()).length === 1);
 });

@@ -25,13 +25,26 @@ export interface FileSecrets {
   close(): Promise<void>;
 }
 
+/** An Envoy that reconnects asks for the same again: only who is silent for two looks has gone. */
+const UNASKED_LOOKS = 2;
+
 interface Followed {
   readonly state: Condition;
+  /** Looks since somebody wanted it. */
+  unasked: number;
   secret: SecretResource | undefined;
 }
 
-/** @param changed called when there is something new to serve */
-export function createFileSecrets(clock: Clock, log: Log, changed: () => void): FileSecrets {
+/**
+ * @param changed called when there is something new to serve, or less
+ * @param isWanted whether anybody asks for a name now
+ */
+export function createFileSecrets(
+  clock: Clock,
+  log: Log,
+  changed: () => void,
+  isWanted: (name: string) => boolean,
+): FileSecrets {
   const followed = new Map<string, Followed>();
   const stop = new AbortController();
   const { signal } = stop;
@@ -50,12 +63,24 @@ export function createFileSecrets(clock: Clock, log: Log, changed: () => void): 
       return false;
     }
   };
+  /** Names come and go with Gateways: those of the past must not take the room of new ones. True when one was served. */
+  const forgetUnasked = (): boolean => {
+    let served = false;
+    for (const [name, entry] of followed) {
+      entry.unasked = isWanted(name) ? 0 : entry.unasked + 1;
+      if (entry.unasked < UNASKED_LOOKS) continue;
+      followed.delete(name);
+      served ||= entry.secret !== undefined;
+    }
+    return served;
+  };
   const lookAtAll = async (): Promise<void> => {
     while (!signal.aborted) {
       await sleep(clock, LOOK_MS, signal);
       if (signal.aborted) return;
+      const isLess = forgetUnasked();
       const isNew = await Promise.all([...followed].map(([name, entry]) => look(name, entry)));
-      if (isNew.includes(true) && !signal.aborted) changed();
+      if ((isLess || isNew.includes(true)) && !signal.aborted) changed();
     }
   };
 
@@ -63,7 +88,8 @@ export function createFileSecrets(clock: Clock, log: Log, changed: () => void): 
     follow(name) {
       if (followed.has(name) || followed.size >= MAX_FOLLOWED || parseFileSecretName(name) === undefined) return;
       const what = `the certificates ${name}`;
-      const entry = { state: condition(log, `${what} cannot be used`, `${what} are good again`), secret: undefined };
+      const state = condition(log, `${what} cannot be used`, `${what} are good again`);
+      const entry: Followed = { state, unasked: 0, secret: undefined };
       followed.set(name, entry);
       void look(name, entry).then((isNew) => {
         if (isNew && !signal.aborted) changed();

@@ -64,7 +64,7 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
     const own = secrets.current();
     if (own !== undefined) server.publish(secretTable(own, files.current()));
   };
-  const files = createFileSecrets(clock, getScope('secretfetcher'), publish);
+  const files = createFileSecrets(clock, getScope('secretfetcher'), publish, server.isWanted);
   secrets.onChange(publish);
   const output = writeOutput(settings.outputCerts, secrets);
   secrets.start();

@@ -33,6 +33,8 @@ export interface SecretStream {
   next(table: SecretTable | undefined): Uint8Array | undefined;
   /** False until the first request. */
   started(): boolean;
+  /** Whether the peer is subscribed to a name. */
+  wants(name: string): boolean;
 }
 
 export type Variant = 'sotw' | 'delta';
@@ -105,6 +107,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
   return {
     receive: variant === 'sotw' ? receiveSotw : receiveDelta,
     started: () => started,
+    wants: (name) => wanted.has(name),
     next(table) {
       if (table === undefined || outstanding !== undefined) return undefined;
       const names = due(table);

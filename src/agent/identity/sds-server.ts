@@ -21,6 +21,8 @@ import { listenOnSocket } from './unix-socket.ts';
 export interface SdsServer {
   /** Replaces the secrets and sends what changed to the streams that want it. */
   publish(table: SecretTable): void;
+  /** Whether any stream is subscribed to a name. */
+  isWanted(name: string): boolean;
   close(): Promise<void>;
 }
 
@@ -117,6 +119,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
       table = next;
       for (const open of streams.values()) open.push();
     },
+    isWanted: (name) => [...streams.values()].some(({ secrets }) => secrets.wants(name)),
     async close() {
       stopLooking();
       const closed = closeSocket();
