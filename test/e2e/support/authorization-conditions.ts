@@ -65,6 +65,18 @@ export const CONDITION_CASES: readonly Case[] = [
       matches: [],
       differs: [{ headers: ['x-role: user', 'x-role: admin'] }, { headers: ['x-role: admin', 'x-role: user'] }],
     },
+    'twice: allowed only when all begin or end so': {
+      rules: when(role, ['admin', 'root*', '*-admin']),
+      actions: ['ALLOW'],
+      matches: [{ headers: ['x-role: web-admin'] }, { headers: ['x-role: rooted', 'x-role: admin'] }],
+      differs: [{ headers: ['x-role: admin', 'x-role: user'] }, { headers: ['x-role: user', 'x-role: web-admin'] }],
+    },
+    'one of three hundred': {
+      rules: when(role, [...Array.from({ length: 300 }, (_, index) => `${index}${'-role'.repeat(12)}`), 'admin']),
+      actions: ['ALLOW'],
+      matches: [{ headers: ['x-role: admin'] }, { headers: [`x-role: 299${'-role'.repeat(12)}`, 'x-role: admin'] }],
+      differs: [{ headers: ['x-role: 300'] }, { headers: ['x-role: admin', `x-role: 300${'-role'.repeat(12)}`] }],
+    },
     'twice: denied when one of them is': {
       rules: when(role, ['admin', 'root*']),
       actions: ['DENY'],
