@@ -55,7 +55,8 @@ export function secretBytes({ data, stringData }: SecretContent, name: string): 
   const encoded = data?.[name];
   if (encoded === undefined) return undefined;
   try {
-    return Uint8Array.from(atob(encoded), (character) => character.charCodeAt(0));
+    // Unlike Buffer's own, this reader knows what is no base64.
+    return Buffer.from(atob(encoded), 'latin1');
   } catch {
     return undefined;
   }
