@@ -47,7 +47,7 @@ function network(states: Map<string, State>) {
   return { fetch, asked, countOf, hanging, giveUp, most: () => most };
 }
 
-function resolver(initial: Readonly<Record<string, State>>) {
+function resolver(initial: Readonly<Record<string, State>>, maxFollowed?: number) {
   const states = new Map(Object.entries(initial));
   const net = network(states);
   const { clock, advance } = fakeClock();
@@ -59,6 +59,7 @@ function resolver(initial: Readonly<Record<string, State>>) {
     clock,
     random: () => 0.5,
     refreshMs: REFRESH,
+    ...(maxFollowed === undefined ? {} : { maxFollowed }),
     onKeySet: (reference, jwks) => {
       told.push(`${reference} ${jwks === undefined ? 'gone' : 'keys'}`);
       if (jwks === undefined) known.delete(reference);
@@ -75,6 +76,18 @@ function resolver(initial: Readonly<Record<string, State>>) {
 const [ONE, TWO] = ['https://one.test/keys', 'http://two.test/keys'] as const;
 
 describe('the JWKS resolver', () => {
+  it('follows so many and no more, says so once, and takes up another when one is no longer wanted', async () => {
+    const { want, known, told, asked, close } = resolver({ [ONE]: 0, [TWO]: 1 }, 1);
+    await want(ONE);
+    await want(TWO, ONE);
+    await want(TWO, ONE);
+    assert.deepEqual([[...known.keys()], asked], [[ONE], [ONE]]);
+    assert.deepEqual(told.slice(1), [`policies name 2 key sets, 1 are fetched at most; for one, ${TWO} is not`]);
+    await want(TWO);
+    assert.deepEqual([...known.keys()], [TWO]);
+    close();
+  });
+
   it('fetches what is wanted at once, and again when it is due', async () => {
     const { want, known, told, advance, states, countOf, counts, close } = resolver({ [ONE]: 0, [TWO]: 1 });
     await want(ONE, TWO);

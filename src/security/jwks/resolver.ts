@@ -21,6 +21,9 @@ import { Turns } from './turns.ts';
  */
 const LAST_RETRY_MS = 60_000;
 
+/** Key sets that are followed at most: with 64 KiB each this bounds the memory; no mesh has that many issuers. */
+const MAX_FOLLOWED = 1024;
+
 export interface KeySetResolverOptions {
   /** Follows no redirects and refuses the addresses that it must not reach. */
   readonly fetch: Fetch;
@@ -31,6 +34,8 @@ export interface KeySetResolverOptions {
   readonly refreshMs: number;
   /** Default: those of `KEY_SET_LIMITS`. */
   readonly limits?: FetchLimits;
+  /** Key sets that are followed at most. */
+  readonly maxFollowed?: number;
   /** A key set, new or changed: JSON text; undefined when it was known and is not wanted any longer. */
   onKeySet(reference: string, jwks: string | undefined): void;
   /** Told of the first of several failures in a row. `known` says whether an earlier key set stays in force. */
@@ -42,8 +47,8 @@ export interface KeySetResolverOptions {
 
 export interface KeySetResolver {
   /**
-   * What is wanted from now on; what was wanted before and is not any longer is forgotten. Resolves when each new one has been tried once,
-   * with or without success.
+   * What is wanted from now on; what was wanted before and is not any longer is forgotten. What is followed already goes on where more is
+   * wanted than may be. Resolves when each new one has been tried once, with or without success.
    */
   want(references: ReadonlySet<string>): Promise<void>;
   close(): void;
@@ -108,8 +113,10 @@ function follow(reference: string, turns: Turns, options: KeySetResolverOptions)
 }
 
 export function createKeySetResolver(options: KeySetResolverOptions): KeySetResolver {
+  const { maxFollowed = MAX_FOLLOWED } = options;
   const turns = new Turns();
   const followed = new Map<string, Followed>();
+  let tooMany = false;
   return {
     want: async (references) => {
       for (const [reference, { stop }] of followed) {
@@ -117,7 +124,13 @@ export function createKeySetResolver(options: KeySetResolverOptions): KeySetReso
         followed.delete(reference);
         if (stop()) options.onKeySet(reference, undefined);
       }
-      const fresh = [...references].filter((reference) => !followed.has(reference));
+      const missing = [...references].filter((reference) => !followed.has(reference));
+      const fresh = missing.slice(0, maxFollowed - followed.size);
+      if (fresh.length < missing.length && !tooMany) {
+        const message = `policies name ${references.size} key sets, ${maxFollowed} are fetched at most; for one, ${shownReference(missing[fresh.length] ?? '')} is not`;
+        options.onProblem(new CtlError('resource_exhausted', message), false);
+      }
+      tooMany = fresh.length < missing.length;
       for (const reference of fresh) followed.set(reference, follow(reference, turns, options));
       await Promise.all(fresh.map((reference) => followed.get(reference)?.tried));
     },
