@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
 import type { GeneratedJob, Generator } from './generator.ts';
 import {
-  type Connected,
   content,
   endpoints,
-  HeldGenerator,
+  heldMesh,
   inline,
   Mesh,
   meshResource,
-  parse,
+  ready,
   service,
   sidecar,
   turns,
@@ -24,25 +22,6 @@ function scope(namespace: string, ...hosts: string[]) {
   return meshResource('Sidecar', namespace, 'default', { egress: [{ hosts }] });
 }
 
-async function ready(mesh: Mesh, ...proxies: Connected[]): Promise<void> {
-  await Promise.all(proxies.map(({ session }) => session.ready));
-  await mesh.settled();
-  for (const { pushes, seen } of proxies) {
-    pushes.length = 0;
-    seen.length = 0;
-  }
-}
-
-function heldMesh(): { mesh: Mesh; generator: HeldGenerator } {
-  let generator: HeldGenerator | undefined;
-  const mesh = new Mesh((snapshot) => {
-    generator = new HeldGenerator(snapshot);
-    return generator;
-  }, SHOP);
-  assert.ok(generator !== undefined);
-  return { mesh, generator };
-}
-
 /** An inline generator whose answers are changed on their way. */
 function changing(change: (job: GeneratedJob) => GeneratedJob) {
   return (snapshot: Parameters<typeof inline>[0]): Generator => {
@@ -54,63 +33,6 @@ function changing(change: (job: GeneratedJob) => GeneratedJob) {
     };
   };
 }
-
-describe('engine: a gateway that has lost the right to its secrets', () => {
-  const certs = new URL('../../test/golden-harness/certs/', import.meta.url);
-  const [chain, key] = ['tls.crt', 'tls.key'].map((name) => readFileSync(new URL(name, certs), 'utf8'));
-  const secret = (certificate = '') =>
-    parse({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: 'c', namespace: 'edge' },
-      stringData: { 'tls.crt': certificate, 'tls.key': key },
-    });
-  const pod = (serviceAccountName: string) =>
-    parse({
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: serviceAccountName, namespace: 'edge', labels: { app: 'gw' } },
-      spec: { serviceAccountName },
-    });
-  const tls = { mode: 'SIMPLE', credentialName: 'c' };
-  const gateway = meshResource('Gateway', 'edge', 'gw', {
-    selector: { app: 'gw' },
-    servers: [{ port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['*'], tls }],
-  });
-  const router = (address: string, serviceAccount: string) => ({
-    ...sidecar(address, 'edge'),
-    type: 'router' as const,
-    labels: { app: 'gw' },
-    identity: { trustDomain: 'cluster.local', namespace: 'edge', serviceAccount },
-  });
-
-  it('gets none of the new ones that others with its view get before it has left that, nor when it cannot leave', async () => {
-    const { mesh, generator } = heldMesh();
-    mesh.change([gateway, secret(chain), pod('one'), pod('two')]);
-    const [stays, leaves] = [mesh.connect(router('10.5.0.1', 'one')), mesh.connect(router('10.5.0.2', 'two'))];
-    await ready(mesh, stays, leaves);
-    const before = content(stays.session).sds;
-    assert.equal(before.length, 1);
-    assert.deepEqual(content(leaves.session).sds, before);
-    const [old] = [...mesh.engine.views()].filter((view) => view.sessions.size === 2).map(({ key: name }) => name);
-    generator.held = true;
-    mesh.change([secret(`${chain}${chain}`)], ['Pod/edge/two']);
-    await turns();
-    generator.release(old ?? 'none');
-    await turns();
-    const after = content(stays.session).sds;
-    assert.notDeepEqual(after, before);
-    assert.deepEqual(content(leaves.session).sds, before);
-    generator.release('', new Error('cannot be generated'));
-    await turns();
-    assert.deepEqual(content(leaves.session).sds, before);
-    generator.held = false;
-    mesh.change([service('edge', 'another')]);
-    await mesh.settled();
-    assert.deepEqual(content(leaves.session).sds, []);
-    assert.deepEqual(content(stays.session).sds, after);
-  });
-});
 
 describe('engine: moving between views', () => {
   it('never shows a proxy an empty configuration while its Sidecar goes', async () => {
@@ -128,7 +50,7 @@ describe('engine: moving between views', () => {
   });
 
   it('generates nothing for a view that all its proxies are leaving', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     mesh.change([scope('client', 'shop/*')]);
     const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
     await ready(mesh, proxy);
@@ -148,7 +70,7 @@ describe('engine: moving between views', () => {
   });
 
   it('comes back to the first views when the change is taken back before they are left', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     const narrow = scope('client', 'shop/*');
     mesh.change([narrow]);
     const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
@@ -218,7 +140,7 @@ describe('engine: moving between views', () => {
 
 describe('engine: pushes held back for another part', () => {
   it('are let go when the proxy moves to other views', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     const proxy = mesh.connect(sidecar('10.0.0.7', 'shop'));
     await ready(mesh, proxy);
     generator.held = true;
@@ -234,7 +156,7 @@ describe('engine: pushes held back for another part', () => {
   });
 
   it('do not wait for a part that could not be generated', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     const proxy = mesh.connect(sidecar('10.0.0.7', 'shop'));
     mesh.change([scope('shop', './*')]);
     await ready(mesh, proxy);
@@ -253,7 +175,7 @@ describe('engine: pushes held back for another part', () => {
 
 describe('engine: jobs', () => {
   it('have all that the snapshot changed that they are generated from', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
     await ready(mesh, proxy);
     generator.held = true;
@@ -273,7 +195,7 @@ describe('engine: jobs', () => {
 
 describe('engine: sessions', () => {
   it('settles `ready` of a session that is closed before its views are built', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     generator.held = true;
     const { session } = mesh.connect(sidecar('10.5.0.1', 'client'));
     session.close();
@@ -307,7 +229,7 @@ describe('engine: sessions', () => {
   });
 
   it('observes the convergence of an endpoint change acknowledged while an unrelated job was under way', async () => {
-    const { mesh, generator } = heldMesh();
+    const { mesh, generator } = heldMesh(SHOP);
     const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
     await ready(mesh, proxy);
     mesh.converged.length = 0;

@@ -236,3 +236,24 @@ export class HeldGenerator implements Generator {
 export async function turns(count = 5): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
+
+/** Waits until all is settled, and forgets what was pushed till then. */
+export async function ready(mesh: Mesh, ...proxies: Connected[]): Promise<void> {
+  await Promise.all(proxies.map(({ session }) => session.ready));
+  await mesh.settled();
+  for (const { pushes, seen } of proxies) {
+    pushes.length = 0;
+    seen.length = 0;
+  }
+}
+
+/** A mesh whose generator keeps its answers back when it is told to. */
+export function heldMesh(resources: readonly AnyResource[] = []): { mesh: Mesh; generator: HeldGenerator } {
+  let generator: HeldGenerator | undefined;
+  const mesh = new Mesh((snapshot) => {
+    generator = new HeldGenerator(snapshot);
+    return generator;
+  }, resources);
+  assert.ok(generator !== undefined);
+  return { mesh, generator };
+}
