@@ -10,6 +10,7 @@ export type CtlErrorCode =
   | 'already_exists'
   | 'permission_denied'
   | 'unauthenticated'
+  | 'deadline_exceeded'
   | 'resource_exhausted'
   | 'failed_precondition'
   | 'unimplemented'

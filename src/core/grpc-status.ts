@@ -3,6 +3,7 @@ import type { CtlError, CtlErrorCode } from './errors.ts';
 
 const CODE_OF: Readonly<Record<CtlErrorCode, number>> = {
   invalid_argument: 3,
+  deadline_exceeded: 4,
   not_found: 5,
   already_exists: 6,
   permission_denied: 7,
