@@ -1,46 +1,9 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { ConnectionLimits } from './connection-limits.ts';
 import { createXdsServer } from './server.ts';
 import { Content } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
-
-function fill(limits: ConnectionLimits, addressOf: (index: number) => string): (() => void)[] {
-  return Array.from({ length: 1000 }, (_, index) => limits.enter(addressOf(index))).filter(
-    (leave) => leave !== undefined,
-  );
-}
-
-test('one address gets most of the room, the next one still finds some, and all together get no more than there is', () => {
-  const limits = new ConnectionLimits(100);
-  const first = fill(limits, () => '10.0.0.1');
-  assert.equal(first.length, 80);
-  assert.equal(fill(limits, () => '10.0.0.2').length, 16);
-  assert.equal(fill(limits, (index) => `10.1.${index >> 8}.${index & 255}`).length, 4);
-  for (const leave of first) leave();
-  assert.equal(fill(limits, () => '10.0.0.3').length, 64);
-});
-
-test('an address is the same however it is written, and a network of IPv6 counts as one', () => {
-  const rows: readonly [one: string, other: string, same: boolean][] = [
-    ['10.0.0.1', '::ffff:10.0.0.1', true],
-    ['10.0.0.1', '10.0.0.2', false],
-    ['fd00:1:2:3::1', 'fd00:1:2:3:4:5:6:7', true],
-    ['fd00:1:2:3::1', 'fd00:1:2:4::1', false],
-    ['fd00::1', 'fd00::ffff:1', true],
-    ['::1', 'fd00::1', false],
-  ];
-  for (const [one, other, same] of rows) {
-    const limits = new ConnectionLimits(10);
-    assert.equal(fill(limits, () => one).length, 8);
-    assert.equal(fill(limits, () => other).length, same ? 0 : 2, `${one} ${other}`);
-  }
-});
-
-test('without a limit all are taken', () => {
-  assert.equal(fill(new ConnectionLimits(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
-});
 
 test('a server closes the connections that it cannot take, says so, and takes others when some have ended', async (context) => {
   const refused: string[] = [];

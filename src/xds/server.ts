@@ -15,11 +15,11 @@ import {
 } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
 import { statusOf } from '../core/grpc-status.ts';
+import { ConnectionLimits } from '../grpc/connection-limits.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller, GrpcService } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { DELTA_LISTS, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
-import { ConnectionLimits } from './connection-limits.ts';
 import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
 import type { ListFields } from './message-assembly.ts';
