@@ -1,0 +1,56 @@
+/** The fields that a peer refers to by index: those of the static table, and the latest ones that it had us keep. Source: RFC 7541, 2.3 and 4. */
+import { HpackError } from './errors.ts';
+import { STATIC_FIELDS } from './static-table.ts';
+import type { HeaderField } from './types.ts';
+
+/** What a field counts beyond the bytes of its name and value, in tables (RFC 7541, 4.1) and in lists (RFC 9113, 6.5.2). */
+const FIELD_OVERHEAD = 32;
+
+/** What a field counts for, bytes. */
+export function sizeOf(field: HeaderField): number {
+  return field.name.length + field.value.length + FIELD_OVERHEAD;
+}
+
+export class FieldTable {
+  readonly #limit: number;
+  #maxBytes: number;
+  #bytes = 0;
+  /** Oldest first. */
+  readonly #kept: HeaderField[] = [];
+
+  /** `limit`: what the peer may set the size to, bytes; the size it has at first. */
+  constructor(limit: number) {
+    this.#limit = limit;
+    this.#maxBytes = limit;
+  }
+
+  at(index: number): HeaderField {
+    const dynamic = index - STATIC_FIELDS.length;
+    const field = dynamic <= 0 ? STATIC_FIELDS[index - 1] : this.#kept[this.#kept.length - dynamic];
+    if (field === undefined) throw new HpackError(`no header field has the index ${index}`);
+    return field;
+  }
+
+  /** A field that is larger than the table empties it, and is not an error (RFC 7541, 4.4). */
+  add(field: HeaderField): void {
+    const size = sizeOf(field);
+    this.#evict(this.#maxBytes - size);
+    if (size > this.#maxBytes) return;
+    this.#kept.push(field);
+    this.#bytes += size;
+  }
+
+  resize(bytes: number): void {
+    if (bytes > this.#limit) throw new HpackError(`a header table of ${bytes} bytes, which is over ${this.#limit}`);
+    this.#maxBytes = bytes;
+    this.#evict(bytes);
+  }
+
+  #evict(untilBytes: number): void {
+    while (this.#bytes > untilBytes) {
+      const oldest = this.#kept.shift();
+      if (oldest === undefined) return;
+      this.#bytes -= sizeOf(oldest);
+    }
+  }
+}
