@@ -1,0 +1,128 @@
+/**
+ * Cuts what a socket brings into frames. The payload of DATA is handed on where it lies, in as many pieces as it comes in; that of all other
+ * frames, which are short, as a whole.
+ * Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2 (frame size), 6.1 (DATA, padding)
+ */
+import { ERROR, FLAG_PADDED, FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, Http2Error, PREFACE } from './frames.ts';
+
+export interface FrameSink {
+  /** A DATA frame begins; `length` is what it takes from the windows, padding included. */
+  dataBegins(stream: number, length: number): void;
+  /** Bytes of it, without padding. Valid until the return. */
+  data(stream: number, bytes: Buffer): void;
+  dataEnds(stream: number, flags: number): void;
+  /** Any other frame. The payload is valid until the return. */
+  frame(type: number, flags: number, stream: number, payload: Buffer): void;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+export class FrameReader {
+  readonly #sink: FrameSink;
+  #prefaceLeft = PREFACE.length;
+  readonly #header = Buffer.alloc(FRAME_HEADER_BYTES);
+  #headerFilled = 0;
+  #inFrame = false;
+  #type = 0;
+  #flags = 0;
+  #stream = 0;
+  /** Bytes of the current frame's payload that have not come. */
+  #left = 0;
+  /** DATA: bytes of padding at the end; undefined while its length has not come. */
+  #padding: number | undefined = 0;
+  /** For the payload of a frame that is handed on as a whole and comes in several pieces. */
+  #gathered: Buffer | undefined;
+
+  constructor(sink: FrameSink) {
+    this.#sink = sink;
+  }
+
+  /** Takes what has come. Throws Http2Error, after which the connection cannot be read any further. */
+  take(bytes: Buffer): void {
+    let at = this.#prefaceLeft > 0 ? this.#takePreface(bytes) : 0;
+    while (at < bytes.length) {
+      if (!this.#inFrame) at = this.#takeHeader(bytes, at);
+      else if (this.#type === FRAME.data) at = this.#takeData(bytes, at);
+      else at = this.#takePayload(bytes, at);
+    }
+  }
+
+  #takePreface(bytes: Buffer): number {
+    const length = Math.min(bytes.length, this.#prefaceLeft);
+    const from = PREFACE.length - this.#prefaceLeft;
+    if (PREFACE.compare(bytes, 0, length, from, from + length) !== 0)
+      throw new Http2Error(ERROR.protocol, 'not HTTP/2: the connection does not begin with its preface');
+    this.#prefaceLeft -= length;
+    return length;
+  }
+
+  #takeHeader(bytes: Buffer, at: number): number {
+    if (this.#headerFilled === 0 && bytes.length - at >= FRAME_HEADER_BYTES) {
+      this.#begin(bytes, at);
+      return at + FRAME_HEADER_BYTES;
+    }
+    const end = Math.min(bytes.length, at + FRAME_HEADER_BYTES - this.#headerFilled);
+    this.#headerFilled += bytes.copy(this.#header, this.#headerFilled, at, end);
+    if (this.#headerFilled === FRAME_HEADER_BYTES) {
+      this.#headerFilled = 0;
+      this.#begin(this.#header, 0);
+    }
+    return end;
+  }
+
+  #begin(header: Buffer, at: number): void {
+    this.#left = (header.readUInt16BE(at) << 8) | header.readUInt8(at + 2);
+    this.#type = header.readUInt8(at + 3);
+    this.#flags = header.readUInt8(at + 4);
+    this.#stream = header.readUInt32BE(at + 5) & 0x7fffffff;
+    if (this.#left > FRAME_PAYLOAD_BYTES)
+      throw new Http2Error(ERROR.frameSize, `a frame of ${this.#left} bytes; at most ${FRAME_PAYLOAD_BYTES} are taken`);
+    this.#inFrame = this.#left > 0;
+    if (this.#type !== FRAME.data) {
+      if (!this.#inFrame) this.#sink.frame(this.#type, this.#flags, this.#stream, NOTHING);
+      return;
+    }
+    const padded = (this.#flags & FLAG_PADDED) !== 0;
+    if (padded && !this.#inFrame)
+      throw new Http2Error(ERROR.frameSize, 'a padded frame without the length of its padding');
+    this.#padding = padded ? undefined : 0;
+    this.#sink.dataBegins(this.#stream, this.#left);
+    if (!this.#inFrame) this.#sink.dataEnds(this.#stream, this.#flags);
+  }
+
+  #takeData(bytes: Buffer, start: number): number {
+    let at = start;
+    if (this.#padding === undefined) {
+      this.#padding = bytes.readUInt8(at++);
+      this.#left--;
+      if (this.#padding > this.#left) throw new Http2Error(ERROR.protocol, 'more padding than frame');
+    }
+    const end = Math.min(bytes.length, at + this.#left);
+    const content = Math.min(end - at, this.#left - this.#padding);
+    this.#left -= end - at;
+    if (content > 0) this.#sink.data(this.#stream, bytes.subarray(at, at + content));
+    if (this.#left === 0) {
+      this.#inFrame = false;
+      this.#sink.dataEnds(this.#stream, this.#flags);
+    }
+    return end;
+  }
+
+  #takePayload(bytes: Buffer, at: number): number {
+    const end = Math.min(bytes.length, at + this.#left);
+    if (this.#gathered === undefined && end - at === this.#left) {
+      this.#inFrame = false;
+      this.#sink.frame(this.#type, this.#flags, this.#stream, bytes.subarray(at, end));
+      return end;
+    }
+    this.#gathered ??= Buffer.allocUnsafe(this.#left);
+    bytes.copy(this.#gathered, this.#gathered.length - this.#left, at, end);
+    this.#left -= end - at;
+    if (this.#left > 0) return end;
+    const payload = this.#gathered;
+    this.#gathered = undefined;
+    this.#inFrame = false;
+    this.#sink.frame(this.#type, this.#flags, this.#stream, payload);
+    return end;
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The headers of gRPC calls: what has to stand in a request, and the few blocks that answers consist of.
+ * Source: RFC 9113 section 8.2 and 8.3; https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ */
+import type { CtlError } from '../core/errors.ts';
+import { statusOf } from '../core/grpc-status.ts';
+import { ERROR, Http2Error } from './frames.ts';
+import { encodeHeaders } from './hpack/encoder.ts';
+import type { HeaderField } from './hpack/types.ts';
+import type { Metadata } from './types.ts';
+
+export interface RequestHead {
+  readonly method: string;
+  readonly path: string;
+  readonly metadata: Metadata;
+}
+
+/** About a connection rather than a message; they do not exist in HTTP/2. */
+const CONNECTION_FIELDS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
+
+const NO_VALUES: readonly string[] = [];
+
+class HeaderMap implements Metadata {
+  readonly #values = new Map<string, string[]>();
+
+  add(name: string, value: string): void {
+    const known = this.#values.get(name);
+    if (known === undefined) this.#values.set(name, [value]);
+    else known.push(value);
+  }
+
+  get(name: string): readonly string[] {
+    return this.#values.get(name) ?? NO_VALUES;
+  }
+}
+
+function malformed(what: string, stream: number): Http2Error {
+  return new Http2Error(ERROR.protocol, `malformed request: ${what}`, stream);
+}
+
+/** Upper case is not for HTTP/2. */
+function hasUpperCase(name: string): boolean {
+  for (let index = 0; index < name.length; index++) {
+    const unit = name.charCodeAt(index);
+    if (unit >= 0x41 && unit <= 0x5a) return true;
+  }
+  return false;
+}
+
+/** Reads a request's header fields. Throws Http2Error of the stream. */
+export function requestHead(fields: readonly HeaderField[], stream: number): RequestHead {
+  const pseudo = new Map<string, string>();
+  const metadata = new HeaderMap();
+  let regular = false;
+  for (const { name, value } of fields) {
+    if (name.startsWith(':')) {
+      if (regular) throw malformed(`${name} behind other headers`, stream);
+      if (pseudo.has(name)) throw malformed(`${name} twice`, stream);
+      if (name !== ':method' && name !== ':path' && name !== ':scheme' && name !== ':authority')
+        throw malformed(`a pseudo header that does not exist`, stream);
+      pseudo.set(name, value);
+      continue;
+    }
+    regular = true;
+    if (name === '' || hasUpperCase(name)) throw malformed('a header name that is empty or in upper case', stream);
+    if (CONNECTION_FIELDS.has(name) || (name === 'te' && value !== 'trailers'))
+      throw malformed(`${name} is about a connection`, stream);
+    metadata.add(name, value);
+  }
+  const method = pseudo.get(':method');
+  const path = pseudo.get(':path');
+  if (method === undefined || path === undefined || path === '' || !pseudo.has(':scheme'))
+    throw malformed('without :method, :path or :scheme', stream);
+  return { method, path, metadata };
+}
+
+/** Trailers have no pseudo headers. Throws Http2Error of the stream. */
+export function checkTrailers(fields: readonly HeaderField[], stream: number): void {
+  for (const { name } of fields)
+    if (name === '' || name.startsWith(':') || hasUpperCase(name)) throw malformed('bad trailers', stream);
+}
+
+/** `application/grpc`, alone or with `+proto` and the like, or with parameters. */
+export function isGrpc(contentType: readonly string[]): boolean {
+  const [type = ''] = contentType;
+  return type === 'application/grpc' || type.startsWith('application/grpc+') || type.startsWith('application/grpc;');
+}
+
+const OK_HEADERS = [
+  { name: ':status', value: '200' },
+  { name: 'content-type', value: 'application/grpc' },
+] as const;
+const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
+
+/** Of an answer with messages. */
+export const RESPONSE_HEADERS = encodeHeaders(OK_HEADERS);
+
+/** Percent-encoding of gRPC: everything but printable ASCII, and the percent sign itself. */
+function encodedMessage(text: string): string {
+  let encoded = '';
+  for (const byte of Buffer.from(text))
+    encoded +=
+      byte >= 0x20 && byte <= 0x7e && byte !== 0x25
+        ? String.fromCharCode(byte)
+        : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+  return encoded;
+}
+
+function statusFields(error: CtlError): HeaderField[] {
+  const { code, details } = statusOf(error);
+  return [
+    { name: 'grpc-status', value: String(code) },
+    { name: 'grpc-message', value: encodedMessage(details) },
+  ];
+}
+
+/** What ends an answer; OK when there is no error. */
+export function trailers(error: CtlError | undefined): Buffer {
+  return error === undefined ? OK_TRAILERS : encodeHeaders(statusFields(error));
+}
+
+/** A whole answer without messages. */
+export function trailersOnly(error: CtlError | undefined, more: readonly HeaderField[] = []): Buffer {
+  const status = error === undefined ? [{ name: 'grpc-status', value: '0' }] : statusFields(error);
+  return encodeHeaders([...OK_HEADERS, ...status, ...more]);
+}
+
+/** A whole answer to what is no gRPC. */
+export function httpError(status: number): Buffer {
+  return encodeHeaders([{ name: ':status', value: String(status) }]);
+}
+
+const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
+const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
+
+/** The `grpc-timeout` of a call, ms; undefined without any. Throws Http2Error of the stream for one that cannot be read. */
+export function timeoutMs(metadata: Metadata, stream: number): number | undefined {
+  const [text] = metadata.get('grpc-timeout');
+  if (text === undefined) return undefined;
+  const [, amount, unit = ''] = TIMEOUT.exec(text) ?? [];
+  if (amount === undefined) throw malformed('grpc-timeout', stream);
+  return Math.ceil(Number(amount) * (UNIT_MS[unit] ?? 0));
+}

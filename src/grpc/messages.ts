@@ -1,0 +1,28 @@
+/**
+ * Length-prefixed messages.
+ * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
+ */
+import { CtlError } from '../core/errors.ts';
+
+/** Compressed flag, then length. */
+export const MESSAGE_PREFIX_BYTES = 5;
+
+/** A message with its prefix. */
+export function prefixed(message: Uint8Array): Buffer {
+  const bytes = Buffer.allocUnsafe(MESSAGE_PREFIX_BYTES + message.length);
+  bytes.writeUInt8(0, 0);
+  bytes.writeUInt32BE(message.length, 1);
+  bytes.set(message, MESSAGE_PREFIX_BYTES);
+  return bytes;
+}
+
+/** Length of the message behind a prefix. Throws CtlError for one that is not taken. */
+export function checkedLength(prefix: Buffer, maxBytes: number): number {
+  const length = prefix.readUInt32BE(1);
+  // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
+  if (prefix.readUInt8(0) !== 0)
+    throw new CtlError('internal', 'compressed message, but the call has no message encoding');
+  if (length > maxBytes)
+    throw new CtlError('resource_exhausted', `received message larger than max (${length} vs ${maxBytes})`);
+  return length;
+}

@@ -1,0 +1,228 @@
+/**
+ * An HTTP/2 client for tests that says exactly what it is told, also what no client should: frames are written by hand, and what comes is
+ * kept as frames.
+ */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { FLAG_ACK, FLAG_END_HEADERS, FRAME, FRAME_HEADER_BYTES, frame, PREFACE, settingsFrame } from '../frames.ts';
+import { HpackDecoder } from '../hpack/decoder.ts';
+import { encodeHeaders } from '../hpack/encoder.ts';
+import type { HeaderField } from '../hpack/types.ts';
+
+export interface Frame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Buffer;
+}
+
+export type Fields = Readonly<Record<string, string>>;
+
+const NAMES: Readonly<Record<number, string>> = Object.fromEntries(
+  Object.entries(FRAME).map(([name, type]) => [type, name]),
+);
+
+/** Longest wait for a frame, ms; a test that waits longer has failed. */
+const PATIENCE_MS = 10_000;
+
+/** Header fields as a block. */
+export function block(fields: Fields): Buffer {
+  return encodeHeaders(Object.entries(fields).map(([name, value]): HeaderField => ({ name, value })));
+}
+
+/** A number as the four bytes that settings, windows and error codes have. */
+export function number(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** A length-prefixed gRPC message. */
+export function message(content: string | Buffer): Buffer {
+  const bytes = Buffer.from(content);
+  return Buffer.concat([Buffer.from([0]), number(bytes.length), bytes]);
+}
+
+export class RawClient {
+  readonly socket: Socket;
+  /** All that came, in order. */
+  readonly frames: Frame[] = [];
+  /** The other end has closed. */
+  ended = false;
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  readonly #waiting: (() => void)[] = [];
+  readonly #looked = new Map<string, number>();
+  readonly #decoder = new HpackDecoder({ maxTableBytes: 4096, maxListBytes: 65_536 });
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    socket.setNoDelay(true);
+    socket.on('data', (bytes) => this.#take(bytes));
+    socket.on('error', () => {});
+    socket.on('end', () => this.#end());
+    socket.on('close', () => this.#end());
+  }
+
+  /** Connects and says nothing. */
+  static async open(port: number): Promise<RawClient> {
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    return new RawClient(socket);
+  }
+
+  /** Connects and begins as a client should. */
+  static async connect(port: number, settings: readonly (readonly [number, number])[] = []): Promise<RawClient> {
+    const client = await RawClient.open(port);
+    client.send(Buffer.concat([PREFACE, settingsFrame(settings)]));
+    await client.next('settings', (received) => (received.flags & FLAG_ACK) === 0);
+    client.frame(FRAME.settings, FLAG_ACK, 0);
+    await client.next('settings', (received) => (received.flags & FLAG_ACK) !== 0);
+    return client;
+  }
+
+  send(bytes: Uint8Array): void {
+    if (!this.socket.destroyed) this.socket.write(bytes);
+  }
+
+  frame(type: number, flags: number, stream: number, payload: Uint8Array = Buffer.alloc(0)): void {
+    this.send(frame(type, flags, stream, payload));
+  }
+
+  headers(stream: number, fields: Fields, flags = 0): void {
+    this.frame(FRAME.headers, FLAG_END_HEADERS | flags, stream, block(fields));
+  }
+
+  close(): void {
+    this.socket.destroy();
+  }
+
+  /** The next frame of the type that fits and was not asked for before; waits for it. */
+  async next(type: keyof typeof FRAME, fits: (frame: Frame) => boolean = () => true): Promise<Frame> {
+    const deadline = performance.now() + PATIENCE_MS;
+    const from = this.#looked.get(type) ?? 0;
+    for (;;) {
+      const index = this.frames.findIndex((one, at) => at >= from && one.type === FRAME[type] && fits(one));
+      const found = this.frames[index];
+      if (found !== undefined) {
+        this.#looked.set(type, index + 1);
+        return found;
+      }
+      if (this.ended) throw new Error(`the connection ended before a ${type} frame: ${this.story()}`);
+      if (!(await this.#change(deadline))) throw new Error(`no ${type} frame: ${this.story()}`);
+    }
+  }
+
+  /** Waits until the other end has closed. */
+  async untilEnded(): Promise<void> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (!this.ended) {
+      if (!(await this.#change(deadline))) throw new Error(`the connection did not end: ${this.story()}`);
+    }
+  }
+
+  /** The error code that the connection ended with: that of its GOAWAY. */
+  async goawayCode(): Promise<number> {
+    const { payload } = await this.next('goaway');
+    return payload.readUInt32BE(4);
+  }
+
+  /** The error code that the stream was reset with. */
+  async resetCode(stream: number): Promise<number> {
+    const { payload } = await this.next('rstStream', (one) => one.stream === stream);
+    return payload.readUInt32BE(0);
+  }
+
+  /** The next header block of the stream, as an object. */
+  async headersOf(stream: number): Promise<Record<string, string>> {
+    const { payload } = await this.next('headers', (one) => one.stream === stream);
+    return Object.fromEntries(this.#decoder.decode(payload).map(({ name, value }) => [name, value]));
+  }
+
+  /** The gRPC status that the stream ended with, wherever it stands. */
+  async statusOf(stream: number): Promise<number> {
+    for (;;) {
+      const { 'grpc-status': status } = await this.headersOf(stream);
+      if (status !== undefined) return Number(status);
+    }
+  }
+
+  /** Payload of the DATA frames that have come for the stream. */
+  dataOf(stream: number): Buffer {
+    return Buffer.concat(
+      this.frames.filter((one) => one.type === FRAME.data && one.stream === stream).map(({ payload }) => payload),
+    );
+  }
+
+  /** Waits until so many bytes of DATA have come for the stream. */
+  async dataBytes(stream: number, bytes: number): Promise<Buffer> {
+    const deadline = performance.now() + PATIENCE_MS;
+    for (;;) {
+      const data = this.dataOf(stream);
+      if (data.length >= bytes) return data;
+      if (this.ended || !(await this.#change(deadline)))
+        throw new Error(`${data.length} bytes of DATA instead of ${bytes}: ${this.story()}`);
+    }
+  }
+
+  /** Shows that the connection lives, and that all said before was read: a ping is answered. */
+  async ping(): Promise<void> {
+    const payload = Buffer.from(String(performance.now()).padEnd(8).slice(0, 8));
+    this.frame(FRAME.ping, 0, 0, payload);
+    await this.next('ping', (one) => (one.flags & FLAG_ACK) !== 0 && one.payload.equals(payload));
+  }
+
+  /** What came, for messages of failed tests. */
+  story(): string {
+    return this.frames
+      .slice(-20)
+      .map(({ type, flags, stream, payload }) => {
+        const text = type === FRAME.goaway ? ` ${payload.readUInt32BE(4)} ${payload.toString('latin1', 8)}` : '';
+        return `${NAMES[type] ?? type} ${flags} ${stream} (${payload.length})${text}`;
+      })
+      .join(', ');
+  }
+
+  /** Waits until something has come or the connection has ended; false when it is too late for that. */
+  #change(deadline: number): Promise<boolean> {
+    const left = deadline - performance.now();
+    if (left <= 0) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, left, true);
+      this.#waiting.push(() => {
+        clearTimeout(timer);
+        resolve(true);
+      });
+    });
+  }
+
+  #wake(): void {
+    for (const resume of this.#waiting.splice(0)) resume();
+  }
+
+  #end(): void {
+    this.ended = true;
+    this.#wake();
+  }
+
+  #take(bytes: Buffer): void {
+    this.#pending.push(bytes);
+    this.#pendingBytes += bytes.length;
+    if (this.#pendingBytes < FRAME_HEADER_BYTES) return;
+    let all = Buffer.concat(this.#pending);
+    while (all.length >= FRAME_HEADER_BYTES) {
+      const end = FRAME_HEADER_BYTES + all.readUIntBE(0, 3);
+      if (all.length < end) break;
+      this.frames.push({
+        type: all.readUInt8(3),
+        flags: all.readUInt8(4),
+        stream: all.readUInt32BE(5) & 0x7fffffff,
+        payload: all.subarray(FRAME_HEADER_BYTES, end),
+      });
+      all = all.subarray(end);
+    }
+    this.#pending = [all];
+    this.#pendingBytes = all.length;
+    this.#wake();
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Calls with one request and one answer. A request is gathered before anybody is asked who sends it, so what can be gathered is bounded:
+ * in bytes per request, in requests of a connection that have not come whole, and in time.
+ */
+import { CtlError } from '../core/errors.ts';
+import { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
+import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.ts';
+
+export interface UnaryLimits {
+  /** A request that has not come whole after this long, ms, is refused. */
+  readonly requestTimeoutMs: number;
+  /** Requests of one connection that have not come whole. */
+  readonly maxIncomplete: number;
+}
+
+/** Serves unary methods. */
+export class UnaryCalls {
+  readonly #limits: UnaryLimits;
+  readonly #observer: GrpcObserver;
+  /** By connection. */
+  readonly #incomplete = new WeakMap<object, number>();
+
+  constructor(limits: UnaryLimits, observer: GrpcObserver) {
+    this.#limits = limits;
+    this.#observer = observer;
+  }
+
+  serve(call: StreamCall, method: UnaryMethod): void {
+    const { connection } = call;
+    const before = this.#incomplete.get(connection) ?? 0;
+    if (before >= this.#limits.maxIncomplete) {
+      this.#refuse(call, new CtlError('resource_exhausted', 'too many incomplete requests of one connection'));
+      return;
+    }
+    this.#incomplete.set(connection, before + 1);
+    const late = setTimeout(
+      () => this.#refuse(call, new CtlError('deadline_exceeded', 'the request was not completed')),
+      this.#limits.requestTimeoutMs,
+    ).unref();
+    let settled = false;
+    const settle = (): void => {
+      if (settled) return;
+      settled = true;
+      clearTimeout(late);
+      this.#incomplete.set(connection, (this.#incomplete.get(connection) ?? 1) - 1);
+    };
+    call.onClose(settle);
+    const request = new RequestGatherer(method.maxReceiveBytes, (error) => {
+      if (error.code === 'resource_exhausted') this.#observer.requestTooLarge(connection.peer, error.message);
+      this.#refuse(call, error);
+    });
+    call.read({
+      data: (bytes) => request.data(bytes),
+      ended: () => {
+        settle();
+        const message = request.finish();
+        if (message !== undefined) void this.#answer(call, method, message);
+      },
+    });
+  }
+
+  #refuse(call: StreamCall, error: CtlError): void {
+    this.#observer.refused(call.connection.peer, error);
+    call.end(error);
+  }
+
+  async #answer(call: StreamCall, { handler }: UnaryMethod, request: Buffer): Promise<void> {
+    const { path, metadata, connection } = call;
+    try {
+      const answer = await handler({ path, metadata, connection, request });
+      call.write([prefixed(answer)], () => {});
+      call.end();
+    } catch (error) {
+      if (!(error instanceof CtlError)) this.#observer.internalError(error, connection.peer);
+      call.end(error instanceof CtlError ? error : new CtlError('internal', 'internal error'));
+    }
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** Exactly one message. */
+class RequestGatherer implements Pick<CallReader, 'data'> {
+  readonly #maxBytes: number;
+  readonly #refuse: (error: CtlError) => void;
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  /** With its prefix; undefined until that has come. */
+  #length: number | undefined;
+  #refused = false;
+
+  constructor(maxBytes: number, refuse: (error: CtlError) => void) {
+    this.#maxBytes = maxBytes;
+    this.#refuse = refuse;
+  }
+
+  data(bytes: Buffer): void {
+    if (this.#refused) return;
+    this.#parts.push(Buffer.from(bytes));
+    this.#bytes += bytes.length;
+    try {
+      if (this.#length === undefined && this.#bytes >= MESSAGE_PREFIX_BYTES) {
+        const joined = Buffer.concat(this.#parts);
+        this.#parts = [joined];
+        this.#length = MESSAGE_PREFIX_BYTES + checkedLength(joined, this.#maxBytes);
+      }
+      if (this.#length !== undefined && this.#bytes > this.#length)
+        throw new CtlError('internal', 'more than one message in a call that takes one');
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** The message; undefined when it was refused, or is now because it is not whole. */
+  finish(): Buffer | undefined {
+    if (this.#refused) return undefined;
+    if (this.#length === undefined || this.#bytes < this.#length) {
+      this.#fail(new CtlError('internal', 'the call ended before its message'));
+      return undefined;
+    }
+    return Buffer.concat(this.#parts).subarray(MESSAGE_PREFIX_BYTES);
+  }
+
+  #fail(error: unknown): void {
+    this.#refused = true;
+    this.#parts = [NOTHING];
+    if (!(error instanceof CtlError)) throw error;
+    this.#refuse(error);
+  }
+}
