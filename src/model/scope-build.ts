@@ -3,12 +3,12 @@
  * which services a scope needs because a virtual service leads there.
  */
 import { PMap } from '../core/pmap.ts';
-import { findDestinationRule, type RuleTable } from './destination-rules.ts';
 import { membersOf } from './groups.ts';
 import { hostsOverlap } from './hosts.ts';
+import { ruleFinder } from './rule-finder.ts';
 import { importsHost, type ListenerPlan, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
 import type { State } from './state.ts';
-import type { EgressListener, MergedDestinationRule, ResolvedVirtualService, Scope, Service } from './types.ts';
+import type { EgressListener, ResolvedVirtualService, Scope, Service } from './types.ts';
 import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
@@ -178,45 +178,4 @@ export function assembleScope(state: State, plan: ScopePlan, parts: ScopeParts):
     destinationRule: ruleFinder(state.rules, state.settings.rootNamespace, plan.namespace, services),
   };
   return { scope, plan, routed, watches };
-}
-
-type Finder = Scope['destinationRule'];
-
-/** What a namespace sees of a table of rules. */
-interface RuleView {
-  /** Rules found; they hold while the table does. */
-  readonly found: WeakMap<Service, MergedDestinationRule | typeof NO_RULE>;
-  readonly finders: WeakMap<PMap<Service>, Finder>;
-}
-
-const NO_RULE = Symbol('no rule');
-
-/** Table → `namespace root` → view. */
-const ruleViews = new WeakMap<RuleTable, Map<string, RuleView>>();
-
-/**
- * Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart: these have
- * the same finder, by which it knows that the answers are the same.
- */
-function ruleFinder(rules: RuleTable, rootNamespace: string, namespace: string, services: PMap<Service>): Finder {
-  const byViewer = ruleViews.get(rules) ?? new Map<string, RuleView>();
-  ruleViews.set(rules, byViewer);
-  const viewer = `${namespace} ${rootNamespace}`;
-  const view = byViewer.get(viewer) ?? { found: new WeakMap(), finders: new WeakMap() };
-  byViewer.set(viewer, view);
-  const { found, finders } = view;
-  const known = finders.get(services);
-  if (known !== undefined) return known;
-  const find: Finder = (hostname) => {
-    const service = services.get(hostname);
-    if (service === undefined) return undefined;
-    let rule = found.get(service);
-    if (rule === undefined) {
-      rule = findDestinationRule(rules, rootNamespace, namespace, service) ?? NO_RULE;
-      found.set(service, rule);
-    }
-    return rule === NO_RULE ? undefined : rule;
-  };
-  finders.set(services, find);
-  return find;
 }
