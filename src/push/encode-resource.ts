@@ -19,12 +19,15 @@ export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
   vhds: 'type.googleapis.com/envoy.config.route.v3.VirtualHost',
 };
 
-/** 128 bits: far beyond chance collisions, and short enough to be sent with every resource. */
-const VERSION_HEX_DIGITS = 32;
+/**
+ * 96 bits: it goes with every resource, and back with every reconnect. Versions are only compared with others of the same name, so that
+ * chance never makes two alike; and whoever may write a resource has no short work to make two of its contents alike on purpose.
+ */
+const VERSION_CHARACTERS = 16;
 
 /** Version of a resource: the hash of its message, so that a restart, or another replica, comes to the same. */
 export function contentVersion(message: Uint8Array): string {
-  return hash('sha256', message, 'hex').slice(0, VERSION_HEX_DIGITS);
+  return hash('sha256', message, 'base64url').slice(0, VERSION_CHARACTERS);
 }
 
 /** Tag bytes: field number << 3 | wire type 2 (length-delimited). */

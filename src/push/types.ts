@@ -12,7 +12,7 @@ import type { XdsType } from '../generate/types.ts';
  */
 export interface EncodedResource {
   readonly name: string;
-  /** Content hash (hex) of the message's bytes: equal bytes, equal version. */
+  /** Content hash (base64url) of the message's bytes: equal bytes, equal version. */
   readonly version: string;
   readonly fragment: Uint8Array;
   readonly anyOffset: number;
