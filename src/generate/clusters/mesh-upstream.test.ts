@@ -84,7 +84,7 @@ test('hosts outside the mesh are called in plain text unless an endpoint says th
       .get('outbound|80||api.io')
       ?.transportSocketMatches.map(({ name }) => name);
   assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1' }] }), []);
-  const both = ['tlsMode-mesh', 'tlsMode-disabled'];
-  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), both);
-  assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), both);
+  const byEndpoint = ['tlsMode-mesh'];
+  assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), byEndpoint);
+  assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), byEndpoint);
 });

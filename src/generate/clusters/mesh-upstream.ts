@@ -19,15 +19,12 @@ import type { ClusterInputs } from './service-clusters.ts';
 import type { UpstreamHttp } from './upstream-protocol.ts';
 
 const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
-const { RawBuffer } = envoy.extensions.transport_sockets.raw_buffer.v3;
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
 
 const PLAIN: Transport = {};
-
-const RAW: TransportSocket = { name: 'envoy.transport_sockets.raw_buffer', typedConfig: packAny(RawBuffer, {}) };
 
 /** The transport of a cluster whose settings say mesh mutual TLS, or nothing at all. */
 export function meshTransport(
@@ -48,6 +45,8 @@ export function meshTransport(
   }
   // Inside the mesh the cluster stays the same while proxies come and go; one that resolves names carries its endpoints anyway.
   if ((service.meshExternal || discovery === 'dns') && ready === undefined) return PLAIN;
+  // What no match is for gets the cluster's own transport, which is plain text unless it says something else: a second match
+  // that said so would be a quarter of the message.
   return {
     transportSocketMatches: [
       {
@@ -55,7 +54,6 @@ export function meshTransport(
         match: { fields: { [TLS_MODE.key]: { stringValue: TLS_MODE.mutual } } },
         transportSocket: mutualTls(inputs, target, undefined, speaks),
       },
-      { name: 'tlsMode-disabled', match: {}, transportSocket: RAW },
     ],
   };
 }
