@@ -214,8 +214,8 @@ function discovered(
 ): Cluster {
   const { mesh, settings, networks, endpoints, network, locality } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
-    const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
-    return { type: EDS, edsClusterConfig: { edsConfig, serviceName: name } };
+    // Endpoints have the name of their cluster: what Envoy asks for when `service_name` says nothing else.
+    return { type: EDS, edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs) } };
   }
   const sources = { mesh, networks, endpoints, network, locality };
   return {
