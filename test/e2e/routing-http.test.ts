@@ -185,10 +185,10 @@ test('retries hide failures that show without them', async (t) => {
   );
   const [client] = mesh().clients;
   assert.ok(client);
-  const three = async (): Promise<number[]> => {
+  const three = async (path = '/'): Promise<number[]> => {
     requests = 0;
     const statuses: number[] = [];
-    for (let i = 0; i < 3; i++) statuses.push((await send(client, { host: 'flaky' })).status);
+    for (let i = 0; i < 3; i++) statuses.push((await send(client, { host: 'flaky', path })).status);
     return statuses;
   };
   await eventuallyAll([client], async () => assert.deepEqual(await three(), [500, 500, 200]));
@@ -199,6 +199,14 @@ test('retries hide failures that show without them', async (t) => {
     resource('VirtualService', 'flaky', { hosts: ['flaky'], http: [{ route, retries }] }),
   );
   await eventuallyAll([client], async () => assert.deepEqual(await three(), [200, 200, 200]));
+  // What several routes have stands in the virtual host; it is not for those that say something else.
+  const at = (...paths: string[]) => ({ match: paths.map((exact) => ({ uri: { exact } })), route });
+  const http = [{ ...at('/a', '/b'), retries }, { ...at('/none'), retries: { attempts: 0 } }, { route }];
+  await mesh().config.apply('routes', resource('VirtualService', 'flaky', { hosts: ['flaky'], http }));
+  await eventuallyAll([client], async () => {
+    for (const path of ['/none', '/']) assert.deepEqual(await three(path), [500, 500, 200], path);
+    for (const path of ['/a', '/b']) assert.deepEqual(await three(path), [200, 200, 200], path);
+  });
 });
 
 test('redirects answer themselves', async () => {

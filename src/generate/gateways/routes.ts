@@ -6,6 +6,7 @@ import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
 import type { VirtualHostMessage } from '../routes/messages.ts';
 import { encodeVirtualHost, routeConfiguration } from '../routes/route-configuration.ts';
+import { withSharedRetries } from '../routes/shared-retries.ts';
 import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
@@ -116,13 +117,13 @@ function encodeHost(host: string, content: GatewayHost, context: RouteContext, p
   const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
   return encodedVirtualHost({ made, name, domains, key }, context.lookups, (lookups) => ({
     ...shell,
-    routes: [
+    ...withSharedRetries([
       ...before,
       ...joinRoutes(
         contributions.map(({ virtualService, gateway }) =>
           virtualServiceRoutes(virtualService, { ...context, gateway, lookups }),
         ),
       ),
-    ],
+    ]),
   }));
 }

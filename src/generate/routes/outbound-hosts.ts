@@ -13,6 +13,7 @@ import { serviceDomains, type Viewer, viewerOf } from './domains.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route, VirtualHostMessage } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
+import { withSharedRetries } from './shared-retries.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 
 /** What one route configuration is made of. */
@@ -147,7 +148,7 @@ function encodeClaim(
 }
 
 function virtualHost(name: string, domains: readonly string[], routes: readonly Route[]): VirtualHostMessage {
-  return { name, domains, routes, includeRequestAttemptCount: true };
+  return { name, domains, ...withSharedRetries(routes), includeRequestAttemptCount: true };
 }
 
 const catchAllHosts = new Map<Scope['outboundTrafficPolicy'], Uint8Array>();

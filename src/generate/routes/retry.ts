@@ -19,14 +19,19 @@ const { PreviousPrioritiesConfig } = envoy.extensions.retry.priority.previous_pr
 
 /** The retry policy as written, or the default one; undefined when `attempts: 0` switches retries off. */
 export function retryPolicy(retries: HttpRetries | undefined, features: RouteFeatures): RetryPolicy | undefined {
-  const attempts = retries?.attempts ?? DEFAULT_ATTEMPTS;
+  if (retries === undefined) return features.previousHosts ? DEFAULT_RETRIES : DEFAULT_RETRIES_ANYWHERE;
+  return policyOf(retries, features.previousHosts, features.previousPriorities);
+}
+
+function policyOf(retries: HttpRetries, previousHosts: boolean, previousPriorities: boolean): RetryPolicy | undefined {
+  const attempts = retries.attempts ?? DEFAULT_ATTEMPTS;
   if (attempts <= 0) return undefined;
-  const { perTryTimeout, backoff } = retries ?? {};
+  const { perTryTimeout, backoff } = retries;
   return {
-    ...retryConditions(retries?.retryOn),
+    ...retryConditions(retries.retryOn),
     numRetries: { value: attempts },
-    ...(features.previousHosts && retries?.retryIgnorePreviousHosts !== false ? otherHosts() : {}),
-    ...(features.previousPriorities && retries?.retryRemoteLocalities === true ? otherLocalities() : {}),
+    ...(previousHosts && retries.retryIgnorePreviousHosts !== false ? otherHosts() : {}),
+    ...(previousPriorities && retries.retryRemoteLocalities === true ? otherLocalities() : {}),
     ...(perTryTimeout === undefined ? {} : { perTryTimeout: durationOf(perTryTimeout) }),
     ...(backoff === undefined || backoff <= 0 ? {} : { retryBackOff: { baseInterval: durationOf(backoff) } }),
   };
@@ -61,3 +66,7 @@ function otherLocalities(): RetryPolicy {
     },
   };
 }
+
+/** The same objects each time, so that routes that have them are seen to have the same. */
+const DEFAULT_RETRIES = policyOf({}, true, false);
+const DEFAULT_RETRIES_ANYWHERE = policyOf({}, false, false);
