@@ -38,6 +38,18 @@ describe('requests', () => {
     assert.deepEqual(rest, { typeUrl, responseNonce: 'n', nack: undefined });
   });
 
+  it('keeps nothing of the bytes', () => {
+    const node = Buffer.from('an encoded node');
+    for (const [decode, bytes] of [
+      [decodeSotwRequest, encodeSotwRequest({ typeUrl, node })],
+      [decodeDeltaRequest, encodeDeltaRequest({ typeUrl, node })],
+    ] as const) {
+      const request = decode(bytes);
+      bytes.fill(0);
+      assert.deepEqual(request.node, node);
+    }
+  });
+
   it('shortens what an Envoy says, and refuses names that cannot be names', () => {
     const long = decodeSotwRequest(encodeSotwRequest({ typeUrl, error: 'x'.repeat(100_000) }));
     assert.equal(long.nack?.length, MAX_NACK_MESSAGE);

@@ -20,7 +20,7 @@ export interface SotwRequest {
   readonly names: NameSet;
   /** Message of `error_detail`; undefined: this is no NACK. */
   readonly nack: string | undefined;
-  /** The encoded Node, when sent. */
+  /** The encoded Node, when sent; a copy. */
   readonly node: Buffer | undefined;
 }
 
@@ -48,7 +48,10 @@ function statusMessage(reader: WireReader): string {
 /** Lists of a DiscoveryRequest: resource_names. */
 export const SOTW_LISTS: ListFields = new Map([[3, NAMES.known]]);
 
-/** Decodes a DiscoveryRequest from its bytes without `known`, which are some of its lists. Throws CtlError invalid_argument. */
+/**
+ * Decodes a DiscoveryRequest from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
+ * invalid_argument.
+ */
 export function decodeSotwRequest(bytes: Buffer, known: readonly KnownRun[] = []): SotwRequest {
   const reader = new WireReader(bytes);
   const names = new ListField(NAMES);
@@ -60,7 +63,7 @@ export function decodeSotwRequest(bytes: Buffer, known: readonly KnownRun[] = []
   let node: Buffer | undefined;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) versionInfo = reader.text(field);
-    else if (field.number === 2) node = bytes.subarray(field.start, field.end);
+    else if (field.number === 2) node = Buffer.from(bytes.subarray(field.start, field.end));
     else if (field.number === 3) names.take(reader, field);
     else if (field.number === 4) typeUrl = reader.text(field);
     else if (field.number === 5) responseNonce = reader.text(field);
@@ -76,7 +79,10 @@ export const DELTA_LISTS: ListFields = new Map<number, FormIndex>([
   [5, VERSIONS.known],
 ]);
 
-/** Decodes a DeltaDiscoveryRequest from its bytes without `known`, which are some of its lists. Throws CtlError invalid_argument. */
+/**
+ * Decodes a DeltaDiscoveryRequest from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
+ * invalid_argument.
+ */
 export function decodeDeltaRequest(bytes: Buffer, known: readonly KnownRun[] = []): DeltaRequest {
   const reader = new WireReader(bytes);
   const subscribe = new ListField(NAMES);
@@ -91,7 +97,7 @@ export function decodeDeltaRequest(bytes: Buffer, known: readonly KnownRun[] = [
   let nack: string | undefined;
   let node: Buffer | undefined;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
-    if (field.number === 1) node = bytes.subarray(field.start, field.end);
+    if (field.number === 1) node = Buffer.from(bytes.subarray(field.start, field.end));
     else if (field.number === 2) typeUrl = reader.text(field);
     else if (field.number === 3) subscribe.take(reader, field);
     else if (field.number === 4) unsubscribe.take(reader, field);

@@ -3,37 +3,15 @@
  * first of them has said is what the others are compared with, and whoever is ahead adds to it. One list is put together, not a thousand.
  */
 import type { ListForm } from './known-lists.ts';
-import { WIRE_BYTES } from './wire.ts';
+import { FieldScan } from './wire.ts';
 
 /** How the buffer grows. */
 const GROWTH = 2;
 
-const MAX_VARINT_BYTES = 10;
-
-/** Reads a varint: [value, offset behind it], or undefined when it does not end before `end`, or is none. */
-function varintAt(bytes: Buffer, start: number, end: number): [number, number] | undefined {
-  let value = 0;
-  let scale = 1;
-  const limit = Math.min(end, start + MAX_VARINT_BYTES);
-  for (let at = start; at < limit; at++) {
-    const byte = bytes[at] ?? 0;
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return [value, at + 1];
-    scale *= 128;
-  }
-  return undefined;
-}
-
-/** Field number and end of the length-delimited field at `start`; undefined when too little of it is there, or it is of another kind. */
-export function fieldAt(bytes: Buffer, start: number, end: number): { number: number; end: number } | undefined {
-  const tag = varintAt(bytes, start, end);
-  if (tag === undefined || tag[0] % 8 !== WIRE_BYTES) return undefined;
-  const length = varintAt(bytes, tag[1], end);
-  return length === undefined ? undefined : { number: Math.floor(tag[0] / 8), end: length[1] + length[0] };
-}
+const scan = new FieldScan();
 
 export class GrowingList {
-  /** What has come, up to `filled`: the entries, and behind them maybe a part of the next field. It is never changed, only added to. */
+  /** What has come, up to `filled`: the entries, and behind them maybe the first bytes of the next field. It is never changed, only added to. */
   bytes: Buffer = Buffer.alloc(0);
   filled = 0;
   readonly #learn: (entries: Buffer, count: number) => ListForm | undefined;
@@ -59,29 +37,33 @@ export class GrowingList {
     return this.#form;
   }
 
-  append(source: Buffer, start: number, end: number): void {
-    const filled = this.filled + end - start;
+  /** Copies what goes on with the list; returns how far that is. */
+  append(source: Buffer, start: number, end: number): number {
+    const before = this.filled;
+    const filled = before + end - start;
     if (filled > this.bytes.length) {
       const larger = Buffer.allocUnsafe(GROWTH * filled);
-      this.bytes.copy(larger, 0, 0, this.filled);
+      this.bytes.copy(larger, 0, 0, before);
       this.bytes = larger;
     }
-    source.copy(this.bytes, this.filled, start, end);
+    source.copy(this.bytes, before, start, end);
     this.filled = filled;
     this.#scan();
+    if (this.#open) return end;
+    // What was behind the list in this source is not the list's.
+    this.filled = Math.max(before, this.#scanned);
+    return start + this.filled - before;
   }
 
   #scan(): void {
-    for (;;) {
-      const field = fieldAt(this.bytes, this.#scanned, this.filled);
-      if (field === undefined) return;
-      this.#field ??= field.number;
-      if (field.number !== this.#field) {
+    while (scan.read(this.bytes, this.#scanned, this.filled)) {
+      this.#field ??= scan.number;
+      if (scan.number !== this.#field) {
         this.end();
         return;
       }
-      if (field.end > this.filled) return;
-      this.#scanned = field.end;
+      if (scan.end > this.filled) return;
+      this.#scanned = scan.end;
       this.#count++;
     }
   }

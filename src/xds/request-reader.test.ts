@@ -7,6 +7,7 @@ import { DELTA_LISTS, type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, 
 import { nameSetOf } from './name-set.ts';
 import { RequestReader } from './request-reader.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from './testing.ts';
+import { encodeStrings, WireReader } from './wire.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 const MAX_BYTES = 1024 * 1024;
@@ -27,6 +28,17 @@ function cut(bytes: Buffer, steps: readonly number[]): Buffer[] {
     at = end;
   }
   return pieces;
+}
+
+const arrived = Buffer.alloc(64 * 1024);
+
+/** Gives a reader bytes in a buffer that is used again at once. */
+function give(reader: RequestReader, bytes: Buffer): void {
+  for (const piece of cut(bytes, [arrived.length])) {
+    const here = arrived.subarray(0, piece.copy(arrived));
+    reader.take(here);
+    here.fill(0x1a);
+  }
 }
 
 interface Reading {
@@ -117,6 +129,49 @@ function broken(): { readonly reader: RequestReader; readonly results: unknown[]
   return { results, reader: new RequestReader(sink, DELTA_LISTS, MAX_BYTES) };
 }
 
+/** A name as field 3. */
+function entry(name: string): Buffer {
+  return encodeStrings([{ number: 3, text: name }]);
+}
+
+/** The entries with something changed at a place between 0 and 1. */
+function changed(entries: readonly Buffer[], kind: string, place: number): Buffer[] {
+  const at = Math.floor(place * entries.length);
+  const one = Buffer.from(entries[at] ?? entry('none'));
+  if (kind === 'byte') {
+    one[one.length - 1] = 0x40 + (at % 64);
+    return entries.with(at, one);
+  }
+  if (kind === 'entry gone') return entries.toSpliced(at, 1);
+  if (kind === 'entry more') return entries.toSpliced(place > 0.7 ? entries.length : at, 0, entry(`one more ${place}`));
+  if (kind === 'entry twice') return entries.toSpliced(at, 0, one);
+  if (kind === 'cut off') return entries.slice(0, Math.max(1, at));
+  return kind === 'turned round' ? entries.toReversed() : [...entries];
+}
+
+/** A request read without anything that is known. */
+function plainlyRead(bytes: Buffer): unknown {
+  const reader = new WireReader(bytes);
+  const [names, texts] = [new Set<string>(), new Map<number, string>()];
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.number === 3) names.add(reader.text(field));
+    else texts.set(field.number, reader.text(field));
+  return [[...names].sort(), texts.get(1), texts.get(4), texts.get(5)];
+}
+
+/** A stream of state-of-the-world requests. */
+function sotwStream(): { readonly reader: RequestReader; readonly results: unknown[] } {
+  const results: unknown[] = [];
+  const sink = {
+    message(...message: Parameters<typeof decodeSotwRequest>) {
+      const { names, versionInfo, typeUrl, responseNonce } = decodeSotwRequest(...message);
+      results.push([[...names.names].sort(), versionInfo, typeUrl, responseNonce]);
+    },
+    refused: assert.fail,
+  };
+  return { results, reader: new RequestReader(sink, SOTW_LISTS, MAX_BYTES) };
+}
+
 describe('requests of a stream', () => {
   it('are the same however the bytes are cut, and whatever was seen before', () => {
     const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 6000 })), {
@@ -132,7 +187,7 @@ describe('requests of a stream', () => {
           const { reader, requests, refused } = reading();
           for (const piece of cut(Buffer.concat(messages.map((one) => frame(one))), sizes)) {
             if (pausing) reader.pause();
-            reader.take(piece);
+            give(reader, piece);
             if (pausing) reader.resume();
           }
           assert.deepEqual(refused, []);
@@ -181,7 +236,7 @@ describe('requests of a stream', () => {
         const step = (index: number, bytes: number): void => {
           const stream = streams[index];
           if (stream === undefined) return;
-          stream.reader.take(stream.left.subarray(0, bytes));
+          give(stream.reader, stream.left.subarray(0, bytes));
           stream.left = stream.left.subarray(bytes);
         };
         for (const [index, bytes] of order) step(index, bytes);
@@ -193,6 +248,36 @@ describe('requests of a stream', () => {
           );
       }),
       { numRuns: 60 },
+    );
+  });
+
+  it('are never taken for those that were sent before, whatever is changed in them', () => {
+    let run = 0;
+    const change = fc.record({
+      kind: fc.constantFrom('as it was', 'byte', 'entry gone', 'entry more', 'entry twice', 'cut off', 'turned round'),
+      at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
+      from: fc.nat({ max: 3 }),
+    });
+    const sizes = fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 1, maxLength: 12 }), fc.boolean(), sizes, (changes, behind, steps) => {
+        run++;
+        const { reader, results } = sotwStream();
+        const sent = [
+          Array.from({ length: 450 }, (_, index) => entry(`outbound|80||${run}-${index}.some-namespace.svc`)),
+        ];
+        const wanted: unknown[] = [];
+        for (const { kind, at, from } of [{ kind: 'as it was', at: 0, from: 0 }, ...changes]) {
+          const entries = changed(sent[from % sent.length] ?? [], kind, at);
+          sent.push(entries);
+          const own = encodeSotwRequest({ typeUrl, version: `v${sent.length}`, nonce: `n${sent.length}` });
+          const bytes = Buffer.concat(behind ? [...entries, own] : [own, ...entries]);
+          wanted.push(plainlyRead(bytes));
+          for (const piece of cut(frame(bytes), steps)) give(reader, piece);
+        }
+        assert.deepEqual(results, wanted);
+      }),
+      { numRuns: 100 },
     );
   });
 
@@ -222,7 +307,7 @@ describe('requests of a stream', () => {
 
   it('find the longer of two lists that begin alike, and the shorter', () => {
     const shorter = Array.from({ length: 500 }, (_, index) => `outbound|81||alike-${index}.default.svc.cluster.local`);
-    const longer = [...shorter, 'outbound|81||and-one-more.default.svc.cluster.local'];
+    const longer = [...shorter, ...shorter.slice(0, 10).map((name) => name.replace('alike', 'more'))];
     const sizes: number[] = [];
     const sets: unknown[] = [];
     const reader = new RequestReader(
@@ -264,6 +349,22 @@ describe('requests of a stream', () => {
     assert.deepEqual(requests, ['a', 'b']);
     for (let round = 0; round < 3; round++) reader.resume();
     assert.deepEqual(requests, ['a', 'b', 'c', 'd']);
+  });
+
+  it('are put together while reading is paused, so that of known lists nothing waits; what is more than a few is kept as it came', () => {
+    const names = Array.from({ length: 500 }, (_, index) => `outbound|80||paused-${index}.default.svc.cluster.local`);
+    const [learning, { reader, requests, unknown }] = [reading(), reading()];
+    give(learning.reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names })));
+    reader.pause();
+    for (let nonce = 0; nonce < 20; nonce++)
+      give(reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names, nonce: `${nonce}` })));
+    assert.deepEqual(requests, []);
+    reader.resume();
+    assert.deepEqual(
+      requests.map(({ responseNonce, subscribe }) => [responseNonce, subscribe]),
+      Array.from({ length: 20 }, (_, nonce) => [`${nonce}`, nameSetOf(names)]),
+    );
+    assert.ok(Math.max(...unknown) < 100, unknown.join());
   });
 
   it('may be as large as the limit; a larger one is refused as soon as its length is known, and nothing behind it is read', () => {

@@ -1,46 +1,52 @@
 /**
- * Requests out of the bytes of a gRPC stream, however these are cut. It stands in for the reader of grpc-js, which puts each message
- * together in a buffer of its own.
+ * Requests out of the bytes of a gRPC stream, however these are cut.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
  */
 import { CtlError } from '../core/errors.ts';
 import { FRAME_PREFIX_BYTES } from './codec.ts';
-import { type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
+import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
 
 export interface RequestSink {
-  /** A message: its bytes without the lists that were recognised, and these. Both are valid for as long as they are held. */
+  /** A message: its bytes without the lists that were recognised, valid until this returns, and these, valid as long as they are held. */
   message(bytes: Buffer, known: readonly KnownRun[]): void;
   /** The stream holds something that is refused; no more messages come. */
   refused(error: CtlError): void;
 }
 
+/**
+ * Messages that are put together while reading is paused: a proxy that comes back asks for all its types at once, 100 kB and more for
+ * each, of which nothing but references to known lists is left. What comes behind them is kept as it is.
+ */
+const MAX_AHEAD = 8;
+
 export class RequestReader {
   readonly #sink: RequestSink;
-  readonly #lists: ListFields;
   readonly #maxBytes: number;
-  readonly #prefix = Buffer.alloc(FRAME_PREFIX_BYTES);
+  readonly #assembly: MessageAssembly;
+  /** Bytes of the prefix that have come, the flag and the length in them. */
   #prefixFilled = 0;
+  #flag = 0;
+  #length = 0;
   /** Bytes of the current message that have not come yet. */
   #missing = 0;
-  /** The current message, when it comes in several pieces. */
-  #assembly: MessageAssembly | undefined;
   #paused = false;
   #refused = false;
-  /** What had been read when reading was paused. */
+  /** What was read while reading was paused. */
+  readonly #ahead: Assembled[] = [];
   #held: Buffer[] = [];
 
   /** `maxBytes`: largest message. */
   constructor(sink: RequestSink, lists: ListFields, maxBytes: number) {
     this.#sink = sink;
-    this.#lists = lists;
+    this.#assembly = new MessageAssembly(lists);
     this.#maxBytes = maxBytes;
   }
 
-  /** Takes what has arrived; it must not change afterwards. */
+  /** Takes what has arrived. Nothing refers to it afterwards: the buffer may be used again. */
   take(bytes: Buffer): void {
     for (let at = 0; at < bytes.length && !this.#refused; ) {
-      if (this.#paused) {
-        this.#held.push(bytes.subarray(at));
+      if (this.#paused && this.#ahead.length >= MAX_AHEAD) {
+        this.#held.push(Buffer.from(bytes.subarray(at)));
         return;
       }
       at = this.#prefixFilled < FRAME_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
@@ -54,58 +60,56 @@ export class RequestReader {
 
   resume(): void {
     this.#paused = false;
+    while (!this.#paused) {
+      const next = this.#ahead.shift();
+      if (next === undefined) break;
+      this.#sink.message(next.bytes, next.known);
+    }
     const held = this.#held;
     this.#held = [];
     for (const bytes of held) this.take(bytes);
   }
 
-  #takePrefix(bytes: Buffer, at: number): number {
-    const whole = at + FRAME_PREFIX_BYTES;
-    if (this.#prefixFilled === 0 && whole <= bytes.length) {
-      this.#prefixFilled = FRAME_PREFIX_BYTES;
-      this.#begin(bytes, at);
-      return whole;
+  #takePrefix(bytes: Buffer, start: number): number {
+    let at = start;
+    while (at < bytes.length && this.#prefixFilled < FRAME_PREFIX_BYTES) {
+      const byte = bytes[at++] ?? 0;
+      if (this.#prefixFilled++ === 0) this.#flag = byte;
+      else this.#length = this.#length * 256 + byte;
     }
-    const end = Math.min(bytes.length, at + FRAME_PREFIX_BYTES - this.#prefixFilled);
-    bytes.copy(this.#prefix, this.#prefixFilled, at, end);
-    this.#prefixFilled += end - at;
-    if (this.#prefixFilled === FRAME_PREFIX_BYTES) this.#begin(this.#prefix, 0);
-    return end;
+    if (this.#prefixFilled === FRAME_PREFIX_BYTES) this.#begin(this.#length);
+    return at;
   }
 
-  #begin(prefix: Buffer, at: number): void {
-    const length = prefix.readUInt32BE(at + 1);
+  #begin(length: number): void {
+    this.#length = 0;
+    this.#missing = length;
     // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
-    if (prefix.readUInt8(at) !== 0)
+    if (this.#flag !== 0)
       this.#refuse(new CtlError('internal', 'compressed message, but the call has no message encoding'));
     else if (length > this.#maxBytes)
       this.#refuse(
         new CtlError('resource_exhausted', `received message larger than max (${length} vs ${this.#maxBytes})`),
       );
-    else if (length === 0) this.#done(Buffer.alloc(0), []);
-    else this.#missing = length;
+    else {
+      this.#assembly.begin(length);
+      if (length === 0) this.#done();
+    }
   }
 
   #takeMessage(bytes: Buffer, at: number): number {
     const end = Math.min(bytes.length, at + this.#missing);
-    const piece = bytes.subarray(at, end);
-    if (this.#assembly === undefined && piece.length === this.#missing) {
-      this.#done(piece, []);
-      return end;
-    }
-    this.#assembly ??= new MessageAssembly(this.#lists, this.#missing);
-    this.#assembly.take(piece);
-    this.#missing -= piece.length;
-    if (this.#missing > 0) return end;
-    const { bytes: rest, known } = this.#assembly.finish();
-    this.#assembly = undefined;
-    this.#done(rest, known);
+    this.#assembly.take(bytes, at, end);
+    this.#missing -= end - at;
+    if (this.#missing === 0) this.#done();
     return end;
   }
 
-  #done(bytes: Buffer, known: readonly KnownRun[]): void {
+  #done(): void {
     this.#prefixFilled = 0;
-    this.#sink.message(bytes, known);
+    const { bytes, known } = this.#assembly.finish();
+    if (this.#paused) this.#ahead.push({ bytes: Buffer.from(bytes), known });
+    else this.#sink.message(bytes, known);
   }
 
   #refuse(error: CtlError): void {
