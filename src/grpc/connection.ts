@@ -15,6 +15,7 @@ import {
   FLAG_END_HEADERS,
   FLAG_END_STREAM,
   FRAME,
+  FRAME_HEADER_BYTES,
   frame,
   goaway,
   Http2Error,
@@ -29,14 +30,21 @@ import { HeaderBlocks, MAX_HEADER_LIST_BYTES } from './header-blocks.ts';
 import { checkTrailers, RESPONSE_HEADERS, requestHead, trailers, trailersOnly } from './headers.ts';
 import type { HeaderField } from './hpack/types.ts';
 import { PeerSettings } from './peer-settings.ts';
-import { type Batch, Stream, type StreamHost } from './stream.ts';
+import { type Batch, framedBytes } from './send-queue.ts';
+import { SlicePool } from './slice-pool.ts';
+import { Stream, type StreamHost } from './stream.ts';
 import type { ConnectionInfo } from './types.ts';
 
 /** Bytes on their way to the socket: large enough that slicing costs nothing, small enough that a slow reader shows progress. */
 const PLAIN_SLICE_BYTES = 256 * 1024;
 
-/** Over TLS, Node encrypts a whole write into a buffer that the connection keeps. */
-const TLS_SLICE_BYTES = 64 * 1024;
+/**
+ * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, hence less at a time: with the headers of its four frames,
+ * just four TLS records of 16 KiB.
+ */
+const TLS_SLICE_BYTES = 4 * (16_384 - FRAME_HEADER_BYTES);
+
+const slices = new SlicePool(framedBytes(TLS_SLICE_BYTES));
 
 /** What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a reader. */
 const RECEIVE_WINDOW_BYTES = 256 * 1024;
@@ -457,9 +465,10 @@ export class Connection implements FrameSink, StreamHost {
         stream.finish();
         continue;
       }
-      const batch = stream.cut(Math.min(this.sliceBytes - this.#outstanding, this.#sendWindow));
+      const slice = this.info.secured === undefined ? undefined : slices.take();
+      const batch = stream.cut(Math.min(this.sliceBytes - this.#outstanding, this.#sendWindow), slice);
       if (stream.canSend) this.#ready.add(stream);
-      this.#write(batch);
+      this.#write(stream, batch);
     }
     this.#writing = false;
   }
@@ -471,12 +480,13 @@ export class Connection implements FrameSink, StreamHost {
     return undefined;
   }
 
-  #write(batch: Batch): void {
-    const { pieces, bytes, stream } = batch;
+  #write(stream: Stream, batch: Batch): void {
+    const { pieces, bytes, slice } = batch;
     this.#sendWindow -= bytes;
     this.#outstanding += bytes;
     const left = (): void => {
       this.#outstanding -= bytes;
+      if (slice !== undefined) slices.give(slice);
       stream.left(batch);
       if (this.#ready.size > 0) this.#pump();
     };

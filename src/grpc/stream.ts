@@ -1,12 +1,11 @@
 /**
- * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are closed. What it sends
- * is cut into DATA frames as the windows let it; the chunks themselves are never copied, unless they are so small that a copy is less
- * work than a write of their own.
+ * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are closed.
  * Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../core/errors.ts';
-import { ERROR, type ErrorCode, FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from './frames.ts';
+import { ERROR, type ErrorCode } from './frames.ts';
 import type { RequestHead } from './headers.ts';
+import { type Batch, SendQueue } from './send-queue.ts';
 import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from './types.ts';
 
 /** The connection, as far as its streams need it. */
@@ -37,23 +36,6 @@ export interface StreamOptions {
   readonly receiveWindow: number;
 }
 
-interface Write {
-  readonly chunks: readonly Uint8Array[];
-  readonly done: (result: SendResult) => void;
-}
-
-/** DATA frames to be written, and the writes that end with them. */
-export interface Batch {
-  readonly stream: Stream;
-  readonly pieces: Uint8Array[];
-  /** Payload. */
-  bytes: number;
-  readonly finished: Write[];
-}
-
-/** Up to so many bytes are copied into one buffer with their frame header. */
-const MAX_COPIED_BYTES = 4096;
-
 const NOTHING: readonly Buffer[] = [];
 
 export class Stream implements StreamCall {
@@ -77,10 +59,7 @@ export class Stream implements StreamCall {
   #held: readonly Buffer[] = NOTHING;
   #heldBytes = 0;
   #endTold = false;
-  readonly #writes: Write[] = [];
-  /** Where the first write goes on. */
-  #chunk = 0;
-  #offset = 0;
+  readonly #writes: SendQueue;
   #ending: { readonly error: CtlError | undefined } | undefined;
   /** Handed to the socket, and not left yet. */
   readonly #leaving = new Set<Batch>();
@@ -94,6 +73,7 @@ export class Stream implements StreamCall {
     this.metadata = head.metadata;
     this.connection = host.info;
     this.#host = host;
+    this.#writes = new SendQueue(id);
     this.sendWindow = sendWindow;
     this.receiveWindow = receiveWindow;
   }
@@ -172,8 +152,8 @@ export class Stream implements StreamCall {
       return;
     }
     this.open();
-    if (this.#writes.length === 0 && this.#leaving.size === 0) this.#startWaiting();
-    this.#writes.push({ chunks, done });
+    if (this.#writes.empty && this.#leaving.size === 0) this.#startWaiting();
+    this.#writes.add({ chunks, done });
     this.#host.ready(this);
   }
 
@@ -210,12 +190,12 @@ export class Stream implements StreamCall {
 
   /** It has something to send that its window does not hold back. */
   get canSend(): boolean {
-    return this.#writes.length > 0 ? this.sendWindow > 0 : this.#ending !== undefined;
+    return this.#writes.empty ? this.#ending !== undefined : this.sendWindow > 0;
   }
 
   /** Nothing but the end is left to be sent. */
   get atEnd(): boolean {
-    return this.#writes.length === 0 && this.#ending !== undefined;
+    return this.#writes.empty && this.#ending !== undefined;
   }
 
   /** Sends the end; see {@link atEnd}. */
@@ -224,75 +204,12 @@ export class Stream implements StreamCall {
     this.close();
   }
 
-  /** Takes up to `room` bytes of what is to be sent, as DATA frames. Only when {@link canSend}, and not {@link atEnd}. */
-  cut(room: number): Batch {
-    const batch: Batch = { stream: this, pieces: [], bytes: 0, finished: [] };
-    let left = Math.min(room, this.sendWindow);
-    while (left > 0 && this.#writes.length > 0) {
-      const length = Math.min(left, FRAME_PAYLOAD_BYTES, this.#pending(Math.min(left, FRAME_PAYLOAD_BYTES)));
-      if (length > 0) this.#cutFrame(batch, length);
-      else this.#finishEmpty(batch);
-      left -= length;
-    }
+  /** Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not {@link atEnd}. */
+  cut(room: number, slice: Buffer | undefined): Batch {
+    const batch = this.#writes.cut(Math.min(room, this.sendWindow), slice);
     this.sendWindow -= batch.bytes;
     this.#leaving.add(batch);
     return batch;
-  }
-
-  /** Bytes that wait, as far as `enough`. */
-  #pending(enough: number): number {
-    let sum = -this.#offset;
-    let from = this.#chunk;
-    for (const { chunks } of this.#writes) {
-      for (let index = from; index < chunks.length; index++) {
-        sum += chunks[index]?.length ?? 0;
-        if (sum >= enough) return enough;
-      }
-      from = 0;
-    }
-    return sum;
-  }
-
-  /** Writes of nothing at all. */
-  #finishEmpty(batch: Batch): void {
-    batch.finished.push(...this.#writes.splice(0));
-    this.#chunk = 0;
-    this.#offset = 0;
-  }
-
-  #cutFrame(batch: Batch, length: number): void {
-    const copied = length <= MAX_COPIED_BYTES;
-    const head = Buffer.allocUnsafe(copied ? FRAME_HEADER_BYTES + length : FRAME_HEADER_BYTES);
-    writeFrameHeader(head, 0, FRAME.data, 0, this.id, length);
-    batch.pieces.push(head);
-    batch.bytes += length;
-    let left = length;
-    while (left > 0) {
-      const chunk = this.#writes[0]?.chunks[this.#chunk];
-      if (chunk === undefined) {
-        this.#finishFirst(batch);
-        continue;
-      }
-      const end = Math.min(chunk.length, this.#offset + left);
-      const piece = this.#offset === 0 && end === chunk.length ? chunk : chunk.subarray(this.#offset, end);
-      if (copied) head.set(piece, FRAME_HEADER_BYTES + length - left);
-      else if (piece.length > 0) batch.pieces.push(piece);
-      left -= piece.length;
-      if (end < chunk.length) this.#offset = end;
-      else {
-        this.#offset = 0;
-        this.#chunk++;
-      }
-    }
-    const first = this.#writes[0];
-    if (first !== undefined && this.#chunk >= first.chunks.length) this.#finishFirst(batch);
-  }
-
-  #finishFirst(batch: Batch): void {
-    const first = this.#writes.shift();
-    if (first !== undefined) batch.finished.push(first);
-    this.#chunk = 0;
-    this.#offset = 0;
   }
 
   /** A batch has left for the socket. */
@@ -308,7 +225,7 @@ export class Stream implements StreamCall {
    * slowly that it might as well be nobody.
    */
   isStuck(limitMs: number): boolean {
-    return (this.#writes.length > 0 || this.#leaving.size > 0) && this.#host.now() - this.#waitsSince > limitMs;
+    return (!this.#writes.empty || this.#leaving.size > 0) && this.#host.now() - this.#waitsSince > limitMs;
   }
 
   /** Gives up what waits, and the stream with it. */
@@ -319,7 +236,7 @@ export class Stream implements StreamCall {
 
   #tellWriters(result: SendResult): void {
     const leaving = [...this.#leaving].flatMap(({ finished }) => finished.splice(0));
-    for (const { done } of [...leaving, ...this.#writes.splice(0)]) done(result);
+    for (const { done } of [...leaving, ...this.#writes.clear()]) done(result);
   }
 
   /** The stream is over: its connection has closed, it was reset, or both sides have ended. */
