@@ -38,13 +38,18 @@ function malformed(what: string, stream: number): Http2Error {
   return new Http2Error(ERROR.protocol, `malformed request: ${what}`, stream);
 }
 
-/** Upper case is not for HTTP/2. */
-function hasUpperCase(name: string): boolean {
+/** Visible ASCII in lower case, without a colon (RFC 9113 section 8.2.1). */
+function isFieldName(name: string): boolean {
   for (let index = 0; index < name.length; index++) {
     const unit = name.charCodeAt(index);
-    if (unit >= 0x41 && unit <= 0x5a) return true;
+    if (unit <= 0x20 || unit >= 0x7f || unit === 0x3a || (unit >= 0x41 && unit <= 0x5a)) return false;
   }
-  return false;
+  return name !== '';
+}
+
+/** What would end a line elsewhere, such as in a log or in HTTP/1.1, has no place in a value. */
+function isFieldValue(value: string): boolean {
+  return !value.includes('\n') && !value.includes('\r') && !value.includes('\0');
 }
 
 /** Reads a request's header fields. Throws Http2Error of the stream. */
@@ -53,6 +58,7 @@ export function requestHead(fields: readonly HeaderField[], stream: number): Req
   const metadata = new HeaderMap();
   let regular = false;
   for (const { name, value } of fields) {
+    if (!isFieldValue(value)) throw malformed('a line break or NUL in a header', stream);
     if (name.startsWith(':')) {
       if (regular) throw malformed(`${name} behind other headers`, stream);
       if (pseudo.has(name)) throw malformed(`${name} twice`, stream);
@@ -62,7 +68,7 @@ export function requestHead(fields: readonly HeaderField[], stream: number): Req
       continue;
     }
     regular = true;
-    if (name === '' || hasUpperCase(name)) throw malformed('a header name that is empty or in upper case', stream);
+    if (!isFieldName(name)) throw malformed('a header name that is none', stream);
     if (CONNECTION_FIELDS.has(name) || (name === 'te' && value !== 'trailers'))
       throw malformed(`${name} is about a connection`, stream);
     metadata.add(name, value);
@@ -76,8 +82,8 @@ export function requestHead(fields: readonly HeaderField[], stream: number): Req
 
 /** Trailers have no pseudo headers. Throws Http2Error of the stream. */
 export function checkTrailers(fields: readonly HeaderField[], stream: number): void {
-  for (const { name } of fields)
-    if (name === '' || name.startsWith(':') || hasUpperCase(name)) throw malformed('bad trailers', stream);
+  for (const { name, value } of fields)
+    if (!isFieldName(name) || !isFieldValue(value)) throw malformed('bad trailers', stream);
 }
 
 /** `application/grpc`, alone or with `+proto` and the like, or with parameters. */

@@ -3,6 +3,7 @@
  * in bytes per request, in requests of a connection that have not come whole, and in time.
  */
 import { CtlError } from '../core/errors.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 import { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
 import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.ts';
 
@@ -77,14 +78,11 @@ export class UnaryCalls {
   }
 }
 
-const NOTHING = Buffer.alloc(0);
-
 /** Exactly one message. */
 class RequestGatherer implements Pick<CallReader, 'data'> {
   readonly #maxBytes: number;
   readonly #refuse: (error: CtlError) => void;
-  #parts: Buffer[] = [];
-  #bytes = 0;
+  readonly #gathered = new GatheredBytes();
   /** With its prefix; undefined until that has come. */
   #length: number | undefined;
   #refused = false;
@@ -96,15 +94,11 @@ class RequestGatherer implements Pick<CallReader, 'data'> {
 
   data(bytes: Buffer): void {
     if (this.#refused) return;
-    this.#parts.push(Buffer.from(bytes));
-    this.#bytes += bytes.length;
+    this.#gathered.add(bytes);
     try {
-      if (this.#length === undefined && this.#bytes >= MESSAGE_PREFIX_BYTES) {
-        const joined = Buffer.concat(this.#parts);
-        this.#parts = [joined];
-        this.#length = MESSAGE_PREFIX_BYTES + checkedLength(joined, this.#maxBytes);
-      }
-      if (this.#length !== undefined && this.#bytes > this.#length)
+      if (this.#length === undefined && this.#gathered.length >= MESSAGE_PREFIX_BYTES)
+        this.#length = MESSAGE_PREFIX_BYTES + checkedLength(this.#gathered.view(), this.#maxBytes);
+      if (this.#length !== undefined && this.#gathered.length > this.#length)
         throw new CtlError('internal', 'more than one message in a call that takes one');
     } catch (error) {
       this.#fail(error);
@@ -114,16 +108,16 @@ class RequestGatherer implements Pick<CallReader, 'data'> {
   /** The message; undefined when it was refused, or is now because it is not whole. */
   finish(): Buffer | undefined {
     if (this.#refused) return undefined;
-    if (this.#length === undefined || this.#bytes < this.#length) {
+    if (this.#length === undefined || this.#gathered.length < this.#length) {
       this.#fail(new CtlError('internal', 'the call ended before its message'));
       return undefined;
     }
-    return Buffer.concat(this.#parts).subarray(MESSAGE_PREFIX_BYTES);
+    return this.#gathered.take().subarray(MESSAGE_PREFIX_BYTES);
   }
 
   #fail(error: unknown): void {
     this.#refused = true;
-    this.#parts = [NOTHING];
+    this.#gathered.take();
     if (!(error instanceof CtlError)) throw error;
     this.#refuse(error);
   }

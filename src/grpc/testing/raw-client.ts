@@ -2,12 +2,23 @@
  * An HTTP/2 client for tests that says exactly what it is told, also what no client should: frames are written by hand, and what comes is
  * kept as frames.
  */
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { FLAG_ACK, FLAG_END_HEADERS, FRAME, FRAME_HEADER_BYTES, frame, PREFACE, settingsFrame } from '../frames.ts';
+import {
+  FLAG_ACK,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FRAME,
+  FRAME_HEADER_BYTES,
+  frame,
+  PREFACE,
+  settingsFrame,
+} from '../frames.ts';
 import { HpackDecoder } from '../hpack/decoder.ts';
 import { encodeHeaders } from '../hpack/encoder.ts';
 import type { HeaderField } from '../hpack/types.ts';
+import { ECHO } from './server.ts';
 
 export interface Frame {
   readonly type: number;
@@ -16,7 +27,8 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-export type Fields = Readonly<Record<string, string>>;
+/** Header fields; as pairs where a name comes twice or the order matters. */
+export type Fields = Readonly<Record<string, string>> | readonly (readonly [name: string, value: string])[];
 
 const NAMES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(FRAME).map(([name, type]) => [type, name]),
@@ -27,7 +39,21 @@ const PATIENCE_MS = 10_000;
 
 /** Header fields as a block. */
 export function block(fields: Fields): Buffer {
-  return encodeHeaders(Object.entries(fields).map(([name, value]): HeaderField => ({ name, value })));
+  const pairs = Array.isArray(fields) ? (fields as readonly (readonly [string, string])[]) : Object.entries(fields);
+  return encodeHeaders(pairs.map(([name = '', value = '']): HeaderField => ({ name, value })));
+}
+
+/** The headers of a call, with more or other ones. */
+export function request(path: string, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
+  return {
+    ':method': 'POST',
+    ':scheme': 'http',
+    ':path': path,
+    ':authority': 'test',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    ...more,
+  };
 }
 
 /** A number as the four bytes that settings, windows and error codes have. */
@@ -91,6 +117,19 @@ export class RawClient {
 
   headers(stream: number, fields: Fields, flags = 0): void {
     this.frame(FRAME.headers, FLAG_END_HEADERS | flags, stream, block(fields));
+  }
+
+  /** A unary call in one go. */
+  call(stream: number, path: string, content: string | Buffer = ''): void {
+    this.headers(stream, request(path));
+    this.frame(FRAME.data, FLAG_END_STREAM, stream, message(content));
+  }
+
+  /** Shows that calls are served on this connection. */
+  async echo(stream: number): Promise<void> {
+    this.call(stream, ECHO, 'hello');
+    assert.equal(await this.statusOf(stream), 0);
+    assert.deepEqual(this.dataOf(stream), message('hello'));
   }
 
   close(): void {

@@ -1,0 +1,407 @@
+/** The server against a client that breaks the rules of HTTP/2: the connection or the stream ends as RFC 9113 says, and all others are served on. */
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  ERROR,
+  settingsFrame as encodeSettings,
+  FLAG_ACK,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FLAG_PADDED,
+  FLAG_PRIORITY,
+  FRAME,
+  PREFACE,
+  SETTING,
+} from './frames.ts';
+import { block, message, number, RawClient, request } from './testing/raw-client.ts';
+import { ECHO, SILENT, startServer, type TestServer, WAIT } from './testing/server.ts';
+
+let server: TestServer;
+let bystander: RawClient;
+let bystanderStream = 1;
+
+before(async () => {
+  server = await startServer();
+  bystander = await RawClient.connect(server.port);
+});
+
+after(() => {
+  bystander.close();
+  server.server.destroy();
+});
+
+/** The connection that has to do with nothing is served. */
+async function othersAreServed(): Promise<void> {
+  await bystander.echo(bystanderStream);
+  bystanderStream += 2;
+}
+
+const PRIORITY = Buffer.from([0, 0, 0, 0, 16]);
+const END = FLAG_END_STREAM;
+const WHOLE = FLAG_END_HEADERS;
+
+/** A request that stays open. */
+function openStream(client: RawClient, stream: number): void {
+  client.headers(stream, request(SILENT));
+}
+
+/** A stream that both sides have ended. */
+async function closedStream(client: RawClient, stream: number): Promise<void> {
+  await client.echo(stream);
+}
+
+type Deed = (client: RawClient) => void | Promise<void>;
+
+const CONNECTION_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]>> = {
+  'DATA on stream 0': [ERROR.protocol, (client) => client.frame(FRAME.data, 0, 0, Buffer.from('x'))],
+  'HEADERS on stream 0': [ERROR.protocol, (client) => client.headers(0, request(ECHO))],
+  'HEADERS on an even stream': [ERROR.protocol, (client) => client.headers(2, request(ECHO))],
+  'HEADERS on a stream below the last one': [
+    ERROR.streamClosed,
+    (client) => {
+      openStream(client, 5);
+      client.headers(3, request(ECHO));
+    },
+  ],
+  'HEADERS on a closed stream': [
+    ERROR.streamClosed,
+    async (client) => {
+      await closedStream(client, 1);
+      client.headers(1, request(ECHO));
+    },
+  ],
+  'DATA on an idle stream': [ERROR.protocol, (client) => client.frame(FRAME.data, 0, 1, Buffer.from('x'))],
+  'RST_STREAM on an idle stream': [ERROR.protocol, (client) => client.frame(FRAME.rstStream, 0, 1, number(8))],
+  'RST_STREAM on stream 0': [ERROR.protocol, (client) => client.frame(FRAME.rstStream, 0, 0, number(8))],
+  'RST_STREAM of three bytes': [
+    ERROR.frameSize,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.rstStream, 0, 1, Buffer.alloc(3));
+    },
+  ],
+  'WINDOW_UPDATE on an idle stream': [ERROR.protocol, (client) => client.frame(FRAME.windowUpdate, 0, 1, number(1))],
+  'WINDOW_UPDATE by nothing': [ERROR.protocol, (client) => client.frame(FRAME.windowUpdate, 0, 0, number(0))],
+  'WINDOW_UPDATE of three bytes': [
+    ERROR.frameSize,
+    (client) => client.frame(FRAME.windowUpdate, 0, 0, Buffer.alloc(3)),
+  ],
+  'a connection window over 2^31-1': [
+    ERROR.flowControl,
+    (client) => client.frame(FRAME.windowUpdate, 0, 0, number(2 ** 31 - 1)),
+  ],
+  'SETTINGS on a stream': [ERROR.protocol, (client) => client.frame(FRAME.settings, 0, 1)],
+  'SETTINGS of the wrong size': [ERROR.frameSize, (client) => client.frame(FRAME.settings, 0, 0, Buffer.alloc(5))],
+  'SETTINGS with ACK and content': [
+    ERROR.frameSize,
+    (client) => client.frame(FRAME.settings, FLAG_ACK, 0, Buffer.alloc(6)),
+  ],
+  'ENABLE_PUSH of 2': [ERROR.protocol, (client) => client.send(encodeSettings([[SETTING.enablePush, 2]]))],
+  'INITIAL_WINDOW_SIZE over 2^31-1': [
+    ERROR.flowControl,
+    (client) => client.send(encodeSettings([[SETTING.initialWindowSize, 2 ** 31]])),
+  ],
+  'a window that SETTINGS take over 2^31-1': [
+    ERROR.flowControl,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.windowUpdate, 0, 1, number(2 ** 31 - 1 - 65_535));
+      client.send(encodeSettings([[SETTING.initialWindowSize, 65_536]]));
+    },
+  ],
+  'MAX_FRAME_SIZE too small': [
+    ERROR.protocol,
+    (client) => client.send(encodeSettings([[SETTING.maxFrameSize, 16_383]])),
+  ],
+  'MAX_FRAME_SIZE too large': [
+    ERROR.protocol,
+    (client) => client.send(encodeSettings([[SETTING.maxFrameSize, 2 ** 24]])),
+  ],
+  'PING on a stream': [ERROR.protocol, (client) => client.frame(FRAME.ping, 0, 1, Buffer.alloc(8))],
+  'PING of seven bytes': [ERROR.frameSize, (client) => client.frame(FRAME.ping, 0, 0, Buffer.alloc(7))],
+  'GOAWAY on a stream': [ERROR.protocol, (client) => client.frame(FRAME.goaway, 0, 1, Buffer.alloc(8))],
+  PUSH_PROMISE: [ERROR.protocol, (client) => client.frame(FRAME.pushPromise, WHOLE, 1, number(2))],
+  'PRIORITY on stream 0': [ERROR.protocol, (client) => client.frame(FRAME.priority, 0, 0, PRIORITY)],
+  'a frame larger than allowed': [
+    ERROR.frameSize,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.data, 0, 1, Buffer.alloc(16_385));
+    },
+  ],
+  'an unknown frame larger than allowed': [ERROR.frameSize, (client) => client.frame(99, 0, 0, Buffer.alloc(16_385))],
+  'padding as long as the frame of DATA': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.data, FLAG_PADDED, 1, Buffer.from([2, 0]));
+    },
+  ],
+  'a padded DATA frame without length of padding': [
+    ERROR.frameSize,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.data, FLAG_PADDED, 1);
+    },
+  ],
+  'padding longer than the frame of HEADERS': [
+    ERROR.protocol,
+    (client) => client.frame(FRAME.headers, WHOLE | FLAG_PADDED, 1, Buffer.from([5, 0x82])),
+  ],
+  'CONTINUATION without HEADERS': [
+    ERROR.protocol,
+    (client) => client.frame(FRAME.continuation, WHOLE, 1, block(request(ECHO))),
+  ],
+  'CONTINUATION behind whole HEADERS': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.continuation, WHOLE, 1, block({ a: 'b' }));
+    },
+  ],
+  'CONTINUATION of another stream': [
+    ERROR.protocol,
+    (client) => {
+      client.frame(FRAME.headers, 0, 1, block(request(ECHO)));
+      client.frame(FRAME.continuation, WHOLE, 3);
+    },
+  ],
+  'PING between HEADERS and CONTINUATION': [
+    ERROR.protocol,
+    (client) => {
+      client.frame(FRAME.headers, 0, 1, block(request(ECHO)));
+      client.frame(FRAME.ping, 0, 0, Buffer.alloc(8));
+    },
+  ],
+  'DATA between HEADERS and CONTINUATION': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.headers, 0, 3, block(request(ECHO)));
+      client.frame(FRAME.data, 0, 1, Buffer.from('x'));
+    },
+  ],
+  'an unknown frame between HEADERS and CONTINUATION': [
+    ERROR.protocol,
+    (client) => {
+      client.frame(FRAME.headers, 0, 1, block(request(ECHO)));
+      client.frame(99, 0, 1);
+    },
+  ],
+  'a header block that cannot be decoded': [
+    ERROR.compression,
+    (client) => client.frame(FRAME.headers, WHOLE, 1, Buffer.from([0x80])),
+  ],
+  'a header block that is cut off': [
+    ERROR.compression,
+    (client) => client.frame(FRAME.headers, WHOLE, 1, block(request(ECHO)).subarray(0, -1)),
+  ],
+};
+
+for (const [what, [code, deed]] of Object.entries(CONNECTION_ERRORS))
+  test(`the connection ends: ${what}`, async () => {
+    const client = await RawClient.connect(server.port);
+    await deed(client);
+    assert.equal(await client.goawayCode(), code);
+    await client.untilEnded();
+    await othersAreServed();
+  });
+
+const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]>> = {
+  'DATA behind the end': [
+    ERROR.streamClosed,
+    (client) => {
+      client.call(1, WAIT);
+      client.frame(FRAME.data, 0, 1, Buffer.from('x'));
+    },
+  ],
+  'HEADERS behind the end': [
+    ERROR.streamClosed,
+    (client) => {
+      client.call(1, WAIT);
+      client.headers(1, { a: 'b' }, END);
+    },
+  ],
+  'HEADERS in the middle that do not end the stream': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.headers(1, { a: 'b' });
+    },
+  ],
+  'pseudo headers in trailers': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.headers(1, { ':path': '/' }, END);
+    },
+  ],
+  'WINDOW_UPDATE by nothing': [
+    ERROR.protocol,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.windowUpdate, 0, 1, number(0));
+    },
+  ],
+  'a window over 2^31-1': [
+    ERROR.flowControl,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.windowUpdate, 0, 1, number(2 ** 31 - 1));
+    },
+  ],
+  'a header name in upper case': [ERROR.protocol, (client) => client.headers(1, request(ECHO, { 'X-Name': 'a' }))],
+  'a header name with a space': [ERROR.protocol, (client) => client.headers(1, request(ECHO, { 'x name': 'a' }))],
+  'a header value with a line break': [
+    ERROR.protocol,
+    (client) => client.headers(1, request(ECHO, { x: 'a\r\nb: c' })),
+  ],
+  'a header value with NUL': [ERROR.protocol, (client) => client.headers(1, request(ECHO, { x: 'a\0' }))],
+  'a path with a line break': [ERROR.protocol, (client) => client.headers(1, request('/a\nb'))],
+  'a connection header': [ERROR.protocol, (client) => client.headers(1, request(ECHO, { connection: 'close' }))],
+  'te other than trailers': [ERROR.protocol, (client) => client.headers(1, request(ECHO, { te: 'gzip' }))],
+  'an unknown pseudo header': [ERROR.protocol, (client) => client.headers(1, { ':other': 'a', ...request(ECHO) })],
+  'a pseudo header of responses': [
+    ERROR.protocol,
+    (client) => client.headers(1, { ':status': '200', ...request(ECHO) }),
+  ],
+  'no method': [ERROR.protocol, (client) => client.headers(1, { ':path': ECHO, ':scheme': 'http' })],
+  'no scheme': [ERROR.protocol, (client) => client.headers(1, { ':path': ECHO, ':method': 'POST' })],
+  'an empty path': [ERROR.protocol, (client) => client.headers(1, request(''))],
+  'a pseudo header twice': [
+    ERROR.protocol,
+    (client) => client.headers(1, [[':path', '/other'], ...Object.entries(request(ECHO))]),
+  ],
+  'a pseudo header behind another header': [
+    ERROR.protocol,
+    (client) =>
+      client.headers(1, [
+        [':method', 'POST'],
+        [':scheme', 'http'],
+        ['content-type', 'application/grpc'],
+        [':path', ECHO],
+      ]),
+  ],
+};
+
+for (const [what, [code, deed]] of Object.entries(STREAM_ERRORS))
+  test(`the stream ends and its connection goes on: ${what}`, async () => {
+    const client = await RawClient.connect(server.port);
+    await deed(client);
+    assert.equal(await client.resetCode(1), code);
+    await client.echo(3);
+    client.close();
+  });
+
+const FINE: Readonly<Record<string, Deed>> = {
+  'unknown frames': (client) => client.frame(99, 255, 7, Buffer.alloc(100)),
+  'unknown settings': (client) => client.send(encodeSettings([[99, 99]])),
+  'unknown flags': (client) => client.headers(1, request(SILENT), 0x52),
+  'PRIORITY on an idle stream': (client) => client.frame(FRAME.priority, 0, 9, PRIORITY),
+  'PRIORITY on a closed stream': async (client) => {
+    await closedStream(client, 1);
+    client.frame(FRAME.priority, 0, 1, PRIORITY);
+  },
+  'WINDOW_UPDATE and RST_STREAM on a closed stream': async (client) => {
+    await closedStream(client, 1);
+    client.frame(FRAME.windowUpdate, 0, 1, number(1));
+    client.frame(FRAME.rstStream, 0, 1, number(ERROR.cancel));
+  },
+  'answers to pings that nobody sent': (client) => client.frame(FRAME.ping, FLAG_ACK, 0, Buffer.alloc(8)),
+  'empty HEADERS with all in CONTINUATIONs': async (client) => {
+    const headers = block(request(ECHO));
+    client.frame(FRAME.headers, 0, 1);
+    for (let at = 0; at < headers.length; at += 10)
+      client.frame(FRAME.continuation, 0, 1, headers.subarray(at, at + 10));
+    client.frame(FRAME.continuation, WHOLE, 1);
+    client.frame(FRAME.data, END, 1, message('x'));
+    assert.equal(await client.statusOf(1), 0);
+  },
+  'HEADERS with padding and priority': async (client) => {
+    const payload = Buffer.concat([Buffer.from([4]), PRIORITY, block(request(ECHO)), Buffer.alloc(4)]);
+    client.frame(FRAME.headers, WHOLE | FLAG_PADDED | FLAG_PRIORITY, 1, payload);
+    client.frame(FRAME.data, END, 1, message('x'));
+    assert.equal(await client.statusOf(1), 0);
+  },
+  'DATA with padding, a message in pieces, and an empty end': async (client) => {
+    client.headers(1, request(ECHO));
+    for (const byte of message('padded')) client.frame(FRAME.data, FLAG_PADDED, 1, Buffer.from([3, byte, 0, 0, 0]));
+    client.frame(FRAME.data, END | FLAG_PADDED, 1, Buffer.from([0]));
+    assert.equal(await client.statusOf(1), 0);
+    assert.deepEqual(client.dataOf(1), message('padded'));
+  },
+  'trailers of a client': async (client) => {
+    client.headers(1, request(ECHO));
+    client.frame(FRAME.data, 0, 1, message('x'));
+    client.headers(1, { 'x-trailer': 'a' }, END);
+    assert.equal(await client.statusOf(1), 0);
+  },
+  'a header table of no size': async (client) => {
+    client.send(encodeSettings([[SETTING.headerTableSize, 0]]));
+    await client.next('settings');
+  },
+  'a reserved bit in the number of a stream': async (client) => {
+    client.frame(FRAME.headers, WHOLE, 1 + 2 ** 31, block(request(ECHO)));
+    client.frame(FRAME.data, END, 1 + 2 ** 31, message('x'));
+    assert.equal(await client.statusOf(1), 0);
+  },
+  'streams whose numbers leave gaps': async (client) => {
+    await client.echo(5);
+    await client.echo(11);
+  },
+};
+
+for (const [what, deed] of Object.entries(FINE))
+  test(`it is taken: ${what}`, async () => {
+    const client = await RawClient.connect(server.port);
+    await deed(client);
+    await client.ping();
+    await client.echo(101);
+    client.close();
+  });
+
+test('pings are answered with what they say, also on a connection without streams', async () => {
+  const client = await RawClient.connect(server.port);
+  for (let round = 0; round < 10; round++) await client.ping();
+  client.close();
+});
+
+test('everything may come byte by byte', async () => {
+  const client = await RawClient.open(server.port);
+  const end = Buffer.alloc(9);
+  end.writeUIntBE(message('x').length, 0, 3);
+  end.writeUInt8(END, 4);
+  end.writeUInt32BE(1, 5);
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(block(request(ECHO)).length, 0, 3);
+  head.writeUInt8(FRAME.headers, 3);
+  head.writeUInt8(WHOLE, 4);
+  head.writeUInt32BE(1, 5);
+  const all = Buffer.concat([PREFACE, encodeSettings([]), head, block(request(ECHO)), end, message('x')]);
+  for (const byte of all) {
+    client.send(Buffer.from([byte]));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(await client.statusOf(1), 0);
+  client.close();
+});
+
+for (const [what, bytes] of [
+  ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
+  ['TLS', Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])],
+  ['a preface that is wrong at its end', Buffer.concat([PREFACE.subarray(0, -1), Buffer.from('x')])],
+  [
+    'no SETTINGS behind the preface',
+    Buffer.concat([PREFACE, Buffer.from([0, 0, 8, FRAME.ping, 0, 0, 0, 0, 0]), Buffer.alloc(8)]),
+  ],
+] as const)
+  test(`what is not HTTP/2 is closed: ${what}`, async () => {
+    const client = await RawClient.open(server.port);
+    client.send(bytes);
+    await client.untilEnded();
+    await othersAreServed();
+  });
+
+test('nothing of all this was a fault of the server', () => {
+  assert.deepEqual(server.faults, []);
+});
