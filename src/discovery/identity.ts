@@ -5,10 +5,10 @@
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secured address ◀── files
  */
-import type { ServerCredentials } from '@grpc/grpc-js';
 import type { DiscoverySettings } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
+import type { GrpcService, ListenerTls } from '../grpc/types.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import {
   createAuthentication,
@@ -28,14 +28,14 @@ import {
   TrustBundles,
   wallClock,
 } from '../security/index.ts';
-import type { Authenticator, Authority, GrpcService } from '../security/types.ts';
+import type { Authenticator, Authority } from '../security/types.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
 /** What the secured address is made of. */
 export interface SecuredAddress {
-  readonly credentials: ServerCredentials;
+  readonly tls: ListenerTls;
   readonly services: readonly GrpcService[];
   /** Undefined when streams need no credential (XDS_AUTH=false). */
   readonly authenticate: XdsServerOptions['authenticate'];
@@ -158,7 +158,7 @@ async function openSecured(
           trustDomain,
           observer: certificateObserver(metrics),
         });
-  return { credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
+  return { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
 }
 
 /** From files when they are named, else from the mesh CA; undefined when there is neither. */

@@ -10,6 +10,7 @@ import {
   parseListenAddress,
   shownDiscoveryEnvironment,
 } from '../cli/index.ts';
+import type { GrpcListener } from '../grpc/types.ts';
 import { createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
@@ -35,7 +36,7 @@ import {
 import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
-import { createXdsServer, type XdsListener, type XdsServer } from '../xds/index.ts';
+import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
@@ -198,9 +199,9 @@ export class DiscoveryProgram {
 
   async #startXds(engine: Engine, { secured }: MeshIdentity): Promise<XdsServer> {
     const settings = this.#settings;
-    const listeners: XdsListener[] = [parseListenAddress(settings.grpcAddr)];
+    const listeners: GrpcListener[] = [parseListenAddress(settings.grpcAddr)];
     if (secured !== undefined) {
-      listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), credentials: secured.credentials });
+      listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), tls: secured.tls });
     }
     const server = createXdsServer({
       engine,

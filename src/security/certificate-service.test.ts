@@ -1,10 +1,11 @@
 /** The certificate service and its TLS over real sockets: who gets what, with which credential. */
 import assert from 'node:assert/strict';
-import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import { Client, credentials, Metadata, Server, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
+import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import { createGrpcServer } from '../grpc/index.ts';
+import type { GrpcServer, UnaryHandler } from '../grpc/types.ts';
 import { encode, mesh } from '../protobuf/index.ts';
 import { createAuthentication } from './authentication.ts';
 import { createCertificateAuthenticator } from './certificate-authenticator.ts';
@@ -25,7 +26,7 @@ import {
   type TestIssuer,
   testIssuer,
 } from './testing.ts';
-import { type AnyCall, credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
+import { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 import { createTokenAuthenticator } from './token-authenticator.ts';
 import { TrustBundles } from './trust.ts';
 import type { SigningRequest } from './types.ts';
@@ -48,30 +49,20 @@ function serverTls(name = 'localhost') {
 }
 
 const tls = new MeshServerCredentials(serverTls());
-const server = new Server();
-const listening: NetServer[] = [];
-const sockets = new Set<Socket>();
 const seen: string[] = [];
 const signed: SigningRequest[] = [];
 const asIs = (bytes: Buffer): Buffer => bytes;
+let server: GrpcServer;
 let issuer: TestIssuer;
 let securePort = 0;
 let plainPort = 0;
 
-function listen(over: Parameters<Server['createConnectionInjector']>[0]): Promise<number> {
-  const injector = server.createConnectionInjector(over);
-  const net = createServer((socket) => {
-    sockets.add(socket);
-    injector.injectConnection(socket);
-  });
-  listening.push(net);
-  return new Promise((resolve) =>
-    net.listen(0, '127.0.0.1', () => {
-      const address = net.address();
-      resolve(typeof address === 'object' && address !== null ? address.port : 0);
-    }),
-  );
-}
+/** Tells what a call shows of its caller. */
+const show: UnaryHandler = async (shown) => {
+  const { certificates, bearer } = credentialsOfCall(shown) ?? { certificates: undefined, bearer: undefined };
+  const list = certificates?.map((der) => Buffer.from(der).toString('base64'));
+  return Buffer.from(JSON.stringify({ list, bearer }));
+};
 
 before(async () => {
   issuer = await testIssuer();
@@ -113,28 +104,27 @@ before(async () => {
       internalError: (error) => seen.push(`internal ${String(error)}`),
     },
   });
-  for (const { methods, handlers } of services) server.addService(methods, handlers);
-  const path = '/test/Shown';
-  const shown = { path, requestStream: false, responseStream: false, requestSerialize: asIs, requestDeserialize: asIs };
-  server.addService(
-    { Shown: { ...shown, responseSerialize: asIs, responseDeserialize: asIs } },
-    {
-      Shown: (call: AnyCall, reply: (error: null, value: Buffer) => void) => {
-        const { certificates, bearer } = credentialsOfCall(call) ?? { certificates: undefined, bearer: undefined };
-        const list = certificates?.map((der) => Buffer.from(der).toString('base64'));
-        reply(null, Buffer.from(JSON.stringify({ list, bearer })));
-      },
-    },
-  );
-  securePort = await listen(tls);
-  plainPort = await listen(ServerCredentials.createInsecure());
+  server = createGrpcServer({
+    listeners: [
+      { host: '127.0.0.1', port: 0, tls },
+      { host: '127.0.0.1', port: 0 },
+    ],
+    services: [...services, { unary: { '/test/Shown': { handler: show, maxReceiveBytes: 1024 } } }],
+    observer: { refused: () => {}, requestTooLarge: () => {}, internalError: (error) => seen.push(String(error)) },
+    maxStreams: 100,
+    maxConnections: Number.POSITIVE_INFINITY,
+    keepaliveIntervalMs: 30_000,
+    keepaliveTimeoutMs: 10_000,
+    idleMs: 60_000,
+    sendTimeoutMs: 5000,
+    requestTimeoutMs: 10_000,
+    maxIncomplete: 100,
+  });
+  await server.start();
+  [securePort = 0, plainPort = 0] = server.ports();
 });
 
-after(() => {
-  server.forceShutdown();
-  for (const socket of sockets) socket.destroy();
-  for (const net of listening) net.close();
-});
+after(() => server.destroy());
 
 interface Shown {
   readonly keys: KeyPair;

@@ -2,12 +2,11 @@
  * The certificate service over gRPC (proto/mesh/v1/auth/ca.proto), under its own name and under that which existing agents call. The
  * identity of a certificate is the caller's; of the request only the public key counts.
  */
-import type { MethodDefinition, ServerUnaryCall } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
-import { statusOf } from '../core/grpc-status.ts';
+import type { GrpcService, UnaryCall, UnaryHandler } from '../grpc/types.ts';
 import { encode, mesh } from '../protobuf/index.ts';
 import { credentialsOfCall } from './tls-credentials.ts';
-import type { Authentication, Authority, Caller, GrpcService, UnaryHandler } from './types.ts';
+import type { Authentication, Authority, Caller } from './types.ts';
 
 /** What the service tells about itself, for metrics and logs. */
 export interface CertificateObserver {
@@ -38,25 +37,12 @@ const MAX_RECEIVE_BYTES = 64 * 1024;
 /** Calls at work at once: more than the signing pool lets wait, so that it is the pool that decides whose turn it is. */
 const MAX_CALLS = 20_000;
 
-function method(service: string, name: string): MethodDefinition<Buffer, Buffer> {
-  const asIs = (bytes: Buffer): Buffer => bytes;
-  return {
-    path: `/${service}/${name}`,
-    requestStream: false,
-    responseStream: false,
-    requestSerialize: asIs,
-    requestDeserialize: asIs,
-    responseSerialize: asIs,
-    responseDeserialize: asIs,
-  };
-}
+type Answer = (call: UnaryCall, caller: Caller) => Promise<Buffer>;
 
-type Answer = (call: ServerUnaryCall<Buffer, Buffer>, caller: Caller) => Promise<Buffer>;
-
-/** Authenticates, answers, and turns errors into a status. */
+/** Authenticates and answers; what goes wrong is told, and of faults of ours the caller hears no more than that. */
 function unary({ authentication, observer }: CertificateServiceOptions, answer: Answer): UnaryHandler {
   let running = 0;
-  const serve = async (call: ServerUnaryCall<Buffer, Buffer>): Promise<Buffer> => {
+  const serve = async (call: UnaryCall): Promise<Buffer> => {
     const credentials = credentialsOfCall(call);
     if (credentials === undefined) throw new CtlError('unimplemented', 'served on the secured address only');
     if (running >= MAX_CALLS) throw new CtlError('resource_exhausted', 'too many requests, try again later');
@@ -67,19 +53,17 @@ function unary({ authentication, observer }: CertificateServiceOptions, answer: 
       running--;
     }
   };
-  return (call, reply) => {
-    serve(call).then(
-      (bytes) => reply(null, bytes),
-      (error: unknown) => {
-        if (error instanceof CtlError && error.code !== 'internal') {
-          observer.refused(call.getPeer(), error);
-          reply(statusOf(error));
-        } else {
-          observer.internalError(error);
-          reply(statusOf(new CtlError('internal', 'internal error')));
-        }
-      },
-    );
+  return async (call) => {
+    try {
+      return await serve(call);
+    } catch (error) {
+      if (error instanceof CtlError && error.code !== 'internal') {
+        observer.refused(call.connection.peer, error);
+        throw error;
+      }
+      observer.internalError(error);
+      throw new CtlError('internal', 'internal error');
+    }
   };
 }
 
@@ -100,7 +84,7 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
   const handler = unary(options, async (call, caller) => {
     const { identity } = caller;
     if (identity.trustDomain !== trustDomain) {
-      observer.unfitIdentity(call.getPeer());
+      observer.unfitIdentity(call.connection.peer);
       const message = `certificates are issued for trust domain ${trustDomain} only, not for ${identity.trustDomain}`;
       throw new CtlError('permission_denied', message);
     }
@@ -109,26 +93,22 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
     observer.issued(caller);
     return Buffer.from(encode(MeshCertificateResponse, { certChain }));
   });
-  return (call, reply) => {
+  return (call) => {
     observer.requested();
-    handler(call, reply);
+    return handler(call);
   };
 }
 
 /** The services of the certificate authority, one after the other. */
 export function createCertificateServices(options: CertificateServiceOptions): GrpcService[] {
-  const handlers = {
-    CreateCertificate: creation(options),
-    GetTrustBundle: unary(options, async () =>
+  const create = { handler: creation(options), maxReceiveBytes: MAX_RECEIVE_BYTES };
+  const bundle = {
+    handler: unary(options, async () =>
       Buffer.from(encode(TrustBundleResponse, { roots: [...options.authority.trustBundle()] })),
     ),
+    maxReceiveBytes: MAX_RECEIVE_BYTES,
   };
   return SERVICES.map((service) => ({
-    methods: {
-      CreateCertificate: method(service, 'CreateCertificate'),
-      GetTrustBundle: method(service, 'GetTrustBundle'),
-    },
-    handlers,
-    maxReceiveBytes: MAX_RECEIVE_BYTES,
+    unary: { [`/${service}/CreateCertificate`]: create, [`/${service}/GetTrustBundle`]: bundle },
   }));
 }

@@ -1,12 +1,11 @@
 /**
  * The TLS of the secured address, and what a call on it shows of its caller. Clients are asked for a certificate but may come
  * without one (with a token); whether a certificate is good is decided by the authenticators, because that depends on its trust domain.
- * grpc-js can only ask for certificates that its own TLS layer has verified, hence credentials of our own.
  */
 import { constants } from 'node:crypto';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
-import { type Metadata, ServerCredentials } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import type { CallHead, ListenerTls } from '../grpc/types.ts';
 import type { Credentials } from './types.ts';
 
 export interface ServerTls {
@@ -36,28 +35,34 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
 }
 
 /** Credentials whose certificate can be replaced; connections that stand keep theirs. */
-export class MeshServerCredentials extends ServerCredentials {
+export class MeshServerCredentials implements ListenerTls {
+  readonly options: ListenerTls['options'];
+  readonly #listeners = new Set<() => void>();
+  #context: SecureContextOptions;
+
   constructor(tls: ServerTls) {
-    super(
-      { requestCert: true, rejectUnauthorized: tls.requiredCa !== undefined, handshakeTimeout: HANDSHAKE_TIMEOUT_MS },
-      contextOf(tls),
-    );
+    this.options = {
+      requestCert: true,
+      rejectUnauthorized: tls.requiredCa !== undefined,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    };
+    this.#context = contextOf(tls);
+  }
+
+  context(): SecureContextOptions {
+    return this.#context;
+  }
+
+  onRenew(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 
   /** New connections get this certificate. */
   renew(tls: ServerTls): void {
-    this.updateSecureContextOptions(contextOf(tls));
+    this.#context = contextOf(tls);
+    for (const listener of this.#listeners) listener();
   }
-
-  override _equals(other: ServerCredentials): boolean {
-    return this === other;
-  }
-}
-
-/** What of a grpc-js call is looked at. */
-export interface AnyCall {
-  readonly metadata: Metadata;
-  getPeer(): string;
 }
 
 /** Certificates taken from one handshake; see chain.ts for how many are of use. */
@@ -77,29 +82,20 @@ function certificatesOf(socket: TLSSocket): readonly Uint8Array[] {
   return certificates;
 }
 
-function inside(object: unknown, member: string): unknown {
-  return typeof object === 'object' && object !== null ? Reflect.get(object, member) : undefined;
-}
-
 const BEARER = /^bearer +(\S+) *$/i;
 
-/**
- * What a call shows of its caller; undefined when its connection is not encrypted. The socket is reached over private members of
- * grpc-js (the version is pinned); when they are not as expected this throws, so that nothing passes unseen.
- */
-export function credentialsOfCall(call: AnyCall): Credentials | undefined {
-  const session = inside(inside(inside(call, 'call'), 'stream'), 'session');
-  const socket = inside(session, 'socket');
-  if (typeof session !== 'object' || session === null || typeof socket !== 'object' || socket === null) {
-    throw new CtlError('unavailable', 'the connection is closed');
-  }
-  if (inside(socket, 'encrypted') !== true) return undefined;
-  let certificates = shown.get(session);
+/** What a call shows of its caller; undefined when its connection is not encrypted. Throws CtlError unavailable when that is closed. */
+export function credentialsOfCall({ connection, metadata }: CallHead): Credentials | undefined {
+  const { secured, peer } = connection;
+  if (secured === undefined) return undefined;
+  let certificates = shown.get(secured);
   if (certificates === undefined) {
-    certificates = certificatesOf(socket as TLSSocket);
-    shown.set(session, certificates);
+    // A handshake that is gone would show no certificate.
+    if (secured.destroyed) throw new CtlError('unavailable', 'the connection is closed');
+    certificates = certificatesOf(secured);
+    shown.set(secured, certificates);
   }
-  const authorization = call.metadata.get('authorization');
-  const bearer = authorization.length === 1 ? BEARER.exec(String(authorization[0]))?.[1] : undefined;
-  return { certificates, bearer, peer: call.getPeer() };
+  const authorization = metadata.get('authorization');
+  const bearer = authorization.length === 1 ? BEARER.exec(authorization[0] ?? '')?.[1] : undefined;
+  return { certificates, bearer, peer };
 }

@@ -5,7 +5,6 @@
  *   connection + metadata ──▶ authenticators ──▶ Caller ──▶ certificate service ──CSR──▶ signing pool ──▶ chain
  *                                                      └──▶ xDS stream (its node may claim only the caller's identity)
  */
-import type { MethodDefinition, ServerUnaryCall, sendUnaryData } from '@grpc/grpc-js';
 import type { Identity } from '../core/identity.ts';
 
 /** What a connection and a call show of their caller. Nothing of it is trusted yet. */
@@ -40,16 +39,6 @@ export interface Authenticator {
 /** Asks authenticators in order. Rejects with CtlError unauthenticated (one line, all reasons) when none knows the caller. */
 export interface Authentication {
   authenticate(credentials: Credentials): Promise<Caller>;
-}
-
-export type UnaryHandler = (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => void;
-
-/** A service as a grpc-js server takes it. */
-export interface GrpcService {
-  readonly methods: Readonly<Record<string, MethodDefinition<Buffer, Buffer>>>;
-  readonly handlers: Readonly<Record<string, UnaryHandler>>;
-  /** The largest message that it is sent, bytes. */
-  readonly maxReceiveBytes: number;
 }
 
 /** A certificate to be made. */

@@ -5,9 +5,10 @@ import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
 import type { Caller } from '../security/types.ts';
 import { createXdsServer, type XdsServer } from './server.ts';
-import { ADS_METHODS } from './services.ts';
+import { ADS_PATHS } from './services.ts';
 import { Content, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
+import { openCall } from './testing-peer.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 let server: XdsServer;
@@ -51,8 +52,7 @@ afterEach(async () => {
 });
 
 function open(from = client) {
-  const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
-  const call = from.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+  const call = openCall(from, ADS_PATHS.sotw);
   const outcome = new Promise<string>((resolve) => {
     call.once('data', () => resolve('served'));
     call.once('error', ({ code, details }: ServiceError) => resolve(`${status[code]}: ${details}`));
@@ -84,8 +84,7 @@ describe('a stream whose caller is asked for', () => {
   });
 
   it('is not read at all when its caller is unknown, however wrong its message is', async () => {
-    const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
-    const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    const call = openCall(client, ADS_PATHS.sotw);
     const ended = new Promise<number>((resolve) => call.once('error', ({ code }: ServiceError) => resolve(code)));
     call.on('data', () => {});
     call.write(Buffer.alloc(500_000, 0xff));

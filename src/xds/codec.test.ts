@@ -13,7 +13,6 @@ import {
 import { changeNames, NO_NAMES, nameSetOf, namesOutside } from './name-set.ts';
 import { MAX_NAME_BYTES } from './request-lists.ts';
 import { encodeDeltaRequest, encodeSotwRequest, parseDelta, parseSotw, resource } from './testing.ts';
-import { slices } from './transport.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 
@@ -102,21 +101,6 @@ describe('responses', () => {
     assert.deepEqual(
       parseSotw(bytes.subarray(5)).resources.map(({ name, text }) => [name, text]),
       [['one', 'text']],
-    );
-  });
-
-  it('cuts any chunks into runs of at most the limit, without losing or copying a byte', () => {
-    const chunks = fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 12 });
-    fc.assert(
-      fc.property(chunks, fc.integer({ min: 1, max: 50 }), (parts, limit) => {
-        const runs = [...slices(parts, limit)];
-        assert.deepEqual(Buffer.concat(runs.flat()), Buffer.concat(parts));
-        const buffers = new Set<ArrayBufferLike>(parts.map((part) => part.buffer));
-        for (const run of runs) {
-          assert.ok(run.reduce((sum, chunk) => sum + chunk.length, 0) <= limit);
-          assert.ok(run.length > 0 && run.every((chunk) => buffers.has(chunk.buffer)));
-        }
-      }),
     );
   });
 });

@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, credentials, status } from '@grpc/grpc-js';
 import { encodeHealthRequest } from './health.ts';
 import { createXdsServer, type XdsServer } from './server.ts';
-import { ADS_SERVICE, HEALTH_METHODS } from './services.ts';
+import { ADS_SERVICE, HEALTH_PATHS } from './services.ts';
 import { Content } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
+import { asIs } from './testing-peer.ts';
 
 let server: XdsServer;
 let client: Client;
@@ -34,14 +35,9 @@ afterEach(async () => {
 
 describe('health service', { timeout: 20_000 }, () => {
   function check(service: string): Promise<number> {
-    const { Check } = HEALTH_METHODS;
     return new Promise((resolve, reject) => {
-      client.makeUnaryRequest(
-        Check.path,
-        Check.requestSerialize,
-        Check.responseDeserialize,
-        encodeHealthRequest(service),
-        (error, reply) => (error === null ? resolve(reply?.[1] ?? 0) : reject(error)),
+      client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, encodeHealthRequest(service), (error, reply) =>
+        error === null ? resolve(reply?.[1] ?? 0) : reject(error),
       );
     });
   }
@@ -55,13 +51,7 @@ describe('health service', { timeout: 20_000 }, () => {
   });
 
   it('tells watchers of changes', async () => {
-    const { Watch } = HEALTH_METHODS;
-    const call = client.makeServerStreamRequest(
-      Watch.path,
-      Watch.requestSerialize,
-      Watch.responseDeserialize,
-      encodeHealthRequest(''),
-    );
+    const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, encodeHealthRequest(''));
     const states: number[] = [];
     const arrived = new EventEmitter();
     call.on('data', (bytes: Buffer) => {

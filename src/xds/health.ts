@@ -2,8 +2,11 @@
  * The standard gRPC health service, so that load balancers and probes can ask on the xDS port itself.
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
-import { type ServerUnaryCall, type ServerWritableStream, type sendUnaryData, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import { prefixed } from '../grpc/index.ts';
+import type { GrpcService, StreamCall, UnaryCall } from '../grpc/types.ts';
+import { oneRequest } from './one-request.ts';
+import { HEALTH_PATHS } from './services.ts';
 import { encodeStrings, WireReader } from './wire.ts';
 
 /** HealthCheckResponse.ServingStatus. */
@@ -21,6 +24,7 @@ export function encodeHealthRequest(service: string): Buffer {
   return service === '' ? Buffer.alloc(0) : encodeStrings([{ number: 1, text: service }]);
 }
 
+/** Throws CtlError invalid_argument. */
 function serviceOf(bytes: Buffer): string {
   let service = '';
   const reader = new WireReader(bytes);
@@ -29,77 +33,88 @@ function serviceOf(bytes: Buffer): string {
   return service;
 }
 
+/** A request is the name of a service. */
+const MAX_REQUEST_BYTES = 1024;
+
 /** Anyone may watch; a load balancer does once per connection. */
 const MAX_WATCHERS = 1000;
-
-type WatchCall = ServerWritableStream<Buffer, Buffer>;
 
 /** Health of the server and of the services it names; `''` is the server as a whole. */
 export class Health {
   readonly #services: ReadonlySet<string>;
-  readonly #watchers = new Set<WatchCall>();
-  /** Those who watch a service that is not here. */
-  readonly #strangers = new Set<WatchCall>();
+  readonly #requestTimeoutMs: number;
+  /** All who watch, or are about to say what. */
+  readonly #calls = new Set<StreamCall>();
+  /** Those of them who hear of changes: not who watches a service that is not here. */
+  readonly #watchers = new Set<StreamCall>();
   #serving = false;
 
-  constructor(services: readonly string[]) {
+  /** `requestTimeoutMs`: a watcher who has not said by then what he watches is refused. */
+  constructor(services: readonly string[], requestTimeoutMs: number) {
     this.#services = new Set(['', ...services]);
+    this.#requestTimeoutMs = requestTimeoutMs;
+  }
+
+  /** As a server takes it. */
+  service(): GrpcService {
+    return {
+      unary: { [HEALTH_PATHS.check]: { handler: this.#check, maxReceiveBytes: MAX_REQUEST_BYTES } },
+      streams: { [HEALTH_PATHS.watch]: this.#watch },
+    };
   }
 
   /** Says whether requests are served; watchers hear of changes. */
   setServing(serving: boolean): void {
     if (serving === this.#serving) return;
     this.#serving = serving;
-    for (const call of this.#watchers) call.write(response(this.#status));
+    for (const call of this.#watchers) this.#tell(call, this.#status);
   }
 
   get #status(): number {
     return this.#serving ? SERVING : NOT_SERVING;
   }
 
-  readonly check = (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>): void => {
-    try {
-      if (this.#services.has(serviceOf(call.request))) reply(null, response(this.#status));
-      else reply({ code: status.NOT_FOUND, details: 'unknown service' });
-    } catch (error) {
-      reply({ code: status.INVALID_ARGUMENT, details: error instanceof CtlError ? error.message : 'bad request' });
-    }
+  readonly #check = async (call: UnaryCall): Promise<Buffer> => {
+    if (!this.#services.has(serviceOf(call.request))) throw new CtlError('not_found', 'unknown service');
+    return response(this.#status);
   };
 
-  readonly watch = (call: WatchCall): void => {
-    try {
-      if (!this.#services.has(serviceOf(call.request))) {
-        this.#keep(this.#strangers, call, SERVICE_UNKNOWN);
-        return;
-      }
-    } catch (error) {
-      call.emit('error', {
-        code: status.INVALID_ARGUMENT,
-        details: error instanceof CtlError ? error.message : 'bad request',
-      });
+  readonly #watch = (call: StreamCall): void => {
+    if (this.#calls.size >= MAX_WATCHERS) {
+      call.end(new CtlError('resource_exhausted', `${MAX_WATCHERS} watch already`));
       return;
     }
-    this.#keep(this.#watchers, call, this.#status);
+    this.#calls.add(call);
+    call.onClose(() => {
+      this.#calls.delete(call);
+      this.#watchers.delete(call);
+    });
+    oneRequest(call, { maxBytes: MAX_REQUEST_BYTES, timeoutMs: this.#requestTimeoutMs })
+      .then((request) => this.#answer(call, serviceOf(request)))
+      .catch((error: unknown) =>
+        call.end(error instanceof CtlError ? error : new CtlError('internal', 'internal error', {}, error)),
+      );
   };
 
-  #keep(set: Set<WatchCall>, call: WatchCall, value: number): void {
-    if (this.#watchers.size + this.#strangers.size >= MAX_WATCHERS) {
-      call.emit('error', { code: status.RESOURCE_EXHAUSTED, details: `${MAX_WATCHERS} watch already` });
-      return;
-    }
-    set.add(call);
-    const gone = (): void => void set.delete(call);
-    call.once('cancelled', gone);
-    call.once('close', gone);
-    call.write(response(value));
+  #answer(call: StreamCall, service: string): void {
+    // It may be over by now.
+    if (!this.#calls.has(call)) return;
+    const known = this.#services.has(service);
+    if (known) this.#watchers.add(call);
+    this.#tell(call, known ? this.#status : SERVICE_UNKNOWN);
+  }
+
+  #tell(call: StreamCall, value: number): void {
+    call.write([prefixed(response(value))], (result) => {
+      if (result === 'timeout') call.abort();
+    });
   }
 
   /** Ends all watches. */
   close(): void {
     this.setServing(false);
-    for (const set of [this.#watchers, this.#strangers]) {
-      for (const call of set) call.end();
-      set.clear();
-    }
+    for (const call of this.#calls) call.end();
+    this.#calls.clear();
+    this.#watchers.clear();
   }
 }

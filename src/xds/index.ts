@@ -2,4 +2,4 @@
 
 export { parseNode } from './node.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
-export { createXdsServer, type XdsListener, type XdsServer, type XdsServerOptions } from './server.ts';
+export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';

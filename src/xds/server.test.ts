@@ -7,7 +7,7 @@ import { CtlError } from '../core/errors.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { XdsObserver } from './observer.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
-import { ADS_METHODS, ADS_METHODS_V2 } from './services.ts';
+import { ADS_PATHS, ADS_PATHS_V2 } from './services.ts';
 import {
   Content,
   encodeDeltaRequest,
@@ -18,7 +18,7 @@ import {
   SIDECAR_ID,
 } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
-import { openPeer, type Peer } from './testing-peer.ts';
+import { openCall, openPeer, type Peer } from './testing-peer.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 const node = encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', LABELS: { app: 'web' } });
@@ -73,8 +73,8 @@ function client(): Client {
   return made;
 }
 
-function open(mode: 'sotw' | 'delta', methods: typeof ADS_METHODS = ADS_METHODS): Peer {
-  return openPeer(client(), mode, methods);
+function open(mode: 'sotw' | 'delta', paths = ADS_PATHS): Peer {
+  return openPeer(client(), mode, paths);
 }
 
 function names(response: ParsedResponse): string[] {
@@ -110,89 +110,88 @@ afterEach(async () => {
   await server.close({ drainMs: 0 });
 });
 
-for (const direct of [true, false])
-  describe(`ADS over a socket, ${direct ? 'direct' : 'through grpc-js'}`, { timeout: 20_000 }, () => {
-    it('Delta: serves all types in order, then only what changes', async () => {
-      await start({ direct });
-      const peer = open('delta');
-      peer.send(delta('cds', { node }));
-      const cds = await peer.next();
-      assert.deepEqual(names(cds), ['web']);
-      peer.send(delta('eds', { subscribe: ['eds-web'] }));
-      peer.send(delta('lds'));
-      peer.send(delta('rds', { subscribe: ['80', 'missing'] }));
-      const eds = await peer.next();
-      assert.deepEqual(names(eds), ['eds-web']);
-      peer.send(delta('cds', { nonce: cds.nonce }));
-      const lds = await peer.next();
-      const rds = await peer.next();
-      assert.deepEqual(names(lds), ['http']);
-      assert.deepEqual(names(rds), ['80']);
-      assert.deepEqual(rds.removed, ['missing']);
-      peer.send(delta('eds', { nonce: eds.nonce }));
-      peer.send(delta('lds', { nonce: lds.nonce }));
-      peer.send(delta('rds', { nonce: rds.nonce }));
-      await until(() => engine.synced.length > 0);
-      assert.equal(engine.synced.at(-1), content.version);
-      content.set('eds', 'eds-web', '2');
-      engine.publish();
-      const update = await peer.next();
-      assert.deepEqual(update.resources, [{ name: 'eds-web', version: 'v:2', text: '2' }]);
-      const [connection] = server.connections();
-      assert.equal(connection?.mode, 'delta');
-      assert.equal(connection?.types.get('eds')?.nonceSent, update.nonce);
-      assert.equal(connection?.types.get('eds')?.nonceAcked, eds.nonce);
-    });
-
-    it('SotW: full sets of clusters, and nothing after a reconnect with the same version', async () => {
-      await start({ direct });
-      const peer = open('sotw');
-      peer.send(sotw('cds', { node }));
-      const first = await peer.next();
-      peer.send(sotw('cds', { nonce: first.nonce, version: first.version }));
-      content.set('cds', 'api', '1');
-      engine.publish();
-      const second = await peer.next();
-      assert.deepEqual(names(second), ['api', 'web']);
-      peer.call.cancel();
-      await until(() => seen.includes('disconnected'));
-      const again = open('sotw');
-      again.send(sotw('cds', { node, version: second.version }));
-      await until(() => engine.synced.length > 0);
-      const status = () => server.connections().at(-1)?.types.get('cds');
-      await until(() => status()?.cameCurrent === true);
-      assert.equal(status()?.nonceSent, '');
-      content.set('cds', 'api', '2');
-      engine.publish();
-      const third = await again.next();
-      assert.deepEqual(names(third), ['api', 'web']);
-      assert.equal(again.received(), 1);
-    });
-
-    it('sends messages of several MiB whole', async () => {
-      await start({ direct });
-      const big = 'x'.repeat(300_000);
-      content.setAll(
-        'lds',
-        Array.from({ length: 20 }, (_, index) => [`big-${index}`, big + index] as const),
-      );
-      const peer = open('delta');
-      peer.send(delta('lds', { node }));
-      const response = await peer.next();
-      assert.equal(response.resources.length, 21);
-      assert.equal(response.resources.find(({ name }) => name === 'big-7')?.text, `${big}7`);
-    });
-
-    it('ends streams gracefully on close', async () => {
-      await start({ direct });
-      const peer = open('delta');
-      peer.send(delta('cds', { node }));
-      await peer.next();
-      await server.close({ drainMs: 2000 });
-      assert.equal((await peer.ended).code, status.UNAVAILABLE);
-      assert.deepEqual(engine.open, 0);
-    });
+describe('ADS over a socket', { timeout: 20_000 }, () => {
+  it('Delta: serves all types in order, then only what changes', async () => {
+    await start();
+    const peer = open('delta');
+    peer.send(delta('cds', { node }));
+    const cds = await peer.next();
+    assert.deepEqual(names(cds), ['web']);
+    peer.send(delta('eds', { subscribe: ['eds-web'] }));
+    peer.send(delta('lds'));
+    peer.send(delta('rds', { subscribe: ['80', 'missing'] }));
+    const eds = await peer.next();
+    assert.deepEqual(names(eds), ['eds-web']);
+    peer.send(delta('cds', { nonce: cds.nonce }));
+    const lds = await peer.next();
+    const rds = await peer.next();
+    assert.deepEqual(names(lds), ['http']);
+    assert.deepEqual(names(rds), ['80']);
+    assert.deepEqual(rds.removed, ['missing']);
+    peer.send(delta('eds', { nonce: eds.nonce }));
+    peer.send(delta('lds', { nonce: lds.nonce }));
+    peer.send(delta('rds', { nonce: rds.nonce }));
+    await until(() => engine.synced.length > 0);
+    assert.equal(engine.synced.at(-1), content.version);
+    content.set('eds', 'eds-web', '2');
+    engine.publish();
+    const update = await peer.next();
+    assert.deepEqual(update.resources, [{ name: 'eds-web', version: 'v:2', text: '2' }]);
+    const [connection] = server.connections();
+    assert.equal(connection?.mode, 'delta');
+    assert.equal(connection?.types.get('eds')?.nonceSent, update.nonce);
+    assert.equal(connection?.types.get('eds')?.nonceAcked, eds.nonce);
   });
+
+  it('SotW: full sets of clusters, and nothing after a reconnect with the same version', async () => {
+    await start();
+    const peer = open('sotw');
+    peer.send(sotw('cds', { node }));
+    const first = await peer.next();
+    peer.send(sotw('cds', { nonce: first.nonce, version: first.version }));
+    content.set('cds', 'api', '1');
+    engine.publish();
+    const second = await peer.next();
+    assert.deepEqual(names(second), ['api', 'web']);
+    peer.call.cancel();
+    await until(() => seen.includes('disconnected'));
+    const again = open('sotw');
+    again.send(sotw('cds', { node, version: second.version }));
+    await until(() => engine.synced.length > 0);
+    const status = () => server.connections().at(-1)?.types.get('cds');
+    await until(() => status()?.cameCurrent === true);
+    assert.equal(status()?.nonceSent, '');
+    content.set('cds', 'api', '2');
+    engine.publish();
+    const third = await again.next();
+    assert.deepEqual(names(third), ['api', 'web']);
+    assert.equal(again.received(), 1);
+  });
+
+  it('sends messages of several MiB whole', async () => {
+    await start();
+    const big = 'x'.repeat(300_000);
+    content.setAll(
+      'lds',
+      Array.from({ length: 20 }, (_, index) => [`big-${index}`, big + index] as const),
+    );
+    const peer = open('delta');
+    peer.send(delta('lds', { node }));
+    const response = await peer.next();
+    assert.equal(response.resources.length, 21);
+    assert.equal(response.resources.find(({ name }) => name === 'big-7')?.text, `${big}7`);
+  });
+
+  it('ends streams gracefully on close', async () => {
+    await start();
+    const peer = open('delta');
+    peer.send(delta('cds', { node }));
+    await peer.next();
+    await server.close({ drainMs: 2000 });
+    assert.equal((await peer.ended).code, status.UNAVAILABLE);
+    assert.deepEqual(engine.open, 0);
+  });
+});
 
 describe('what must not break the server', { timeout: 20_000 }, () => {
   async function refusedWith(
@@ -225,7 +224,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
 
   it('answers v2 with UNIMPLEMENTED and what to do', async () => {
     await start();
-    const peer = open('sotw', ADS_METHODS_V2);
+    const peer = open('sotw', ADS_PATHS_V2);
     peer.send(sotw('cds', { node }));
     const { code, details } = await peer.ended;
     assert.equal(code, status.UNIMPLEMENTED);
@@ -285,7 +284,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     session.on('error', () => {});
     const stuck = session.request({
       ':method': 'POST',
-      ':path': ADS_METHODS.DeltaAggregatedResources.path,
+      ':path': ADS_PATHS.delta,
       'content-type': 'application/grpc',
       te: 'trailers',
     });
@@ -362,10 +361,9 @@ it('after a stream whose credential does not hold, the next one comes on a new c
     observer: { ...observer(), refused: (peer) => peers.push(peer) },
     authenticate: () => Promise.reject(new CtlError('unauthenticated', 'it expired')),
   });
-  const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
   const one = client();
   for (let round = 0; round < 2; round++) {
-    const call = one.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    const call = openCall(one, ADS_PATHS.sotw);
     const refused = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
     assert.deepEqual([refused.code, refused.details], [status.UNAUTHENTICATED, 'it expired']);
   }
@@ -379,10 +377,9 @@ it('after a stream that claims what its certificate does not prove, the next one
     observer: { ...observer(), refused: (peer) => peers.push(peer) },
     authenticate: () => Promise.resolve({ identity, by: 'certificate', expiresAt: Number.POSITIVE_INFINITY }),
   });
-  const { path, requestSerialize, responseDeserialize } = ADS_METHODS.StreamAggregatedResources;
   const one = client();
   for (let round = 0; round < 2; round++) {
-    const call = one.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
+    const call = openCall(one, ADS_PATHS.sotw);
     call.write(sotw('cds', { node }));
     const refused = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
     assert.equal(refused.code, status.PERMISSION_DENIED);

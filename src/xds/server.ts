@@ -1,48 +1,24 @@
-/**
- * The gRPC server of ctl-discovery: ADS v3 (SotW and Delta) and health, on one or several listeners.
- *
- * The sockets are ours and are handed to grpc-js, because its own `bindAsync` has no accept backlog: a thousand proxies that
- * reconnect within 50 ms would overflow Node's 511 and wait a second for their SYN to be sent again.
- */
-import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import {
-  type ConnectionInjector,
-  Server,
-  ServerCredentials,
-  type ServerInterceptingCall,
-  type ServerInterceptor,
-  status,
-} from '@grpc/grpc-js';
+/** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
 import { CtlError } from '../core/errors.ts';
-import { statusOf } from '../core/grpc-status.ts';
-import { ConnectionLimits } from '../grpc/connection-limits.ts';
+import { createGrpcServer } from '../grpc/index.ts';
+import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../grpc/types.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
-import type { Caller, GrpcService } from '../security/types.ts';
+import type { Caller } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { DELTA_LISTS, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
 import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
 import type { ListFields } from './message-assembly.ts';
 import type { XdsObserver } from './observer.ts';
-import { RequestLimits, type RequestLimitsOptions } from './request-limits.ts';
-import { ADS_METHODS, ADS_METHODS_V2, ADS_SERVICE, HEALTH_METHODS } from './services.ts';
+import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
-import { type AdsCall, createTransport, retireConnectionOf } from './transport.ts';
-
-export interface XdsListener {
-  /** Address to bind; undefined: all. */
-  readonly host?: string | undefined;
-  /** 0: any free port; see `ports()`. */
-  readonly port: number;
-  /** Plain text when left out. Credentials that are renewed count for the connections that come then. */
-  readonly credentials?: ServerCredentials;
-}
+import { createTransport } from './transport.ts';
 
 export interface XdsServerOptions {
   readonly engine: PushEngine;
   readonly observer: XdsObserver;
-  readonly listeners: readonly XdsListener[];
+  readonly listeners: readonly GrpcListener[];
   /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
   /** Streams of one connection, and ADS streams of the server (MESH_GPRC_MAXSTREAMS). */
@@ -58,17 +34,17 @@ export interface XdsServerOptions {
   readonly idleMs?: number;
   /** Connections of all listeners together, of which no single address gets all; left out: no limit. */
   readonly maxConnections?: number;
-  /** Of unary requests while they come in. */
-  readonly requestLimits?: RequestLimitsOptions;
+  /** A unary request that has not come whole after this long, ms, is refused. */
+  readonly requestTimeoutMs?: number;
+  /** Unary requests of one connection that have not come whole. */
+  readonly maxIncomplete?: number;
   /** Streams waiting to be let in. */
   readonly maxEntering?: number;
-  /** False: read and write through grpc-js, with a copy per stream, also where it can be done without. */
-  readonly direct?: boolean;
   /**
    * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known on. Rejects with
    * CtlError unauthenticated or unavailable. Left out: nobody is asked.
    */
-  readonly authenticate?: (call: AdsCall) => Promise<Caller | undefined>;
+  readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
   /** More services on the same listeners; they see to it themselves who may call them. */
   readonly services?: readonly GrpcService[];
   readonly clock?: { wall(): number; monotonic(): number };
@@ -76,17 +52,17 @@ export interface XdsServerOptions {
   readonly random?: () => number;
 }
 
-/** Waiting connections per listener; see the head of this file. The kernel caps it at net.core.somaxconn. */
-const ACCEPT_BACKLOG = 4096;
-
 /** No progress on a socket for this long means that nobody reads at the other end. */
 const SEND_TIMEOUT_MS = 5000;
 
 /** A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a stream. */
 const IDLE_MS = 60_000;
 
-/** A request of the health service is the name of a service. */
-const MAX_HEALTH_BYTES = 1024;
+/** A unary request is a few kilobytes, sent in one go. */
+const REQUEST_TIMEOUT_MS = 10_000;
+
+/** Whoever sends many requests sends each whole, so that few are under way at once. */
+const MAX_INCOMPLETE = 256;
 
 /** Longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
@@ -123,123 +99,66 @@ type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
 /** A running server. */
 export class XdsServer {
   readonly #options: XdsServerOptions;
-  readonly #server: Server;
-  readonly #health = new Health([ADS_SERVICE]);
+  readonly #server: GrpcServer;
+  readonly #health: Health;
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
-  readonly #sockets = new Set<Socket>();
-  readonly #listening: NetServer[] = [];
-  readonly #injectors: ConnectionInjector[] = [];
-  readonly #limits: RequestLimits;
-  readonly #connections: ConnectionLimits;
   #authenticating = 0;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
+    const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
-    this.#limits = new RequestLimits(options.requestLimits);
-    this.#connections = new ConnectionLimits(options.maxConnections ?? Number.POSITIVE_INFINITY);
-    this.#server = new Server({
-      'grpc.max_receive_message_length': options.maxReceiveBytes,
-      'grpc.max_send_message_length': -1,
-      'grpc.max_concurrent_streams': options.maxStreams,
-      'grpc.keepalive_time_ms': Math.min(options.keepaliveIntervalMs, MAX_TIMER_MS),
-      'grpc.keepalive_timeout_ms': Math.min(options.keepaliveTimeoutMs, MAX_TIMER_MS),
-      'grpc.max_connection_idle_ms': options.idleMs ?? IDLE_MS,
-      // Bookkeeping per stream and message that nothing here reads.
-      'grpc.enable_channelz': 0,
-      interceptors: [this.#watchLimits],
-    });
-    this.#server.addService(ADS_METHODS, {
-      StreamAggregatedResources: (call: AdsCall) =>
-        this.#accept(call, { protocol: SOTW, decode: decodeSotwRequest, lists: SOTW_LISTS }),
-      DeltaAggregatedResources: (call: AdsCall) =>
-        this.#accept(call, { protocol: DELTA, decode: decodeDeltaRequest, lists: DELTA_LISTS }),
-    });
-    const refuseV2 = (call: AdsCall): void => {
-      const error = new CtlError(
-        'unimplemented',
-        'xDS v2 is not served: set transport_api_version and resource_api_version to V3',
-      );
-      options.observer.refused(call.getPeer(), error);
-      call.emit('error', statusOf(error));
-    };
-    this.#server.addService(ADS_METHODS_V2, {
-      StreamAggregatedResources: refuseV2,
-      DeltaAggregatedResources: refuseV2,
-    });
-    for (const { methods, handlers, maxReceiveBytes } of options.services ?? []) {
-      const guarded = Object.entries(handlers).map(([name, handler]) => {
-        const path = methods[name]?.path;
-        return [name, path === undefined ? handler : this.#limits.guard(path, maxReceiveBytes, handler)] as const;
-      });
-      this.#server.addService(methods, Object.fromEntries(guarded));
-    }
-    const { Check, Watch } = HEALTH_METHODS;
-    this.#server.addService(HEALTH_METHODS, {
-      Check: this.#limits.guard(Check.path, MAX_HEALTH_BYTES, this.#health.check),
-      Watch: this.#limits.guard(Watch.path, MAX_HEALTH_BYTES, this.#health.watch),
+    this.#health = new Health([ADS_SERVICE], requestTimeoutMs);
+    this.#server = createGrpcServer({
+      listeners: options.listeners,
+      services: [this.#ads(), this.#health.service(), ...(options.services ?? [])],
+      observer: options.observer,
+      maxStreams: options.maxStreams,
+      maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
+      keepaliveIntervalMs: options.keepaliveIntervalMs,
+      keepaliveTimeoutMs: options.keepaliveTimeoutMs,
+      idleMs: options.idleMs ?? IDLE_MS,
+      sendTimeoutMs: options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
+      requestTimeoutMs,
+      maxIncomplete: options.maxIncomplete ?? MAX_INCOMPLETE,
     });
   }
 
-  /** grpc-js ends a stream whose message is over the limit by itself; seen here, so that it does not happen in silence. */
-  readonly #watchLimits: ServerInterceptor = (method, call) => {
-    const sendStatus = call.sendStatus.bind(call);
-    call.sendStatus = (sent) => {
-      if (sent.code === status.RESOURCE_EXHAUSTED && /larger than/.test(sent.details ?? ''))
-        this.#options.observer.requestTooLarge(call.getPeer(), sent.details ?? '');
-      sendStatus(sent);
+  #ads(): GrpcService {
+    const sotw: StreamKind<ReturnType<typeof decodeSotwRequest>> = {
+      protocol: SOTW,
+      decode: decodeSotwRequest,
+      lists: SOTW_LISTS,
     };
-    this.#limits.begin(method.path, call);
-    // The type asks for a wrapper; the call itself has all that is used of it.
-    return call as ServerInterceptingCall;
-  };
+    const delta: StreamKind<ReturnType<typeof decodeDeltaRequest>> = {
+      protocol: DELTA,
+      decode: decodeDeltaRequest,
+      lists: DELTA_LISTS,
+    };
+    const refuseV2: StreamHandler = (call) => {
+      const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';
+      this.#refuse(call, new CtlError('unimplemented', message));
+    };
+    return {
+      streams: {
+        [ADS_PATHS.sotw]: (call) => this.#accept(call, sotw),
+        [ADS_PATHS.delta]: (call) => this.#accept(call, delta),
+        [ADS_PATHS_V2.sotw]: refuseV2,
+        [ADS_PATHS_V2.delta]: refuseV2,
+      },
+    };
+  }
 
   /** Binds all listeners. Rejects with CtlError unavailable when one cannot be bound; then none is left open. */
-  async start(): Promise<void> {
-    try {
-      for (const listener of this.#options.listeners) await this.#listen(listener);
-    } catch (error) {
-      await this.close({ drainMs: 0 });
-      throw error;
-    }
-  }
-
-  #listen({ host, port, credentials }: XdsListener): Promise<void> {
-    const injector = this.#server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
-    this.#injectors.push(injector);
-    const server = createServer({ noDelay: true }, (socket) => {
-      const address = socket.remoteAddress ?? '';
-      const leave = this.#connections.enter(address);
-      if (leave === undefined) {
-        const message = 'too many connections of this address, or in all (see the limit of open files)';
-        this.#options.observer.refused(`${address}:${socket.remotePort}`, new CtlError('resource_exhausted', message));
-        socket.destroy();
-        return;
-      }
-      this.#sockets.add(socket);
-      socket.once('close', () => {
-        this.#sockets.delete(socket);
-        leave();
-      });
-      injector.injectConnection(socket);
-    });
-    this.#listening.push(server);
-    return new Promise((resolve, reject) => {
-      server.once('error', (error) =>
-        reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error)),
-      );
-      server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
-    });
+  start(): Promise<void> {
+    return this.#server.start();
   }
 
   /** Bound port of each listener, in order. */
   ports(): number[] {
-    return this.#listening.map((server) => {
-      const address = server.address();
-      return typeof address === 'object' && address !== null ? address.port : 0;
-    });
+    return this.#server.ports();
   }
 
   /** What the health service answers; false until said otherwise. */
@@ -252,15 +171,16 @@ export class XdsServer {
     return [...this.#streams].flatMap((stream) => stream.status() ?? []);
   }
 
-  #accept<Request extends AnyRequest>(call: AdsCall, kind: StreamKind<Request>): void {
-    const { authenticate } = this.#options;
-    const refuse = (error: CtlError): void => {
-      this.#options.observer.refused(call.getPeer(), error);
-      call.emit('error', statusOf(error));
-    };
+  #refuse(call: StreamCall, error: CtlError): void {
+    this.#options.observer.refused(call.connection.peer, error);
+    call.end(error);
+  }
+
+  #accept<Request extends AnyRequest>(call: StreamCall, kind: StreamKind<Request>): void {
+    const { authenticate, observer } = this.#options;
     const refusal = this.#refusal();
     if (refusal !== undefined) {
-      refuse(refusal);
+      this.#refuse(call, refusal);
       return;
     }
     if (authenticate === undefined) {
@@ -273,19 +193,19 @@ export class XdsServer {
       .finally(() => this.#authenticating--)
       .then((caller) => {
         // It may have gone, or the server may be shutting down by now.
-        if (call.cancelled) return;
+        if (call.closed) return;
         const late = this.#refusal();
         if (late === undefined) this.#open(call, caller, kind);
-        else refuse(late);
+        else this.#refuse(call, late);
       })
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
-          refuse(error);
+          this.#refuse(call, error);
           // What the handshake proved stays as it is: a client with a certificate that has ended would try on it for ever.
-          if (error.code === 'unauthenticated') retireConnectionOf(call);
+          if (error.code === 'unauthenticated') call.retireConnection();
         } else {
-          this.#options.observer.internalError(error, call.getPeer());
-          call.emit('error', statusOf(new CtlError('internal', 'internal error')));
+          observer.internalError(error, call.connection.peer);
+          call.end(new CtlError('internal', 'internal error'));
         }
       });
   }
@@ -300,16 +220,12 @@ export class XdsServer {
   }
 
   #open<Request extends AnyRequest>(
-    call: AdsCall,
+    call: StreamCall,
     caller: Caller | undefined,
     { protocol, decode, lists }: StreamKind<Request>,
   ): void {
-    const { engine, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
-    const transport = createTransport(call, {
-      sendTimeoutMs: this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
-      maxReceiveBytes: this.#options.maxReceiveBytes,
-      direct: this.#options.direct ?? true,
-    });
+    const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
+    const transport = createTransport(call, this.#options.maxReceiveBytes);
     const stream = new AdsStream<Request>({
       transport,
       protocol,
@@ -317,7 +233,7 @@ export class XdsServer {
       engine,
       admission: this.#admission,
       caller,
-      observer: this.#options.observer,
+      observer,
       clock,
       closed: (ended) => {
         clearTimeout(age);
@@ -337,14 +253,16 @@ export class XdsServer {
     });
     transport.read(lists, {
       message: (bytes, known) => stream.receive(bytes, known),
-      refused: (error) => transport.fail(error),
+      refused: (error) => {
+        if (error.code === 'resource_exhausted') observer.requestTooLarge(transport.peer, error.message);
+        transport.fail(error);
+      },
       ended: () => {
         transport.end();
         stream.close();
       },
     });
-    call.once('cancelled', () => stream.close());
-    call.once('close', () => stream.close());
+    call.onClose(() => stream.close());
   }
 
   #age(retire: () => void): NodeJS.Timeout | undefined {
@@ -360,20 +278,11 @@ export class XdsServer {
   async close({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#draining = true;
     this.#health.close();
-    const closed = this.#listening.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
     const deadline = new Promise<void>((resolve) => setTimeout(resolve, drainMs).unref());
-    const graceful = async (): Promise<void> => {
-      await Promise.all([...this.#streams].map((stream) => stream.drain(stopping())));
-      // Sends GOAWAY on all connections; they close when their last stream has ended. Its callback is not to be waited for: it
-      // takes a connection that is closing for closed.
-      this.#server.tryShutdown(() => {});
-      await Promise.all(closed);
-    };
-    await Promise.race([graceful(), deadline]);
+    const streams = [...this.#streams].map((stream) => stream.drain(stopping()));
+    await Promise.race([Promise.all([this.#server.drain(), ...streams]), deadline]);
     for (const stream of [...this.#streams]) stream.close();
-    this.#server.forceShutdown();
-    for (const injector of this.#injectors) injector.destroy();
-    for (const socket of this.#sockets) socket.destroy();
+    this.#server.destroy();
   }
 }
 

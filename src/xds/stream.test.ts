@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import type { XdsType } from '../generate/types.ts';
+import type { SendResult } from '../grpc/types.ts';
 import type { PushOutcome } from '../push/types.ts';
 import { Admission } from './admission.ts';
 import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
@@ -10,7 +11,7 @@ import { SOTW } from './sotw.ts';
 import { AdsStream } from './stream.ts';
 import { Content, encodeDeltaRequest, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
-import type { SendResult, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 const node = encodeNode(SIDECAR_ID);
@@ -25,10 +26,8 @@ let sends: { bytes: number; end: (result: SendResult) => void }[];
 function heldTransport(): Transport {
   return {
     peer: 'peer',
-    direct: true,
     read: () => {},
-    send: (frames) =>
-      new Promise((end) => sends.push({ bytes: frames.flat().reduce((sum, { length }) => sum + length, 0), end })),
+    send: (frames, end) => sends.push({ bytes: frames.flat().reduce((sum, { length }) => sum + length, 0), end }),
     pause: () => {},
     resume: () => {},
     fail: ({ code }) => seen.push(`failed ${code}`),
@@ -159,7 +158,7 @@ describe('a rejected secret', () => {
     const stream = new AdsStream({
       ...common,
       observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
-      transport: { ...heldTransport(), send: () => Promise.resolve('drained' as const) },
+      transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: DELTA,
       decode: decodeDeltaRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },

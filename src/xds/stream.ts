@@ -5,6 +5,7 @@
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
+import type { SendResult } from '../grpc/types.ts';
 import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutcome, PushSink } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
 import type { Admission } from './admission.ts';
@@ -17,7 +18,7 @@ import type { Protocol } from './protocol.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { SmallWrites } from './small-writes.ts';
 import type { Answer } from './subscription.ts';
-import type { SendResult, Transport } from './transport.ts';
+import type { Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
 
 /**
@@ -243,7 +244,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       return waiting ? 'deferred' : 'nothing';
     }
     const frames = messages.map(({ type, message }) => frameOf(type, recentFrames.encode(message)));
-    const sent = transport.send(frames.map(({ chunks }) => chunks));
+    const sent = new Promise<SendResult>((resolve) => {
+      transport.send(
+        frames.map(({ chunks }) => chunks),
+        resolve,
+      );
+    });
     const bytes = frames.reduce((sum, frame) => sum + frame.bytes, 0);
     if (!smallWrites.admit(this.#deps.protocol.mode, bytes)) return this.#left(await sent, frames, started, session);
     this.#leaving = sent.then((result) => {

@@ -1,9 +1,19 @@
 /** Test support: a client of an ADS stream over grpc-js. */
 import type { Client, ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
-import type { ADS_METHODS } from './services.ts';
+import type { ADS_PATHS } from './services.ts';
 import { type ParsedResponse, parseDelta, parseSotw } from './testing.ts';
 
 type Call = ClientDuplexStream<Buffer, Buffer>;
+
+/** How grpc-js is to encode and decode messages that are bytes. */
+export function asIs(bytes: Buffer): Buffer {
+  return bytes;
+}
+
+/** A stream of messages that are bytes. */
+export function openCall(client: Client, path: string): Call {
+  return client.makeBidiStreamRequest(path, asIs, asIs);
+}
 
 /** A client of one ADS stream that says what a test makes it say. */
 export interface Peer {
@@ -17,13 +27,8 @@ export interface Peer {
 }
 
 /** Opens an ADS stream. */
-export function openPeer(client: Client, mode: 'sotw' | 'delta', methods: typeof ADS_METHODS): Peer {
-  const definition = mode === 'sotw' ? methods.StreamAggregatedResources : methods.DeltaAggregatedResources;
-  const call = client.makeBidiStreamRequest(
-    definition.path,
-    definition.requestSerialize,
-    definition.responseDeserialize,
-  );
+export function openPeer(client: Client, mode: 'sotw' | 'delta', paths: typeof ADS_PATHS): Peer {
+  const call = openCall(client, paths[mode]);
   const parse = mode === 'sotw' ? parseSotw : parseDelta;
   const messages: ParsedResponse[] = [];
   const waiting: { resolve(m: ParsedResponse): void; reject(error: unknown): void }[] = [];

@@ -1,18 +1,19 @@
-/** What strangers can leave in the server's memory: half requests, connections without a stream. */
+/** What strangers can leave in the server's memory: half requests, connections without a stream, and connections at all. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
+import { connect as dial, type Socket } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { status } from '@grpc/grpc-js';
+import type { CtlError } from '../core/errors.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
-import { HEALTH_METHODS } from './services.ts';
+import { HEALTH_PATHS } from './services.ts';
 import { Content } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
 
-const { path } = HEALTH_METHODS.Check;
-
 let server: XdsServer;
 let sessions: ClientHttp2Session[] = [];
+let sockets: Socket[] = [];
 
 async function start(options: Partial<XdsServerOptions>): Promise<void> {
   server = createXdsServer({
@@ -37,7 +38,7 @@ function session(): ClientHttp2Session {
 }
 
 /** A call that has sent these bytes, and when `complete` nothing else. */
-function call(from: ClientHttp2Session, bytes: Uint8Array, complete: boolean) {
+function call(from: ClientHttp2Session, bytes: Uint8Array, complete: boolean, path = HEALTH_PATHS.check) {
   const stream = from.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' });
   const answer = Promise.withResolvers<number | undefined>();
   const take = (headers: Readonly<Record<string, unknown>>): void => {
@@ -59,20 +60,23 @@ const HALF = Buffer.from([0, 0, 0, 0, 100, 1]);
 
 afterEach(async () => {
   for (const one of sessions) one.destroy();
+  for (const one of sockets) one.destroy();
   sessions = [];
+  sockets = [];
   await server.close({ drainMs: 0 });
 });
 
 describe('requests that are not completed', { timeout: 20_000 }, () => {
   it('are ended after a while', async () => {
-    await start({ requestLimits: { timeoutMs: 50 } });
+    await start({ requestTimeoutMs: 50 });
     assert.equal(await call(session(), HALF, false).ended, status.DEADLINE_EXCEEDED);
     // Complete but for its end.
     assert.equal(await call(session(), WHOLE, false).ended, status.DEADLINE_EXCEEDED);
+    assert.equal(await call(session(), WHOLE, false, HEALTH_PATHS.watch).ended, status.DEADLINE_EXCEEDED);
   });
 
   it('are few per connection; whole ones and other connections are served on', async () => {
-    await start({ requestLimits: { maxIncomplete: 3 } });
+    await start({ maxIncomplete: 3 });
     const [greedy, other] = [session(), session()];
     const halves = Array.from({ length: 3 }, () => call(greedy, HALF, false));
     assert.equal(await call(greedy, WHOLE, true).ended, status.RESOURCE_EXHAUSTED);
@@ -85,7 +89,10 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
 
   it('are refused by what they say of their length', async () => {
     await start({});
-    assert.equal(await call(session(), Buffer.from([0, 0, 1, 0, 0]), false).ended, status.RESOURCE_EXHAUSTED);
+    for (const path of [HEALTH_PATHS.check, HEALTH_PATHS.watch]) {
+      const { ended } = call(session(), Buffer.from([0, 0, 1, 0, 0]), false, path);
+      assert.equal(await ended, status.RESOURCE_EXHAUSTED);
+    }
   });
 });
 
@@ -95,5 +102,31 @@ describe('a connection', { timeout: 20_000 }, () => {
     const idle = session();
     await once(idle, 'close');
     assert.equal(idle.destroyed, true);
+  });
+
+  it('is closed when there are too many, which is said, and taken when others have ended', async () => {
+    const refused: string[] = [];
+    const observer = {
+      ...quietObserver,
+      refused: (peer: string, error: CtlError) => refused.push(`${peer} ${error.code}`),
+    };
+    await start({ maxConnections: 5, observer });
+    /** What comes of a connection: it stays, or is closed at once. */
+    const opened = async (): Promise<'taken' | 'closed'> => {
+      const socket = dial(server.ports()[0] ?? 0, '127.0.0.1');
+      sockets.push(socket);
+      const outcome = Promise.withResolvers<'taken' | 'closed'>();
+      socket.once('data', () => outcome.resolve('taken'));
+      socket.once('close', () => outcome.resolve('closed'));
+      socket.on('error', () => {});
+      return outcome.promise;
+    };
+    for (let index = 0; index < 4; index++) assert.equal(await opened(), 'taken');
+    assert.equal(await opened(), 'closed');
+    assert.equal(refused.length, 1);
+    assert.match(refused[0] ?? '', /^127\.0\.0\.1:\d+ resource_exhausted$/);
+    sockets[0]?.destroy();
+    for (let round = 0; round < 500 && (await opened()) === 'closed'; round++);
+    assert.equal(await opened(), 'closed');
   });
 });
