@@ -5,6 +5,11 @@ import { durationOf } from '../values.ts';
 
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;
 
+/** What Envoy does by itself, in all its versions: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/outlier_detection.proto */
+const DEFAULT_INTERVAL_MS = 10_000;
+const DEFAULT_EJECTION_MS = 30_000;
+const DEFAULT_ERRORS = 5;
+
 /** Enforced (per cent) when the count is above 0, switched off when it is 0. */
 function enforce(count: number): { value: number } {
   return { value: count > 0 ? 100 : 0 };
@@ -16,8 +21,8 @@ export function outlierDetection(settings: OutlierDetection): Message {
     // Statistical ejection is not what the counts of a destination rule ask for.
     enforcingSuccessRate: { value: 0 },
     ...countedErrors(settings),
-    ...(interval !== undefined && interval > 0 && { interval: durationOf(interval) }),
-    ...(baseEjectionTime !== undefined && baseEjectionTime > 0 && { baseEjectionTime: durationOf(baseEjectionTime) }),
+    ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: durationOf(interval) }),
+    ...(isOwn(baseEjectionTime, DEFAULT_EJECTION_MS) && { baseEjectionTime: durationOf(baseEjectionTime) }),
     ...(maxEjectionPercent !== undefined &&
       maxEjectionPercent > 0 && { maxEjectionPercent: { value: Math.min(100, maxEjectionPercent) } }),
     ...localOriginErrors(settings),
@@ -29,7 +34,7 @@ function countedErrors(settings: OutlierDetection): Message {
   // The deprecated count means gateway errors and, unlike the newer one, nothing else.
   if (consecutiveErrors !== undefined && consecutiveErrors > 0 && consecutiveGatewayErrors === undefined) {
     return {
-      consecutiveGatewayFailure: { value: consecutiveErrors },
+      ...gatewayFailures(consecutiveErrors),
       enforcingConsecutiveGatewayFailure: { value: 100 },
       ...(consecutive5xxErrors === undefined
         ? { enforcingConsecutive_5xx: { value: 0 } }
@@ -39,15 +44,24 @@ function countedErrors(settings: OutlierDetection): Message {
   return {
     ...(consecutive5xxErrors !== undefined && count5xx(consecutive5xxErrors)),
     ...(consecutiveGatewayErrors !== undefined && {
-      ...(consecutiveGatewayErrors > 0 && { consecutiveGatewayFailure: { value: consecutiveGatewayErrors } }),
+      ...gatewayFailures(consecutiveGatewayErrors),
       enforcingConsecutiveGatewayFailure: enforce(consecutiveGatewayErrors),
     }),
   };
 }
 
+/** Whether a value is one at all (0 is not), and another than Envoy's own. */
+function isOwn(value: number | undefined, byItself: number): value is number {
+  return value !== undefined && value > 0 && value !== byItself;
+}
+
+function gatewayFailures(count: number): Message {
+  return isOwn(count, DEFAULT_ERRORS) ? { consecutiveGatewayFailure: { value: count } } : {};
+}
+
 function count5xx(count: number): Message {
   return {
-    ...(count > 0 && { consecutive_5xx: { value: count } }),
+    ...(isOwn(count, DEFAULT_ERRORS) && { consecutive_5xx: { value: count } }),
     enforcingConsecutive_5xx: enforce(count),
   };
 }
@@ -62,7 +76,7 @@ function localOriginErrors({
     splitExternalLocalOriginErrors: true,
     enforcingLocalOriginSuccessRate: { value: 0 },
     ...(count !== undefined && {
-      ...(count > 0 && { consecutiveLocalOriginFailure: { value: count } }),
+      ...(isOwn(count, DEFAULT_ERRORS) && { consecutiveLocalOriginFailure: { value: count } }),
       enforcingConsecutiveLocalOriginFailure: enforce(count),
     }),
   };

@@ -1,0 +1,60 @@
+/**
+ * How many bytes one sidecar gets of a small mesh like that of the benches, type by type, so that no field comes to every resource
+ * unseen. They are most of what a cold start costs, and of nearly everything over mutual TLS. More of them need a reason; fewer,
+ * a lower bound here.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse as parseYaml } from 'yaml';
+import { destinationRule, serviceEntry, serviceRef, virtualService } from '../bench/world/documents.ts';
+import { XDS_TYPES, type XdsType } from '../src/generate/types.ts';
+import { inline, Mesh, parse, sidecar } from '../src/push/testing.ts';
+
+const NAMESPACE = 'ns-00';
+const SERVICES = 9;
+/** Every so manyth service has routes and a rule with two subsets. */
+const RICH = 3;
+
+function* documents(): Generator<string> {
+  for (let number = 0; number < SERVICES; number++) {
+    const service = serviceRef(number, NAMESPACE);
+    yield serviceEntry(service, { endpoints: 5, version: 0 });
+    if (number % RICH !== 0) continue;
+    yield virtualService(service, 0);
+    yield destinationRule(service, 0);
+  }
+}
+
+type Bytes = Readonly<Partial<Record<XdsType, number>>>;
+
+/** The resources themselves, as fields of a response; SotW leaves names and versions out. */
+async function bytesOf(mode: 'delta' | 'sotw', sds: boolean): Promise<Bytes> {
+  const resources = [...documents()].map((text) => parse(parseYaml(text)));
+  const mesh = new Mesh(inline, resources);
+  const node = { ...sidecar('10.250.0.1', NAMESPACE), discoversVirtualHosts: mode === 'delta', sds };
+  const { session } = mesh.connect(node);
+  await session.ready;
+  const bytes = new Map<XdsType, number>();
+  for (const type of XDS_TYPES) {
+    for (const { fragment, anyOffset } of session.parts(type).flatMap((part) => part.resources())) {
+      const sent = mode === 'delta' ? fragment.length : fragment.length - anyOffset;
+      bytes.set(type, (bytes.get(type) ?? 0) + sent);
+    }
+  }
+  session.close();
+  return Object.fromEntries(bytes);
+}
+
+const ROWS: readonly [what: string, mode: 'delta' | 'sotw', sds: boolean, most: Bytes][] = [
+  ['Delta', 'delta', false, { cds: 7306, eds: 10562, lds: 5054, rds: 116, vhds: 6215 }],
+  ['SotW', 'sotw', false, { cds: 5231, eds: 8618, lds: 4611, rds: 5100 }],
+  ['Delta, with certificates of the mesh', 'delta', true, { cds: 17575, eds: 10562, lds: 6108, rds: 116, vhds: 6215 }],
+];
+
+for (const [what, mode, sds, most] of ROWS) {
+  test(`bytes of one sidecar, at most: ${what}`, async () => {
+    const bytes = await bytesOf(mode, sds);
+    const over = XDS_TYPES.filter((type) => (bytes[type] ?? 0) > (most[type] ?? 0));
+    assert.deepEqual(over, [], `${JSON.stringify(bytes)} and no more than ${JSON.stringify(most)}`);
+  });
+}
