@@ -45,11 +45,7 @@ export class RequestReader {
   /** Takes what has arrived. Nothing refers to it afterwards: the buffer may be used again. */
   take(bytes: Buffer): void {
     for (let at = 0; at < bytes.length && !this.#refused; ) {
-<<<<<<< HEAD
       if (this.#paused && this.#ahead.length >= MAX_AHEAD) {
-=======
-      if (this.#paused) {
->>>>>>> df8fdf1 (wip)
         this.#held.push(Buffer.from(bytes.subarray(at)));
         return;
       }
