@@ -2,8 +2,8 @@
  * One gRPC call on one TCP connection, reading into a buffer that all connections share: what has arrived is handed on in place and
  * is gone when the handler returns.
  */
-import { connect, type Socket } from 'node:net';
-import { type SecureContext, connect as secureConnect, type TLSSocket } from 'node:tls';
+import { connect, type Socket, type SocketConstructorOpts } from 'node:net';
+import { type ConnectionOptions, type SecureContext, connect as secureConnect, type TLSSocket } from 'node:tls';
 import {
   DEFAULT_WINDOW,
   FLAG_ACK,
@@ -96,17 +96,24 @@ export class GrpcStream {
   }
 
   #secure({ context, session, onSession }: Security): TLSSocket {
-    const socket = secureConnect({
+    const options: ConnectionOptions & Pick<SocketConstructorOpts, 'onread'> = {
       host: '127.0.0.1',
       port: this.#options.port,
       servername: 'localhost',
       secureContext: context,
       ALPNProtocols: ['h2'],
       ...(session === undefined ? {} : { session }),
-    });
+      onread: {
+        buffer: SHARED,
+        callback: (length: number) => {
+          this.#read(SHARED.subarray(0, length));
+          return true;
+        },
+      },
+    };
+    const socket = secureConnect(options);
     socket.setNoDelay(true);
     socket.on('session', onSession);
-    socket.on('data', (bytes: Buffer) => this.#read(bytes));
     return socket;
   }
 
