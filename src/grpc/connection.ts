@@ -52,6 +52,9 @@ const RECEIVE_WINDOW_BYTES = 256 * 1024;
 /** Answers to pings and the like that wait behind the slices for a client that does not read them. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
+/** What a batch counts beyond its payload: a client whose windows let one byte pass at a time must not have us keep thousands of writes. */
+const BATCH_BYTES = 512;
+
 /** Streams that we reset: what the client had sent before it learned of that is passed over. */
 const MAX_REMEMBERED_RESETS = 128;
 
@@ -92,8 +95,10 @@ export class Connection implements FrameSink, StreamHost {
   readonly #peer = new PeerSettings();
   readonly #budget = new Budget();
   readonly #streams = new Map<number, Stream>();
-  /** Streams with something to send; the first has its turn. */
+  /** Streams with data to send; the first has its turn. */
   readonly #ready = new Set<Stream>();
+  /** Streams that have nothing but their end to send, which needs no room. */
+  readonly #ending = new Set<Stream>();
   readonly #reset = new Set<number>();
   #lastStream = 0;
   #sendWindow = DEFAULT_WINDOW_BYTES;
@@ -102,8 +107,10 @@ export class Connection implements FrameSink, StreamHost {
   #frameBytes = 0;
   /** Bytes taken that the peer was not told of yet. */
   #unreturned = 0;
-  /** Payload handed to the socket that has not left. */
+  /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
   #outstanding = 0;
+  /** The client's first frame has come. */
+  #begun = false;
   #writing = false;
   #retired = false;
   #over = false;
@@ -123,7 +130,10 @@ export class Connection implements FrameSink, StreamHost {
     this.#socket.on('data', (bytes: Buffer) => this.#take(bytes));
     // Its error is followed by its close.
     this.#socket.on('error', () => {});
-    this.#socket.once('close', () => this.#closed());
+    this.#socket.once('close', () => {
+      this.#closed();
+      options.onClose();
+    });
     this.#socket.write(
       Buffer.concat([
         settingsFrame([
@@ -147,6 +157,8 @@ export class Connection implements FrameSink, StreamHost {
   #take(bytes: Buffer): void {
     if (this.#over) return;
     this.#heardAt = this.now();
+    // Whatever comes shows that the client lives; its answer may stand behind much else.
+    this.#pingedAt = undefined;
     try {
       this.#reader.take(bytes);
     } catch (error) {
@@ -170,9 +182,9 @@ export class Connection implements FrameSink, StreamHost {
   #goAway(code: ErrorCode, message: string): void {
     if (this.#over) return;
     this.#socket.write(goaway(this.#lastStream, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
-    this.#socket.end();
     this.#closed();
-    // Whoever keeps on sending is not listened to any more.
+    this.#finishedAt = this.now();
+    // Whoever keeps on sending is not listened to any more; whoever does not read this is not waited for longer than tick() lets.
     this.#socket.destroySoon();
   }
 
@@ -187,13 +199,14 @@ export class Connection implements FrameSink, StreamHost {
     this.#over = true;
     for (const stream of [...this.#streams.values()]) stream.close();
     this.#ready.clear();
-    this.#options.onClose();
+    this.#ending.clear();
   }
 
   // What comes
 
   dataBegins(id: number, length: number): void {
     if (this.#over) return;
+    this.#checkTurn(FRAME.data, 0, id);
     this.#frameBytes = length;
     this.#receiveWindow -= length;
     if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection has room for');
@@ -226,8 +239,7 @@ export class Connection implements FrameSink, StreamHost {
 
   frame(type: number, flags: number, id: number, payload: Buffer): void {
     if (this.#over) return;
-    if (this.#blocks.open && (type !== FRAME.continuation || id !== this.#blocks.stream))
-      throw new Http2Error(ERROR.protocol, 'another frame between HEADERS and its CONTINUATION');
+    this.#checkTurn(type, flags, id);
     switch (type) {
       case FRAME.headers:
         this.#blocks.begin(flags, id, payload);
@@ -263,6 +275,15 @@ export class Connection implements FrameSink, StreamHost {
       default:
         this.#spend();
     }
+  }
+
+  /** Which frame may follow which: RFC 9113 sections 3.4 and 6.10. */
+  #checkTurn(type: number, flags: number, id: number): void {
+    if (!this.#begun && (type !== FRAME.settings || (flags & FLAG_ACK) !== 0))
+      throw new Http2Error(ERROR.protocol, 'the first frame is not SETTINGS');
+    this.#begun = true;
+    if (this.#blocks.open && (type !== FRAME.continuation || id !== this.#blocks.stream))
+      throw new Http2Error(ERROR.protocol, 'another frame between HEADERS and its CONTINUATION');
   }
 
   /** Frames that cost us more than their sender; see budget.ts. */
@@ -367,13 +388,12 @@ export class Connection implements FrameSink, StreamHost {
   #widen(stream: Stream, bytes: number, blame: number): void {
     stream.sendWindow += bytes;
     if (stream.sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1', blame);
-    if (stream.canSend) this.#ready.add(stream);
+    this.#enqueue(stream);
   }
 
   #ping(flags: number, id: number, payload: Buffer): void {
     if (id !== 0) throw new Http2Error(ERROR.protocol, 'PING on a stream');
     if (payload.length !== 8) throw new Http2Error(ERROR.frameSize, 'PING of the wrong size');
-    this.#pingedAt = undefined;
     if ((flags & FLAG_ACK) !== 0) return;
     this.#spend();
     this.#control(frame(FRAME.ping, FLAG_ACK, 0, payload));
@@ -405,7 +425,7 @@ export class Connection implements FrameSink, StreamHost {
 
   /** A frame that has no window and does not wait. */
   #control(bytes: Buffer): void {
-    if (this.#over) return;
+    if (this.#over || this.#finishedAt !== undefined) return;
     if (this.#socket.writableLength > 2 * this.sliceBytes + MAX_UNREAD_BYTES) {
       this.#options.onError(
         new Http2Error(ERROR.enhanceYourCalm, 'the client does not read the answers that it asks for'),
@@ -448,8 +468,13 @@ export class Connection implements FrameSink, StreamHost {
   }
 
   ready(stream: Stream): void {
-    if (stream.canSend) this.#ready.add(stream);
+    this.#enqueue(stream);
     this.#pump();
+  }
+
+  #enqueue(stream: Stream): void {
+    if (stream.atEnd) this.#ending.add(stream);
+    else if (stream.canSend) this.#ready.add(stream);
   }
 
   /** Hands slices to the socket as long as there is room, of each stream that is ready in turn. */
@@ -458,35 +483,28 @@ export class Connection implements FrameSink, StreamHost {
     if (this.#writing) return;
     this.#writing = true;
     while (!this.#over) {
-      const stream = this.#next();
-      if (stream === undefined) break;
+      for (const stream of this.#ending) stream.finish();
+      const room = Math.min(this.sliceBytes - this.#outstanding, this.#sendWindow);
+      const [stream] = this.#ready;
+      if (stream === undefined || room <= 0) break;
       this.#ready.delete(stream);
-      if (stream.atEnd) {
-        stream.finish();
-        continue;
-      }
-      const slice = this.info.secured === undefined ? undefined : slices.take();
-      const batch = stream.cut(Math.min(this.sliceBytes - this.#outstanding, this.#sendWindow), slice);
-      if (stream.canSend) this.#ready.add(stream);
+      const batch = stream.cut(room, this.info.secured === undefined ? undefined : slices);
+      this.#enqueue(stream);
       this.#write(stream, batch);
     }
     this.#writing = false;
   }
 
-  /** The stream whose turn it is: the first, or one that has nothing but its end to send when there is no room for more. */
-  #next(): Stream | undefined {
-    const room = this.#outstanding < this.sliceBytes && this.#sendWindow > 0;
-    for (const stream of this.#ready) if (room || stream.atEnd) return stream;
-    return undefined;
-  }
-
   #write(stream: Stream, batch: Batch): void {
     const { pieces, bytes, slice } = batch;
     this.#sendWindow -= bytes;
-    this.#outstanding += bytes;
-    const left = (): void => {
-      this.#outstanding -= bytes;
+    const counts = BATCH_BYTES + (slice === undefined ? bytes : slice.length);
+    this.#outstanding += counts;
+    const left = (error?: Error | null): void => {
+      this.#outstanding -= counts;
       if (slice !== undefined) slices.give(slice);
+      // The socket is closing, and tells so next.
+      if (error instanceof Error) return;
       stream.left(batch);
       if (this.#ready.size > 0) this.#pump();
     };
@@ -524,6 +542,7 @@ export class Connection implements FrameSink, StreamHost {
     this.#giveBack(held);
     this.#streams.delete(stream.id);
     this.#ready.delete(stream);
+    this.#ending.delete(stream);
     if (this.#streams.size > 0) return;
     this.#idleSince = this.now();
     if (this.#retired) this.#finish();
@@ -548,10 +567,10 @@ export class Connection implements FrameSink, StreamHost {
   /** To be called now and then: pings, and ends what has ended without saying so. */
   tick({ keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs }: Patience): void {
     const now = this.now();
+    if (this.#finishedAt !== undefined && now - this.#finishedAt > sendTimeoutMs) this.destroy();
     this.#endStuck(sendTimeoutMs);
     if (this.#over) return;
-    if (this.#finishedAt !== undefined && now - this.#finishedAt > sendTimeoutMs) this.destroy();
-    else if (this.#pingedAt !== undefined && now - this.#pingedAt > keepaliveTimeoutMs) this.destroy();
+    if (this.#pingedAt !== undefined && now - this.#pingedAt > keepaliveTimeoutMs) this.destroy();
     else if (this.#streams.size === 0 && now - this.#idleSince > idleMs) this.retire();
     else if (this.#pingedAt === undefined && now - this.#heardAt > keepaliveIntervalMs) {
       this.#pingedAt = now;

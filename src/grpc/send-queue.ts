@@ -3,6 +3,7 @@
  * is less work than a write of their own, or have to be encrypted, for which they must lie side by side anyway.
  */
 import { FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from './frames.ts';
+import type { SlicePool } from './slice-pool.ts';
 import type { SendResult } from './types.ts';
 
 export interface Write {
@@ -55,8 +56,9 @@ export class SendQueue {
     return this.#writes.splice(0);
   }
 
-  /** Takes up to `room` bytes; with a `slice`, which must hold them and their frames, they are copied there. */
-  cut(room: number, slice: Buffer | undefined): Batch {
+  /** Takes up to `room` bytes; with `slices`, which must hold them and their frames, they are copied into one of those unless they are few. */
+  cut(room: number, slices: SlicePool | undefined): Batch {
+    const slice = this.#pending(Math.min(room, MAX_COPIED_BYTES + 1)) > MAX_COPIED_BYTES ? slices?.take() : undefined;
     const batch: Batch = { pieces: [], bytes: 0, finished: [], slice };
     let at = 0;
     while (batch.bytes < room && this.#writes.length > 0) {

@@ -4,8 +4,10 @@
  */
 import type { CtlError } from '../core/errors.ts';
 import { ERROR, type ErrorCode } from './frames.ts';
+import { GatheredBytes } from './gathered-bytes.ts';
 import type { RequestHead } from './headers.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
+import type { SlicePool } from './slice-pool.ts';
 import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from './types.ts';
 
 /** The connection, as far as its streams need it. */
@@ -36,8 +38,6 @@ export interface StreamOptions {
   readonly receiveWindow: number;
 }
 
-const NOTHING: readonly Buffer[] = [];
-
 export class Stream implements StreamCall {
   readonly id: number;
   readonly path: string;
@@ -56,7 +56,7 @@ export class Stream implements StreamCall {
   #reader: CallReader | undefined;
   #paused = true;
   /** What came while reading was paused, and the bytes of its frames. */
-  #held: readonly Buffer[] = NOTHING;
+  readonly #held = new GatheredBytes();
   #heldBytes = 0;
   #endTold = false;
   readonly #writes: SendQueue;
@@ -102,17 +102,7 @@ export class Stream implements StreamCall {
   resume(): void {
     if (this.#reader === undefined) return;
     this.#paused = false;
-    const held = this.#held;
-    this.#held = NOTHING;
-    for (let index = 0; index < held.length; index++) {
-      const bytes = held[index];
-      if (this.#closed || bytes === undefined) return;
-      if (this.#paused) {
-        this.#held = [...held.slice(index), ...this.#held];
-        return;
-      }
-      this.#reader.data(bytes);
-    }
+    if (this.#held.length > 0) this.#reader.data(this.#held.take());
     const taken = this.#heldBytes;
     this.#heldBytes = 0;
     if (taken > 0 && !this.#closed) this.#host.consumed(this, taken);
@@ -122,7 +112,7 @@ export class Stream implements StreamCall {
   /** Bytes of a DATA frame. */
   received(bytes: Buffer): void {
     if (this.#closed) return;
-    if (this.#paused || this.#reader === undefined) this.#held = [...this.#held, Buffer.from(bytes)];
+    if (this.#paused || this.#reader === undefined) this.#held.add(bytes);
     else this.#reader.data(bytes);
   }
 
@@ -205,8 +195,8 @@ export class Stream implements StreamCall {
   }
 
   /** Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not {@link atEnd}. */
-  cut(room: number, slice: Buffer | undefined): Batch {
-    const batch = this.#writes.cut(Math.min(room, this.sendWindow), slice);
+  cut(room: number, slices: SlicePool | undefined): Batch {
+    const batch = this.#writes.cut(Math.min(room, this.sendWindow), slices);
     this.sendWindow -= batch.bytes;
     this.#leaving.add(batch);
     return batch;
@@ -243,7 +233,7 @@ export class Stream implements StreamCall {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#held = NOTHING;
+    this.#held.take();
     this.#host.ended(this, this.#heldBytes);
     this.#tellWriters('closed');
     for (const listener of this.#closeListeners.splice(0)) listener();
