@@ -21,7 +21,12 @@ export interface DestinationTraits {
 }
 
 /** What the services and destination rules of a scope say of a destination. */
-export function destinationTraits(scope: Scope, host: string, subset: string, port: number): DestinationTraits {
+export function destinationTraits(
+  scope: Pick<Scope, 'services' | 'destinationRule'>,
+  host: string,
+  subset: string,
+  port: number,
+): DestinationTraits {
   const { loadBalancer, tls } = effectivePolicy(scope.destinationRule(host), subset, port);
   const protocol = scope.services.get(host)?.ports.find((candidate) => candidate.port === port)?.protocol;
   const http = protocol !== undefined && protocolKind(protocol, true) !== 'tcp';

@@ -41,32 +41,33 @@ const MESH = 'mesh';
 /** The chains of one service at one listener. */
 export function l4Chains(context: Context): L4Chain[] {
   const { scope, listener, target } = context;
-  const routed = connectionRoutes(scope, listener, target);
+  const routed = routesOf(routingConnections(scope.egress[listener.egress]?.virtualServices), target);
   return isTls(target.protocol) ? tlsChains(context, routed) : tcpChains(context, routed);
 }
 
 const connectionLists = new WeakMap<readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]>();
 const NO_ROUTES: readonly ResolvedVirtualService[] = [];
 
-/** The virtual services that route a service's connections; most route only requests. */
-function connectionRoutes(
-  scope: Scope,
-  { egress }: Context['listener'],
-  { service }: TcpTarget,
+/** Those of a list that route connections; most route only requests. One list for the same list. */
+export function routingConnections(
+  virtualServices: readonly ResolvedVirtualService[] = NO_ROUTES,
 ): readonly ResolvedVirtualService[] {
-  const virtualServices = scope.egress[egress]?.virtualServices ?? NO_ROUTES;
   let routing = connectionLists.get(virtualServices);
   if (routing === undefined) {
-    routing = virtualServices.filter(routesConnections);
+    const found = virtualServices.filter(routesConnections);
+    routing = found.length === 0 ? NO_ROUTES : found;
     connectionLists.set(virtualServices, routing);
   }
-  if (routing.length === 0) return NO_ROUTES;
-  return routing.filter(({ hosts }) => hosts.some((host) => hostMatches(host, service.hostname)));
+  return routing;
 }
 
-/** Whether virtual services say where the target's connections go, and not the service alone. */
-export function isRouted(scope: Scope, listener: Context['listener'], target: TcpTarget): boolean {
-  return connectionRoutes(scope, listener, target).length > 0;
+/** Those of a list of {@link routingConnections} that route a service's connections. */
+export function routesOf(
+  routing: readonly ResolvedVirtualService[],
+  { service }: TcpTarget,
+): readonly ResolvedVirtualService[] {
+  if (routing.length === 0) return NO_ROUTES;
+  return routing.filter(({ hosts }) => hosts.some((host) => hostMatches(host, service.hostname)));
 }
 
 /** Whether a virtual service takes part in listeners (TCP and TLS routes) and not only in routes. */

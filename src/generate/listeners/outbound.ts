@@ -1,6 +1,6 @@
 /** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
 import { compareText } from '../../model/order.ts';
-import type { Scope, Snapshot } from '../../model/types.ts';
+import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { InputCache } from '../input-cache.ts';
@@ -13,7 +13,7 @@ import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
 import { sharedCapabilities } from './extensions.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
-import { isRouted, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
+import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
 import { outboundPlan } from './outbound-plan.ts';
@@ -45,12 +45,21 @@ export function outboundListeners(snapshot: Snapshot, view: OutboundView, unit: 
   }
   const plan = outboundPlan(snapshot, view).ports.get(unit);
   if (plan === undefined) return NOTHING;
-  const findings: GenerationFinding[] = plan.conflicts.map((conflict) => ({ type: 'lds', unit, ...conflict }));
+  const shared = plainPort(snapshot, view, scope, plan);
+  if (shared?.output !== undefined) return shared.output;
+  const planned = plan.listeners.map(
+    (listener, index) => shared?.listeners[index] ?? outboundListener(snapshot, view, scope, listener),
+  );
+  const ofPods = podListeners(snapshot, plan, Number(unit));
+  return portOutput(plan, [...planned, ...ofPods.map((each) => outboundListener(snapshot, view, scope, each))]);
+}
+
+function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly BuiltListener[]): UnitOutput {
+  const findings: GenerationFinding[] = conflicts.map((conflict) => ({ type: 'lds', unit, ...conflict }));
   const resources: GeneratedResource[] = [];
-  for (const listener of [...plan.listeners, ...podListeners(snapshot, plan, Number(unit))]) {
-    const built = outboundListener(snapshot, view, scope, listener);
-    if (built.resource !== undefined) resources.push(built.resource);
-    for (const message of built.conflicts) {
+  for (const { resource, conflicts: lost } of listeners) {
+    if (resource !== undefined) resources.push(resource);
+    for (const message of lost) {
       findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
     }
   }
@@ -97,18 +106,68 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
   return assembled(inputs, inputs, mergeChains(chains), undefined);
 });
 
-/** The same, found by the plan: namespaces that share it need not compare all of the above. */
-interface PlannedInputs extends Surroundings, DestinationTraits {
-  readonly plan: OutboundListenerPlan;
-  readonly target: TcpTarget;
+/** The listener of a plan where it is a plain one. */
+function plainListener(
+  { plan, surroundings, scope }: { plan: OutboundListenerPlan; surroundings: Surroundings; scope: RuleScope },
+  routing: readonly ResolvedVirtualService[],
+): BuiltListener | undefined {
+  const { bind, port, bindToPort, http, tcp } = plan;
+  const target = tcp.length === 1 ? tcp[0] : undefined;
+  if (http !== undefined || target === undefined || routesOf(routing, target).length > 0) return undefined;
+  const { service, port: targetPort, protocol, range, shared } = target;
+  const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0);
+  const inputs = { ...surroundings, ...traits, bind, port, bindToPort, service, targetPort, protocol, range, shared };
+  return plainListeners.get(service, inputs);
 }
 
-const plannedListeners = new InputCache<PlannedInputs, BuiltListener>(({ plan, target, ...rest }) => {
-  const { bind, port, bindToPort } = plan;
-  const { service, port: targetPort, protocol, range, shared } = target;
-  const inputs = { ...rest, bind, port, bindToPort, service, targetPort, protocol, range, shared };
-  return plainListeners.get(service, inputs);
+type RuleScope = Pick<Scope, 'services' | 'destinationRule'>;
+
+/** All that the plain listeners of a port are made of. */
+interface PortInputs extends Surroundings, RuleScope {
+  readonly plan: OutboundPortPlan;
+  /** The virtual services that route connections. */
+  readonly routing: readonly ResolvedVirtualService[];
+}
+
+interface PlainPort {
+  /** In the order of the plan; undefined: not a plain one. */
+  readonly listeners: readonly (BuiltListener | undefined)[];
+  /** Set when that is all there is. */
+  readonly output: UnitOutput | undefined;
+}
+
+/** Ports may have thousands of listeners: namespaces that see them alike need not even compare their parts. */
+const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...rest }) => {
+  const { mesh, capabilities, outboundTrafficPolicy, services, destinationRule } = rest;
+  const surroundings = { mesh, capabilities, outboundTrafficPolicy };
+  const scope = { services, destinationRule };
+  const listeners = plan.listeners.map((each) => plainListener({ plan: each, surroundings, scope }, routing));
+  const plain = listeners.filter((listener) => listener !== undefined);
+  const complete = plain.length === plan.listeners.length && plan.podTargets.length === 0;
+  return { listeners, output: complete ? portOutput(plan, plain) : undefined };
 });
+
+/** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
+function plainPort(
+  { mesh }: Snapshot,
+  view: OutboundView,
+  { egress, services, destinationRule, outboundTrafficPolicy }: Scope,
+  plan: OutboundPortPlan,
+): PlainPort | undefined {
+  const [only, ...others] = egress;
+  if (only === undefined || others.length > 0) return undefined;
+  const routing = routingConnections(only.virtualServices);
+  const capabilities = sharedCapabilities(view);
+  return plainPorts.get(plan, {
+    mesh,
+    capabilities,
+    outboundTrafficPolicy,
+    services,
+    destinationRule,
+    plan,
+    routing,
+  });
+}
 
 function outboundListener(
   snapshot: Snapshot,
@@ -119,18 +178,15 @@ function outboundListener(
   const { http, tcp } = plan;
   const { mesh } = snapshot;
   const { outboundTrafficPolicy } = scope;
-  const target = tcp.length === 1 ? tcp[0] : undefined;
-  if (http === undefined && target !== undefined && !isRouted(scope, plan, target)) {
-    const capabilities = sharedCapabilities(view);
-    const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0);
-    return plannedListeners.get(plan, { mesh, capabilities, outboundTrafficPolicy, plan, target, ...traits });
-  }
+  const routing = routingConnections(scope.egress[plan.egress]?.virtualServices);
+  const surroundings = { mesh, capabilities: sharedCapabilities(view), outboundTrafficPolicy };
+  const plain = plainListener({ plan, surroundings, scope }, routing);
+  if (plain !== undefined) return plain;
   const l4: L4Chain[] = tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
   const merged = mergeChains(l4);
   const sniffed = http !== undefined && merged.chains.length > 0;
   const chains = http && httpChains(snapshot, view, plan, http, sniffed);
-  const { capabilities } = view;
-  return assembled({ mesh, capabilities, outboundTrafficPolicy }, plan, merged, http && chains && { ...http, chains });
+  return assembled(surroundings, plan, merged, http && chains && { ...http, chains });
 }
 
 /** What the parts of a listener that are not about one service are made of. */

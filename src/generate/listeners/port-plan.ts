@@ -14,7 +14,7 @@ import { compareCreated, compareText } from '../../model/order.ts';
 import type { EgressListener, Protocol, Service } from '../../model/types.ts';
 import { listenerName, outboundRouteName, serviceRouteName } from '../names.ts';
 import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
-import type { GenerationFinding } from '../types.ts';
+import type { GenerationFinding, Unit } from '../types.ts';
 import { isSocketPath, loopbackAddress } from '../values.ts';
 import { addressKey, isRange } from './cidr.ts';
 import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
@@ -55,6 +55,8 @@ export interface OutboundListenerPlan {
 }
 
 export interface OutboundPortPlan {
+  /** Of listeners. */
+  readonly unit: Unit;
   readonly listeners: readonly OutboundListenerPlan[];
   /** Services that have a listener for each of their pods; which pods there are is asked when listeners are made. */
   readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressIndex }[];
@@ -295,7 +297,7 @@ class PortBuilder {
       .filter(({ http, tcp }) => http !== undefined || tcp.length > 0)
       .sort((a, b) => compareText(a.bind, b.bind))
       .map(({ bind, port, bindToPort, http, tcp, egress }) => ({ bind, port, bindToPort, http, tcp, egress }));
-    return { listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
+    return { unit: String(this.#port), listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
   }
 
   routes(): OutboundRoutePlan[] {
