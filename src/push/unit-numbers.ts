@@ -47,7 +47,7 @@ export class SaidUnits {
     const [first] = resources;
     if (first === undefined) return { number: NO_NUMBER, resources };
     const alike = this.#byFirst.get(first);
-    const known = alike?.find((said) => areSame(said.resources, resources));
+    const known = alike?.findLast((said) => areSame(said.resources, resources));
     const said = known ?? { resources, number: ++this.#last };
     const before = this.#moved(place, said);
     if (known !== undefined) return { number: known.number, resources: undefined };

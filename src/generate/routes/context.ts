@@ -28,16 +28,12 @@ export interface RouteLookups {
   isFrom(namespace: string): boolean;
   /** Whether the requesting workloads have these labels. */
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
-  /** All that the answers are made of: where these are the same, so are the answers. Absent when not known. */
+  /** All that the answers are made of that are not about who asks: where these are the same, so are the answers. Absent when not known. */
   readonly sources?: LookupSources;
 }
 
-export interface LookupSources {
-  /** Compared by identity. A scope's finder of destination rules is another one when it may find others. */
-  readonly objects: readonly object[];
-  /** Who sends the requests. */
-  readonly text: string;
-}
+/** Compared by identity. A scope's finder of destination rules is another one when it may find others. */
+export type LookupSources = Pick<Scope, 'services' | 'destinationRule'>;
 
 /** What the receiving Envoy has built in, as far as routes use it. */
 export interface RouteFeatures {
@@ -94,6 +90,6 @@ export function scopeLookups(
       effectivePolicy(destinationRule(host), subset, port).loadBalancer?.consistentHash,
     isFrom: (namespace) => namespace === source.namespace,
     hasLabels: (labels) => Object.entries(labels).every(([key, value]) => source.labels[key] === value),
-    sources: { objects: [services, destinationRule], text: JSON.stringify([source.namespace, source.labels]) },
+    sources: { services, destinationRule },
   };
 }

@@ -4,6 +4,7 @@
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
 import type { Scope, Snapshot } from '../../model/types.ts';
+import { InputCache } from '../input-cache.ts';
 import { outboundPlan } from '../listeners/outbound-plan.ts';
 import type { OutboundRoutePlan } from '../listeners/port-plan.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
@@ -36,12 +37,25 @@ export function outboundRoutes(snapshot: Snapshot, view: OutboundView, unit: Uni
     const vhds = { configSource: adsConfigSource(snapshot.settings.initialFetchTimeoutMs) };
     return { resources: [routeConfiguration(unit, [], { ...REST, vhds }, [unit])], findings: [] };
   }
-  const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
-  return {
-    resources: [routeConfiguration(unit, virtualHosts, REST)],
-    findings: duplicatesFound('rds', unit, duplicates),
-  };
+  const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
+  return withDuplicates('rds', unit, configurations.get(pieces, { unit, pieces, catchAll }), duplicates);
 }
+
+/** What becomes of virtual hosts: many namespaces have the very same ones. */
+interface PiecesInputs extends Pick<HostPieces, 'pieces' | 'catchAll'> {
+  readonly unit: Unit;
+}
+
+const configurations = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, catchAll }) => {
+  const virtualHosts = catchAll === undefined ? pieces : [...pieces, catchAll];
+  return { resources: [routeConfiguration(unit, virtualHosts, REST)], findings: [] };
+});
+
+const discovered = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, catchAll }) => {
+  const resources = pieces.map((piece) => discoveredHost(unit, piece));
+  if (catchAll !== undefined) resources.push(discoveredHost(unit, catchAll));
+  return { resources, findings: [] };
+});
 
 /** The names of route configurations whose virtual hosts are resources of their own. */
 export function discoveredUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
@@ -53,11 +67,8 @@ export function outboundVirtualHosts(snapshot: Snapshot, view: OutboundView, uni
   const plan = outboundPlan(snapshot, view).routes.get(unit);
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
-  const { virtualHosts, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
-  return {
-    resources: virtualHosts.map((piece) => discoveredHost(unit, piece)),
-    findings: duplicatesFound('vhds', unit, duplicates),
-  };
+  const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
+  return withDuplicates('vhds', unit, discovered.get(pieces, { unit, pieces, catchAll }), duplicates);
 }
 
 /** A service's own route configuration has one virtual host: nothing would be saved. */
@@ -65,16 +76,24 @@ function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
   return view.virtualHosts === 'discovered' && plan.host === undefined;
 }
 
-function duplicatesFound(type: 'rds' | 'vhds', unit: Unit, duplicates: readonly string[]): UnitOutput['findings'] {
-  return duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type, unit, message }));
+function withDuplicates(type: 'rds' | 'vhds', unit: Unit, made: UnitOutput, duplicates: readonly string[]): UnitOutput {
+  if (duplicates.length === 0) return made;
+  const { resources } = made;
+  return {
+    resources,
+    findings: duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type, unit, message })),
+  };
 }
 
-function virtualHostsOf(
-  plan: OutboundRoutePlan,
-  scope: Scope,
-  snapshot: Snapshot,
-  view: OutboundView,
-): Pick<EncodedHosts, 'virtualHosts' | 'duplicates'> {
+/** The encoded virtual hosts of a route configuration. */
+interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
+  /** All but the catch-all: one list for all views that have the same. */
+  readonly pieces: readonly Uint8Array[];
+  /** Where everything else goes; undefined where one of the others takes it. */
+  readonly catchAll: Uint8Array | undefined;
+}
+
+function virtualHostsOf(plan: OutboundRoutePlan, scope: Scope, snapshot: Snapshot, view: OutboundView): HostPieces {
   const context: RouteContext = {
     gateway: MESH_GATEWAY,
     port: plan.port,
@@ -93,9 +112,9 @@ function virtualHostsOf(
   };
   if (plan.host !== undefined) {
     const only = singleHost(hosts, plan.host, context);
-    return { virtualHosts: only === undefined ? [] : [only], duplicates: [] };
+    return { pieces: only === undefined ? [] : [only], catchAll: undefined, duplicates: [] };
   }
   const { virtualHosts, duplicates, takesAll } = sharedHosts(hosts, context);
-  if (takesAll) return { virtualHosts, duplicates };
-  return { virtualHosts: [...virtualHosts, catchAllHost(scope.outboundTrafficPolicy)], duplicates };
+  const catchAll = takesAll ? undefined : catchAllHost(scope.outboundTrafficPolicy);
+  return { pieces: virtualHosts, catchAll, duplicates };
 }

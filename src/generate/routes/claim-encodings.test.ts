@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PMap } from '../../core/pmap.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { ClaimEncoder } from './claim-encodings.ts';
+import { type ClaimSources, claimSet } from './claims.ts';
+import { scopeLookups } from './context.ts';
+import { viewerOf } from './domains.ts';
+import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
+
+const { RouteConfiguration } = envoy.config.route.v3;
+
+const list = ['one', 'two'].map((name) => serviceOf(name, [httpPort(80)]));
+const services = PMap.from(list.map((service) => [service.hostname, service] as const));
+const noRule = () => undefined;
+
+function sources(virtualServices: ClaimSources['virtualServices'] = []): ClaimSources {
+  return { entries: list.map((service) => ({ service, port: httpPort(80) })), services, virtualServices };
+}
+
+/** What a namespace gets of the same entries. */
+function encoded(from: ClaimSources, namespace: string, destinationRule: () => undefined = noRule) {
+  const lookups = scopeLookups({ services, destinationRule }, { namespace, labels: {} });
+  const context = contextOf({ port: 80, lookups });
+  const viewer = viewerOf(`${namespace}.svc.cluster.local`);
+  return new ClaimEncoder(context, viewer).encodeAll(claimSet(from, context, viewer));
+}
+
+const decoded = (pieces: readonly Uint8Array[]) =>
+  pieces.flatMap((piece) => RouteConfiguration.decode(piece).virtualHosts);
+
+test('namespaces that have nothing of their own share one list', () => {
+  const plain = sources();
+  assert.equal(encoded(plain, 'shop'), encoded(plain, 'other'));
+});
+
+test('a namespace of services knows these by short names, and shares the rest', () => {
+  const plain = sources();
+  const shared = encoded(plain, 'shop');
+  const own = encoded(plain, 'default');
+  assert.deepEqual(
+    decoded(own).map(({ domains }) => domains.includes('one') || domains.includes('two')),
+    [true, true],
+  );
+  assert.ok(decoded(shared).every(({ domains }) => !domains.includes('one') && !domains.includes('two')));
+});
+
+test('what depends on who asks is made for each', () => {
+  const match = [{ sourceNamespace: 'shop' }];
+  const http = [{ match, redirect: { uri: '/shop' } }, { route: TO_REVIEWS }];
+  const asking = sources([virtualServiceOf({ hosts: ['one.default.svc.cluster.local'], http })]);
+  const routes = (namespace: string) =>
+    decoded(encoded(asking, namespace)).map((host) => host.routes[0]?.redirect?.pathRedirect ?? '');
+  assert.deepEqual(routes('shop'), ['/shop', '']);
+  assert.deepEqual(routes('other'), ['', '']);
+  assert.deepEqual(routes('shop'), ['/shop', '']);
+});
+
+test('another finder of destination rules may find others: nothing of the list is taken for granted', () => {
+  const plain = sources();
+  assert.notEqual(
+    encoded(plain, 'shop'),
+    encoded(plain, 'shop', () => undefined),
+  );
+});
