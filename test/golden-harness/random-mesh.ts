@@ -167,6 +167,46 @@ const SLOTS: readonly (readonly string[])[] = [
     ),
     route('b', 'edge', '{hosts: [e.example.com], gateways: [edge], tcp: [{route: [{destination: {host: api}}]}]}'),
   ],
+  // What depends on who asks, and what only some see: views that share the rest must not share this.
+  [
+    route(
+      'b',
+      'api',
+      '{hosts: [api], http: [{match: [{sourceNamespace: c}], redirect: {uri: /c}}, {route: [{destination: {host: api}}]}]}',
+    ),
+    route('b', 'api', '{hosts: [api], http: [{match: [{sourceLabels: {app: web}}], redirect: {uri: /web}}]}'),
+    route(
+      'b',
+      'api',
+      '{hosts: [api], exportTo: ["."], http: [{route: [{destination: {host: web.a.svc.cluster.local}}]}]}',
+    ),
+    route('b', 'api', '{hosts: [api], tcp: [{match: [{sourceNamespace: b}], route: [{destination: {host: api}}]}]}'),
+  ],
+  [
+    rule(
+      'c',
+      'web',
+      '{host: web.a.svc.cluster.local, trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}',
+    ),
+    rule('c', 'web', '{host: "*.local", trafficPolicy: {tls: {mode: SIMPLE}}}'),
+  ],
+  [
+    rule(
+      'a',
+      'seen',
+      '{host: db, exportTo: [c], trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}',
+    ),
+    rule(
+      'a',
+      'seen',
+      '{host: web, exportTo: ["."], trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true}}}}',
+    ),
+  ],
+  [
+    service('d', 'more', '10.96.0.4', [80, 3306], 'tcp'),
+    service('d', 'more', '10.96.0.4', [80, 3306], 'any'),
+    service('d', 'more', '10.96.0.1', [80], 'http'),
+  ],
   [
     gateway("[{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]"),
     gateway(`[${https(443, 'SIMPLE', 'cert')}, ${https(8443, 'MUTUAL', 'cert')}, ${https(9443, 'SIMPLE', 'a/cert')}]`),
@@ -233,6 +273,7 @@ export const NODES: readonly ProxyNode[] = [
   }),
   proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c', locality: 'r1/z1' }),
   proxyNode('discovering', { address: '10.0.9.7', namespace: 'a', locality: 'r1/z1', discoversVirtualHosts: true }),
+  proxyNode('other-discovering', { address: '10.0.9.6', namespace: 'd', discoversVirtualHosts: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
   proxyNode('unredirected', {
     type: 'sidecar',
