@@ -215,6 +215,21 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
       client.frame(FRAME.data, 0, 1, Buffer.from('x'));
     },
   ],
+  'DATA on a stream that both have ended': [
+    ERROR.streamClosed,
+    async (client) => {
+      await closedStream(client, 1);
+      client.frame(FRAME.data, 0, 1, Buffer.from('x'));
+    },
+  ],
+  'DATA on a stream that the client has reset': [
+    ERROR.streamClosed,
+    (client) => {
+      openStream(client, 1);
+      client.frame(FRAME.rstStream, 0, 1, number(ERROR.cancel));
+      client.frame(FRAME.data, 0, 1, Buffer.from('x'));
+    },
+  ],
   'HEADERS behind the end': [
     ERROR.streamClosed,
     (client) => {

@@ -213,6 +213,8 @@ export class Connection implements FrameSink, StreamHost {
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#checkNotIdle(id, 'DATA');
+      // What was on its way when we reset the stream is passed over.
+      if (!this.#reset.has(id)) this.#refuse(id, ERROR.streamClosed);
       return;
     }
     if (stream.remoteClosed) this.#resetFor(stream, ERROR.streamClosed);

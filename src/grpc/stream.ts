@@ -142,6 +142,16 @@ export class Stream implements StreamCall {
       return;
     }
     this.open();
+    if (this.closed) {
+      // Those headers were too much for a client that does not read.
+      done('closed');
+      return;
+    }
+    if (chunks.every(({ length }) => length === 0)) {
+      // There is nothing that a window could hold back.
+      done('drained');
+      return;
+    }
     if (this.#writes.empty && this.#leaving.size === 0) this.#startWaiting();
     this.#writes.add({ chunks, done });
     this.#host.ready(this);

@@ -78,7 +78,7 @@ export class RawClient {
   #pending: Buffer[] = [];
   #pendingBytes = 0;
   readonly #waiting: (() => void)[] = [];
-  readonly #looked = new Map<string, number>();
+  readonly #asked = new Set<Frame>();
   readonly #decoder = new HpackDecoder({ maxTableBytes: 4096, maxListBytes: 65_536 });
 
   constructor(socket: Socket) {
@@ -139,12 +139,10 @@ export class RawClient {
   /** The next frame of the type that fits and was not asked for before; waits for it. */
   async next(type: keyof typeof FRAME, fits: (frame: Frame) => boolean = () => true): Promise<Frame> {
     const deadline = performance.now() + PATIENCE_MS;
-    const from = this.#looked.get(type) ?? 0;
     for (;;) {
-      const index = this.frames.findIndex((one, at) => at >= from && one.type === FRAME[type] && fits(one));
-      const found = this.frames[index];
+      const found = this.frames.find((one) => one.type === FRAME[type] && !this.#asked.has(one) && fits(one));
       if (found !== undefined) {
-        this.#looked.set(type, index + 1);
+        this.#asked.add(found);
         return found;
       }
       if (this.ended) throw new Error(`the connection ended before a ${type} frame: ${this.story()}`);
