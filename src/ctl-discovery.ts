@@ -1,8 +1,6 @@
 #!/usr/bin/env node
 // The program ctl-discovery. An older Node cannot even read the rest of the program, so this file uses nothing new and
 // loads the rest only after the version was looked at.
-import { setFlagsFromString } from 'node:v8';
-
 if (Number(process.versions.node.split('.')[0]) < 24) {
   process.stderr.write(`ctl-discovery: Node.js 24 or newer is needed, this is ${process.version}\n`);
   process.exit(1);
@@ -28,9 +26,6 @@ if (process.argv[2] === 'discovery') {
       ...Object.fromEntries(variables),
     });
   }
-  // Nearly all work is done by code that has run a few thousand times: compiled a second time, at ten times the cost, it would have
-  // to run a hundred thousand times to gain. Another Node may not know the option, and does without.
-  if (process.versions.node.startsWith('24.')) setFlagsFromString('--invocation-count-for-turbofan=30000');
 }
 
 import('./cli/index.ts')

@@ -3,8 +3,12 @@
  * endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
+import { compileLittle } from '../src/core/compile-little.ts';
 import { Replica } from '../src/push/replica.ts';
 import type { GenerateAnswer, GenerateTask } from './protocol.ts';
+
+// The program's own code is loaded before it starts its workers.
+compileLittle();
 
 const replica = new Replica();
 

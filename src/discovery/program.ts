@@ -10,6 +10,7 @@ import {
   parseListenAddress,
   shownDiscoveryEnvironment,
 } from '../cli/index.ts';
+import { compileLittle } from '../core/compile-little.ts';
 import type { GrpcListener } from '../grpc/types.ts';
 import { createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
@@ -87,6 +88,8 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
+    // They load their code while the mesh is read.
+    const pool = this.#startPool();
     await this.#startHttp();
     let early: MeshUpdate | undefined;
     const files = await openMeshFiles(this.#settings, {
@@ -105,7 +108,7 @@ export class DiscoveryProgram {
     const publisher = this.#startPublisher(store, files);
     await keySets.first();
     publisher.publish(takenFrom(store));
-    const engine = this.#startEngine(publisher.snapshot);
+    const engine = this.#startEngine(publisher.snapshot, pool);
     const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine, identity);
     this.#running = { store, engine, publisher, debouncer, server };
@@ -154,26 +157,33 @@ export class DiscoveryProgram {
     return publisher;
   }
 
-  #startEngine(snapshot: Snapshot): Engine {
-    const { generateWorkers, pushThrottle } = this.#settings;
-    const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
-    const generator: Generator = threads === 0 ? new InlineGenerator(snapshot) : this.#startPool(threads, snapshot);
-    this.#closers.push(() => generator.close());
+  #startEngine(snapshot: Snapshot, pool: PoolGenerator | undefined): Engine {
+    pool?.begin(snapshot);
+    pool?.prepare();
+    const generator: Generator = pool ?? new InlineGenerator(snapshot);
+    if (pool === undefined) this.#closers.push(() => generator.close());
     const observer = engineObserver(this.#metrics);
-    return new Engine({ snapshot, generator, throttle: pushThrottle, now: systemClock.now, observer });
+    const throttle = this.#settings.pushThrottle;
+    return new Engine({ snapshot, generator, throttle, now: systemClock.now, observer });
   }
 
-  #startPool(threads: number, snapshot: Snapshot): Generator {
+  /** The generation workers; undefined where the main thread generates. */
+  #startPool(): PoolGenerator | undefined {
+    const { generateWorkers } = this.#settings;
+    const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
+    if (threads === 0) {
+      compileLittle();
+      return undefined;
+    }
     const pool = new PoolGenerator({
       threads,
       workerFile: fileURLToPath(workerUrl('generate')),
-      snapshot,
       onCrash: (error) => {
         this.#metrics.ctl_total_xds_internal_errors.inc();
         getScope('ads').error(`a generation worker died, its job is retried: ${messageOf(error)}`);
       },
     });
-    pool.prepare();
+    this.#closers.push(() => pool.close());
     return pool;
   }
 

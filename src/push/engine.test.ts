@@ -12,7 +12,8 @@ const pools: PoolGenerator[] = [];
 function pooled(threads: number, crashes: unknown[] = []) {
   return (snapshot: Snapshot) => {
     const workerFile = fileURLToPath(workerUrl('generate'));
-    const pool = new PoolGenerator({ threads, workerFile, snapshot, onCrash: (error) => crashes.push(error) });
+    const pool = new PoolGenerator({ threads, workerFile, onCrash: (error) => crashes.push(error) });
+    pool.begin(snapshot);
     pools.push(pool);
     return pool;
   };

@@ -15,11 +15,17 @@ after(async () => {
 
 /** A pool whose workers run this body for each task. */
 function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
+  const pool = waitingPoolOf(body, crashes, jobTimeoutMs);
+  pool.begin(emptySnapshot());
+  return pool;
+}
+
+/** The same before there is a snapshot. */
+function waitingPoolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
   const workerFile = join(dir, `worker-${pools.length}.mjs`);
   writeFileSync(workerFile, `let runs = 0;\nexport function run(task) { runs++; ${body} }\n`);
-  const snapshot = emptySnapshot();
   const onCrash = (error: unknown) => crashes.push(error);
-  const pool = new PoolGenerator({ threads: 1, workerFile, snapshot, onCrash, jobTimeoutMs });
+  const pool = new PoolGenerator({ threads: 1, workerFile, onCrash, jobTimeoutMs });
   pools.push(pool);
   return pool;
 }
@@ -45,6 +51,14 @@ describe('generation pool', () => {
     pool.prepare();
     const { answer } = await pool.submit(JOB);
     assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
+  });
+
+  it('has jobs wait until there is a snapshot', async () => {
+    const pool = waitingPoolOf(DONE);
+    const { version } = emptySnapshot();
+    const submitted = pool.submit(JOB);
+    pool.begin({ ...emptySnapshot(), version: version + 6 });
+    assert.equal((await submitted).version, version + 6);
   });
 
   it('tells everything to the successor of a worker that died between jobs', async () => {

@@ -76,7 +76,6 @@ export interface PoolOptions {
   readonly threads: number;
   /** File of the worker's entry point. */
   readonly workerFile: string;
-  readonly snapshot: Snapshot;
   /** Told of each crash, for the log and the metrics. */
   readonly onCrash: (error: unknown) => void;
   readonly jobTimeoutMs?: number;
@@ -84,28 +83,36 @@ export interface PoolOptions {
 
 export class PoolGenerator implements Generator {
   readonly #slots: readonly Slot[];
-  readonly #log: ReplicaLog;
+  /** Undefined until there is a snapshot to generate from; jobs wait for it. */
+  #log: ReplicaLog | undefined;
   readonly #onCrash: (error: unknown) => void;
   readonly #jobTimeoutMs: number;
   readonly #queue: Waiting[] = [];
   #closed = false;
 
   constructor(options: PoolOptions) {
-    this.#log = new ReplicaLog(options.snapshot);
     this.#onCrash = options.onCrash;
     this.#jobTimeoutMs = options.jobTimeoutMs ?? JOB_TIMEOUT_MS;
     this.#slots = Array.from({ length: options.threads }, () => this.#slot(options.workerFile));
   }
 
-  /** Has the workers build their replicas before there is work, so that the first proxies do not wait for it. */
-  prepare(): void {
-    for (const slot of this.#slots) if (!slot.busy) void this.#prepare(slot);
+  /** Says what is generated from. The threads start before it is known: meanwhile they load their code. */
+  begin(snapshot: Snapshot): void {
+    this.#log = new ReplicaLog(snapshot);
+    this.#dispatch();
   }
 
-  async #prepare(slot: Slot): Promise<void> {
+  /** Has the workers build their replicas before there is work, so that the first proxies do not wait for it. */
+  prepare(): void {
+    const log = this.#log;
+    if (log === undefined) return;
+    for (const slot of this.#slots) if (!slot.busy) void this.#prepare(slot, log);
+  }
+
+  async #prepare(slot: Slot, log: ReplicaLog): Promise<void> {
     slot.busy = true;
     try {
-      slot.version = (await this.#task(slot, [])).version;
+      slot.version = (await this.#task(slot, log, [])).version;
     } catch (error) {
       if (!this.#closed) this.#onCrash(error);
     }
@@ -113,11 +120,11 @@ export class PoolGenerator implements Generator {
     this.#dispatch();
   }
 
-  #task(slot: Slot, jobs: GenerateJob[]): Promise<GenerateAnswer> {
+  #task(slot: Slot, log: ReplicaLog, jobs: GenerateJob[]): Promise<GenerateAnswer> {
     // One that has nothing has said nothing.
     const forget = slot.heard === undefined || slot.version === 0;
     if (forget) slot.heard = new HeardUnits();
-    const task = { update: this.#log.since(slot.version), jobs, ...(forget && { forget: true as const }) };
+    const task = { update: log.since(slot.version), jobs, ...(forget && { forget: true as const }) };
     return slot.pool.run(task, { signal: AbortSignal.timeout(this.#jobTimeoutMs) });
   }
 
@@ -143,7 +150,7 @@ export class PoolGenerator implements Generator {
   }
 
   advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void {
-    this.#log.append(snapshot, changes);
+    this.#log?.append(snapshot, changes);
   }
 
   submit(source: JobSource): Promise<GeneratedJob> {
@@ -163,12 +170,13 @@ export class PoolGenerator implements Generator {
   }
 
   #dispatch(): void {
-    while (this.#queue.length > 0 && !this.#closed) {
+    const log = this.#log;
+    while (log !== undefined && this.#queue.length > 0 && !this.#closed) {
       const slot = this.#freeSlot();
       const waiting = slot && this.#queue.shift();
       if (slot === undefined || waiting === undefined) return;
       slot.busy = true;
-      void this.#run(slot, waiting).finally(() => {
+      void this.#run(slot, log, waiting).finally(() => {
         slot.busy = false;
         this.#dispatch();
       });
@@ -182,17 +190,17 @@ export class PoolGenerator implements Generator {
     return best;
   }
 
-  async #run(slot: Slot, waiting: Waiting): Promise<void> {
+  async #run(slot: Slot, log: ReplicaLog, waiting: Waiting): Promise<void> {
     waiting.attempts++;
     try {
-      const answer = await this.#task(slot, [waiting.source.takeJob()]);
+      const answer = await this.#task(slot, log, [waiting.source.takeJob()]);
       if (answer.kind === 'behind') {
         slot.version = 0;
         this.#retry(waiting, new Error('the worker lost its replica'));
         return;
       }
       slot.version = answer.version;
-      this.#trim();
+      this.#trim(log);
       if (answer.kind === 'failed') {
         // It would fail again: generation is deterministic.
         waiting.reject(new CtlError('internal', answer.message));
@@ -219,9 +227,9 @@ export class PoolGenerator implements Generator {
   }
 
   /** Workers that have nothing are told everything, and need no log. */
-  #trim(): void {
+  #trim(log: ReplicaLog): void {
     const versions = this.#slots.map(({ version }) => version).filter((version) => version > 0);
-    if (versions.length > 0) this.#log.trim(Math.min(...versions));
+    if (versions.length > 0) log.trim(Math.min(...versions));
   }
 
   #retry(waiting: Waiting, cause: unknown): void {
