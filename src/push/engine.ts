@@ -167,7 +167,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.generator.advance(snapshot, publication.resources);
     for (const reason of reasons) this.#options.observer.triggered(reason);
     const withEndpoints = this.#views.withEndpointsOf(changes, snapshot);
-    this.#publishEndpoints(withEndpoints, since, reasons);
+    const withNewEndpoints = this.#updateEndpoints(withEndpoints);
     const dirty: SessionView[] = [];
     for (const view of this.#views.concerned(changes, withEndpoints.keys())) {
       const units = this.#unitsToDo(view, previous, changes);
@@ -182,6 +182,10 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of dirty) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
+    // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
+    const push = { types: EDS_ONLY, version: this.version, since, reasons };
+    for (const view of withNewEndpoints)
+      for (const session of view.sessions) if (session.has(view)) this.#enqueue(session, push);
   }
 
   #unitsToDo(view: SessionView, previous: Snapshot, changes: ChangeSet): UnitSelection | undefined {
@@ -193,19 +197,15 @@ export class Engine implements PushEngine, SessionHost {
     return units;
   }
 
-  #publishEndpoints(
-    concerned: ReadonlyMap<SessionView, readonly string[]>,
-    since: number,
-    reasons: ReadonlySet<PushReason>,
-  ): void {
+  /** Encodes changed endpoints; returns the views that have others than before. */
+  #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): SessionView[] {
+    const changed: SessionView[] = [];
     for (const [view, hostnames] of concerned) {
-      const { changed, failures } = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders.endpoints);
-      for (const failure of failures) this.#options.observer.failed(failure);
-      if (!changed) continue;
-      for (const session of view.sessions) {
-        if (session.has(view)) this.#enqueue(session, { types: EDS_ONLY, since, reasons });
-      }
+      const update = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders.endpoints);
+      for (const failure of update.failures) this.#options.observer.failed(failure);
+      if (update.changed) changed.push(view);
     }
+    return changed;
   }
 
   /** Does work about one view or proxy; its fault is reported and goes no further. */
@@ -285,13 +285,14 @@ export class Engine implements PushEngine, SessionHost {
   /** Moves the session to its wanted views if they are built; what was held back for the old ones goes with it. */
   #adopt(session: Session, push: HeldPush): boolean {
     if (!session.adopt()) return false;
-    this.#enqueue(session, { ...mergedPush(push, session.takeHeld()), types: ALL_TYPES });
+    this.#enqueue(session, { ...mergedPush(push, session.takeHeld()), types: ALL_TYPES, version: this.version });
     return true;
   }
 
-  #enqueue(session: Session, push: HeldPush): void {
-    session.changed(push.since, this.version);
-    this.#queue.enqueue(session, { ...push, version: this.version });
+  /** Queues a change that is in the session's parts. */
+  #enqueue(session: Session, push: PendingPush): void {
+    session.changed(push.since, push.version);
+    this.#queue.enqueue(session, push);
   }
 
   #dispatch(view: SessionView): void {
@@ -321,7 +322,7 @@ export class Engine implements PushEngine, SessionHost {
     const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const failure of failures) observer.failed(failure);
     observer.stage('intern', this.now() - started);
-    const push = { types: changed, since, reasons };
+    const push = { types: changed, version: this.version, since, reasons };
     for (const session of view.sessions) if (!this.#adopt(session, push)) this.#announce(session, view, push);
     this.#dispatch(view);
   }
@@ -330,17 +331,17 @@ export class Engine implements PushEngine, SessionHost {
    * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is held
    * back for that part's commit, once: a change that concerns two parts is one push.
    */
-  #announce(session: Session, committed: SessionView, change: HeldPush): void {
+  #announce(session: Session, committed: SessionView, change: PendingPush): void {
     // A part that it is about to have: told of when it has it.
     if (!session.has(committed)) return;
     const held = session.takeHeld();
-    const push = mergedPush(change, held);
+    const push = held === undefined ? change : { ...mergedPush(change, held), version: change.version };
     if (push.types.size > 0) {
       if (held === undefined && session.awaitsAnother(committed)) session.hold(push);
       else this.#enqueue(session, push);
     } else if (session.mayBeSynced) {
       // Nothing to send, but what was acknowledged before may now be all that there is.
-      this.#queue.enqueue(session, { ...push, version: this.version });
+      this.#queue.enqueue(session, push);
     }
   }
 
@@ -349,19 +350,24 @@ export class Engine implements PushEngine, SessionHost {
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.failed(`${view.key}: ${cause.oneLine()}`);
-    const push = { types: NO_TYPES, since: this.now(), reasons: NO_REASONS };
+    const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       if (!view.built) session.fail(cause);
       else if (!this.#adopt(session, push)) this.#announce(session, view, push);
     }
   }
 
-  async #push(session: Session, pending: PendingPush): Promise<PushOutcome> {
+  #push(session: Session, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
     const known = session.converging;
-    const outcome = await session.sink.push(pending);
-    if (outcome === 'sent') session.sent();
-    else if (outcome === 'nothing') session.unconcerned(known);
-    return outcome;
+    const outcome = session.sink.push(pending);
+    if (typeof outcome === 'string') {
+      session.pushed(outcome, known);
+      return outcome;
+    }
+    return outcome.then((late) => {
+      session.pushed(late, known);
+      return late;
+    });
   }
 
   #sessionsAt(address: string): Set<Session> {

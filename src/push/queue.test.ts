@@ -47,6 +47,28 @@ describe('push queue', () => {
     assert.equal(pushes[1]?.pending.since, 20);
   });
 
+  it('takes one push after the other where they end at once, and what comes for a session during its push', () => {
+    const told: string[] = [];
+    const sessions = [{ name: 'first' }, { name: 'second' }];
+    const queue = new PushQueue<Target>({
+      throttle: 1,
+      now: () => 0,
+      push: (session, { version }) => {
+        told.push(`${session.name} ${version}`);
+        if (version === 1) for (const each of sessions) queue.enqueue(each, pending(['cds'], 2));
+        if (version === 3) throw new Error('a fault of the push');
+        return 'sent';
+      },
+      observer: { waited: () => {} },
+    });
+    for (const version of [1, 3, 4]) for (const session of sessions) queue.enqueue(session, pending(['cds'], version));
+    assert.deepEqual(told, [
+      ...['first 1', 'second 2', 'first 2', 'second 1', 'first 2', 'second 2'],
+      ...['first 3', 'second 3', 'first 4', 'second 4'],
+    ]);
+    assert.deepEqual([queue.waiting, queue.underWay], [0, 0]);
+  });
+
   it('sends a session that gets work during its push to the end of the queue', async () => {
     const { queue, pushes } = harness(1);
     const [first, second] = [{ name: 'first' }, { name: 'second' }];

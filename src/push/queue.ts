@@ -4,7 +4,7 @@
  * buffers is bounded by the throttle and not by the number of proxies.
  *
  * A session that is being pushed and gets new work goes back to the end of the queue when its push ends: no session can keep
- * others waiting.
+ * others waiting. A push that ends at once, as those of a few bytes do, makes no promise: a changed endpoint is a thousand of them.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { PendingPush, PushOutcome, PushReason } from './types.ts';
@@ -27,7 +27,7 @@ interface Merged {
 export interface PushQueueOptions<S> {
   readonly throttle: number;
   readonly now: () => number;
-  readonly push: (session: S, pending: PendingPush) => Promise<PushOutcome>;
+  readonly push: (session: S, pending: PendingPush) => PushOutcome | Promise<PushOutcome>;
   readonly observer: QueueObserver;
 }
 
@@ -53,7 +53,14 @@ export class PushQueue<S extends object> {
 
   /** Adds work for a session, merged with what it already waits for: the union of types, the newest version, the oldest event. */
   enqueue(session: S, pending: PendingPush): void {
-    const target = this.#underWay.has(session) ? this.#later : this.#waiting;
+    const busy = this.#underWay.has(session);
+    if (!busy && this.#waiting.size === 0 && this.#underWay.size < this.#options.throttle) {
+      this.#options.observer.waited(0);
+      this.#start(session, pending);
+      if (this.#waiting.size > 0) this.#fill();
+      return;
+    }
+    const target = busy ? this.#later : this.#waiting;
     const known = target.get(session);
     if (known === undefined) {
       target.set(session, {
@@ -85,24 +92,41 @@ export class PushQueue<S extends object> {
       if (next.done === true) return;
       const [session, merged] = next.value;
       this.#waiting.delete(session);
+      this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
       this.#start(session, merged);
     }
   }
 
-  #start(session: S, merged: Merged): void {
+  #start(session: S, pending: PendingPush): void {
     this.#underWay.add(session);
-    this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
+    const outcome = this.#outcome(session, pending);
+    if (typeof outcome === 'string') {
+      this.#free(session);
+      return;
+    }
     const done = (): void => {
-      if (!this.#underWay.delete(session)) return;
-      const later = this.#later.get(session);
-      if (later !== undefined) {
-        this.#later.delete(session);
-        this.#waiting.set(session, later);
-      }
+      this.#free(session);
       this.#fill();
     };
-    // A push must not reject; should one do so all the same, its slot is given back.
-    this.#options.push(session, merged).then(done, done);
+    outcome.then(done, done);
+  }
+
+  /** A push must not fail; should one do so all the same, its slot is given back. */
+  #outcome(session: S, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
+    try {
+      return this.#options.push(session, pending);
+    } catch {
+      return 'closed';
+    }
+  }
+
+  /** The session's push has ended: what came for it meanwhile waits like the rest. */
+  #free(session: S): void {
+    if (!this.#underWay.delete(session)) return;
+    const later = this.#later.get(session);
+    if (later === undefined) return;
+    this.#later.delete(session);
+    this.#waiting.set(session, later);
   }
 }
 

@@ -1,8 +1,8 @@
 /** One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way. */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import type { XdsType } from '../generate/types.ts';
-import type { Bundle, PendingPush, ProxySession, PushSink } from './types.ts';
+import { XDS_TYPES, type XdsType } from '../generate/types.ts';
+import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from './types.ts';
 import type { ViewState } from './view-state.ts';
 
 /** The engine's side, as far as a session needs it. */
@@ -22,6 +22,8 @@ export interface SessionHost {
 export type HeldPush = Omit<PendingPush, 'version'>;
 
 export type SessionView = ViewState<Session>;
+
+const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
 
 /** Changes on their way to the proxy, as one: the oldest event, the newest version. */
 export interface Converging {
@@ -45,8 +47,10 @@ export class Session implements ProxySession {
    * because it has lost the right to them.
    */
   #lastSecrets: readonly Bundle[] | undefined;
-  /** What {@link parts} said last: streams ask many times for each push, and tell by the object that nothing has changed. */
-  readonly #parts: Partial<Record<XdsType, readonly Bundle[]>> = {};
+  /** What {@link content} said last. */
+  #content: Parts = NO_PARTS;
+  /** What its views had then; empty when it has to be looked at anew. */
+  #contentOf: readonly SessionView['bundles'][] = [];
   #converging: Converging | undefined;
   #held: HeldPush | undefined;
   #resolveReady: () => void = () => {};
@@ -83,7 +87,8 @@ export class Session implements ProxySession {
       view.sessions.add(this);
     }
     this.#next = sameViews(views, this.#views) ? undefined : views;
-    this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundle('sds')));
+    this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
+    this.#contentOf = [];
     this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
   }
 
@@ -95,6 +100,7 @@ export class Session implements ProxySession {
     this.#views = next;
     this.#next = undefined;
     this.#lastSecrets = undefined;
+    this.#contentOf = [];
     this.#leave(left);
     this.#resolveReady();
     return true;
@@ -105,19 +111,35 @@ export class Session implements ProxySession {
   }
 
   parts(type: XdsType): readonly Bundle[] {
-    if (type === 'sds' && this.#lastSecrets !== undefined) return this.#lastSecrets;
-    const known = this.#parts[type];
-    if (known !== undefined && this.#isCurrent(known, type)) return known;
-    const parts = this.#views.map((view) => view.bundle(type));
-    this.#parts[type] = parts;
-    return parts;
+    return this.content()[type];
   }
 
-  #isCurrent(parts: readonly Bundle[], type: XdsType): boolean {
-    if (parts.length !== this.#views.length) return false;
-    for (let index = 0; index < parts.length; index++)
-      if (parts[index] !== this.#views[index]?.bundle(type)) return false;
+  content(): Parts {
+    if (!this.#isCurrent()) this.#look();
+    return this.#content;
+  }
+
+  #isCurrent(): boolean {
+    const views = this.#views;
+    const seen = this.#contentOf;
+    if (seen.length !== views.length) return false;
+    for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.bundles) return false;
     return true;
+  }
+
+  #look(): void {
+    const before = this.#content;
+    const seen = this.#views.map((view) => view.bundles);
+    const content = {
+      cds: partsOf('cds', seen, before),
+      eds: partsOf('eds', seen, before),
+      sds: this.#lastSecrets ?? partsOf('sds', seen, before),
+      lds: partsOf('lds', seen, before),
+      rds: partsOf('rds', seen, before),
+      vhds: partsOf('vhds', seen, before),
+    };
+    this.#contentOf = seen;
+    if (XDS_TYPES.some((type) => content[type] !== before[type])) this.#content = content;
   }
 
   version(): number {
@@ -138,8 +160,11 @@ export class Session implements ProxySession {
 
   /** A change of this age is on its way to the proxy. */
   changed(since: number, version: number): void {
-    const { since: oldest = since, version: newest = version, sent = false } = this.#converging ?? {};
-    this.#converging = { since: Math.min(since, oldest), version: Math.max(version, newest), sent };
+    const known = this.#converging;
+    this.#converging =
+      known === undefined
+        ? { since, version, sent: false }
+        : { since: Math.min(since, known.since), version: Math.max(version, known.version), sent: known.sent };
   }
 
   /** True when no change is on the way to the proxy. */
@@ -153,9 +178,11 @@ export class Session implements ProxySession {
     return this.#converging !== undefined && this.version() >= this.#converging.version;
   }
 
-  /** Something of what is on the way was sent. */
-  sent(): void {
-    if (this.#converging !== undefined) this.#converging.sent = true;
+  /** What came of a push; `known`: what was on the way when it began. */
+  pushed(outcome: PushOutcome, known: Converging | undefined): void {
+    if (outcome === 'sent') {
+      if (this.#converging !== undefined) this.#converging.sent = true;
+    } else if (outcome === 'nothing') this.#unconcerned(known);
   }
 
   synced(version: number): void {
@@ -166,7 +193,7 @@ export class Session implements ProxySession {
   }
 
   /** A push found nothing to send: the changes known when it began concern nothing that the proxy asks for. */
-  unconcerned(known: Converging | undefined): void {
+  #unconcerned(known: Converging | undefined): void {
     if (known !== undefined && known === this.#converging && !known.sent) this.#converging = undefined;
   }
 
@@ -190,6 +217,8 @@ export class Session implements ProxySession {
     this.#views = [];
     this.#next = undefined;
     this.#lastSecrets = undefined;
+    this.#content = NO_PARTS;
+    this.#contentOf = [];
     this.#held = undefined;
     this.#converging = undefined;
     this.#leave(views);
@@ -203,6 +232,14 @@ export class Session implements ProxySession {
       if (view.sessions.delete(this) && view.sessions.size === 0) this.#host.vacated(view);
     }
   }
+}
+
+/** Parts of a type: those of `before` where they are still the same. */
+function partsOf(type: XdsType, seen: readonly SessionView['bundles'][], before: Parts): readonly Bundle[] {
+  const known = before[type];
+  let same = known.length === seen.length;
+  for (let index = 0; same && index < seen.length; index++) same = known[index] === seen[index]?.[type];
+  return same ? known : seen.map((bundles) => bundles[type]);
 }
 
 function sameViews(a: readonly SessionView[], b: readonly SessionView[]): boolean {

@@ -43,6 +43,9 @@ export interface Bundle {
   sotwBody(): readonly Uint8Array[];
 }
 
+/** All parts of a proxy, by type, as they were at one moment: whenever any of them is another, this is another object. */
+export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
+
 /** Why a push happens: the reasons that `ctl_push_triggers` is labelled with. */
 export type PushReason = 'config' | 'endpoint' | 'service' | 'mesh' | 'proxy' | 'debug';
 
@@ -59,10 +62,10 @@ export interface PendingPush {
 /** The stream's side of a session: told to bring its proxy up to date. */
 export interface PushSink {
   /**
-   * Sends what `session.parts()` now hold and the proxy lacks. Resolves when the bytes have drained to the socket (the push slot
-   * is free then), with what happened. Never rejects.
+   * Sends what `session.content()` now holds and the proxy lacks. Answers when the push slot is free again, with what happened: at once
+   * when nothing large is left to drain to the socket, else when it has. Never throws or rejects.
    */
-  push(pending: PendingPush): Promise<PushOutcome>;
+  push(pending: PendingPush): PushOutcome | Promise<PushOutcome>;
 }
 
 /** `sent`: bytes went out; `nothing`: the proxy has it all; `deferred`: an un-ACKed response stands, the stream asks again after it; `closed`. */
@@ -75,7 +78,9 @@ export interface ProxySession {
   readonly connectionId: string;
   /** Resolves when every part has its first bundles (the first generation of a view is shared by all its proxies). Rejects with CtlError when it cannot be built at all. */
   readonly ready: Promise<void>;
-  /** Parts of the type, now; read at each send. */
+  /** All parts, now; read at each send. The same object for as long as nothing has changed. */
+  content(): Parts;
+  /** Parts of the type, now. */
   parts(type: XdsType): readonly Bundle[];
   /** Snapshot version that the parts stand at. */
   version(): number;

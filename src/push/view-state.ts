@@ -70,7 +70,8 @@ export class ViewState<S> {
   #withheld: ReadonlySet<Unit> = new Set();
   readonly #units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
-  readonly #bundles: Record<XdsType, Bundle>;
+  /** Another object whenever one of them is another. */
+  #bundles: Readonly<Record<XdsType, Bundle>>;
 
   constructor(key: string, view: View) {
     this.key = key;
@@ -90,8 +91,9 @@ export class ViewState<S> {
     return this.#dirty !== undefined;
   }
 
-  bundle(type: XdsType): Bundle {
-    return this.#bundles[type];
+  /** What there is now; another object whenever a bundle is another. */
+  get bundles(): Readonly<Record<XdsType, Bundle>> {
+    return this.#bundles;
   }
 
   findings(): readonly GenerationFinding[] {
@@ -180,11 +182,8 @@ export class ViewState<S> {
           ),
         );
     // From here on nothing throws.
-    for (const type of XDS_TYPES) {
-      if (next[type] === this.#bundles[type]) continue;
-      changed.add(type);
-      this.#bundles[type] = next[type];
-    }
+    for (const type of XDS_TYPES) if (next[type] !== this.#bundles[type]) changed.add(type);
+    if (changed.size > 0) this.#bundles = next;
     applyUnits(this.#units, units);
     this.#noteWithheld(job, withheld);
     this.#noteFindings(job, failures);
@@ -203,12 +202,10 @@ export class ViewState<S> {
       for (const cluster of this.#units.cds.get(hostname) ?? []) clusters.push(cluster.name);
     }
     const failures: string[] = [];
-    const before = this.#bundles.eds;
-    this.#bundles.eds = nextBundle(
-      before,
-      this.#endpointChanges(clusters, this.#bundles.cds, snapshot, encoder, failures),
-    );
-    return { changed: this.#bundles.eds !== before, failures };
+    const before = this.#bundles;
+    const eds = nextBundle(before.eds, this.#endpointChanges(clusters, before.cds, snapshot, encoder, failures));
+    if (eds !== before.eds) this.#bundles = { ...before, eds };
+    return { changed: this.#bundles !== before, failures };
   }
 
   /** Endpoint resources for the clusters of these units: for units that other views have, those that these have. */

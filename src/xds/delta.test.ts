@@ -129,7 +129,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.nack('Error adding/updating listener(s) b: cannot bind\n')?.quarantined, ['b']);
     assert.deepEqual(peer.push(), ['lds a']);
     peer.ack();
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
     assert.deepEqual(peer.push(), []);
     content.set('lds', 'b', '2');
     assert.deepEqual(peer.push(), ['lds b']);

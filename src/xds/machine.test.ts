@@ -42,7 +42,7 @@ describe('order of types', () => {
     assert.deepEqual(peer.push(), ['cds web', 'eds eds-web']);
     peer.ack();
     assert.deepEqual(peer.push(), []);
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
   });
 
   it('endpoints alone go at once', () => {
@@ -60,11 +60,11 @@ describe('order of types', () => {
     assert.deepEqual(peer.push(), ['cds api']);
     peer.ack();
     assert.deepEqual(peer.push(), ['rds 80']);
-    assert.ok(!peer.machine.complete(content.partsOf));
+    assert.ok(!peer.machine.complete(content.parts));
     peer.ack();
     assert.deepEqual(peer.push(), ['cds -web', 'eds -eds-web']);
     peer.ack();
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
   });
 
   it('SotW: the first set keeps the cluster, a second one drops it', () => {
@@ -152,7 +152,7 @@ describe('virtual hosts', () => {
   function discovering(): DeltaPeer {
     const peer = DeltaPeer.current(content);
     assert.deepEqual(peer.push(), []);
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
     return peer;
   }
 
@@ -218,9 +218,9 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['rds -80']);
     peer.ack();
     assert.deepEqual(peer.push(), []);
-    assert.ok(peer.machine.complete(content.partsOf), 'nothing is on the way');
+    assert.ok(peer.machine.complete(content.parts), 'nothing is on the way');
     peer.ask('rds', { unsubscribe: ['80'] });
-    assert.deepEqual(peer.machine.due(content.partsOf), ['vhds']);
+    assert.deepEqual(peer.machine.due(content.parts), ['vhds']);
     assert.deepEqual(peer.push(), ['vhds -80/a -80/b']);
   });
 
@@ -254,7 +254,7 @@ describe('virtual hosts', () => {
     peer.ack();
     assert.deepEqual(peer.push(), ['vhds -80/gone']);
     peer.ack();
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
   });
 
   it('that are rejected are kept back alone, and hold back what clusters would leave', () => {

@@ -9,17 +9,15 @@
  * A configuration that had its virtual hosts within it serves none from when they are to be discovered until they come.
  */
 import type { XdsType } from '../generate/types.ts';
-import type { Bundle, TypeStatus } from '../push/types.ts';
+import type { Parts, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
 import { findIn, HAS_NOTHING, type Have, heldOf } from './have.ts';
 import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
+import { Nonces } from './nonces.ts';
 import { ALL_GO, NONE_GO, type Protocol, type Removes } from './protocol.ts';
 import { covers, hostsOf, type Interest, refsOf } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER } from './type-urls.ts';
-
-/** Current parts of a type. */
-export type PartsOf = (type: XdsType) => readonly Bundle[];
 
 export interface Outgoing {
   readonly type: XdsType;
@@ -43,8 +41,14 @@ function refsOfAll({ inflight }: Subscription): readonly string[] {
   return (inflight?.changed.lists ?? []).flatMap((changed) => [...refsOf(changed).names]);
 }
 
-/** Base of the counter in nonces. */
-const NONCE_RADIX = 36;
+/** Types as bits of a set. */
+const BIT: Readonly<Record<XdsType, number>> = { cds: 1, eds: 2, sds: 4, lds: 8, rds: 16, vhds: 32 };
+const ALL_BITS = 63;
+/** Types whose content refers to other types, so that removals wait for them. */
+const REFERRING = BIT.cds | BIT.lds | BIT.rds | BIT.vhds;
+
+const NO_MESSAGES: readonly Outgoing[] = [];
+const NOT_DUE: readonly XdsType[] = [];
 
 export class AdsMachine<Request> {
   readonly protocol: Protocol<Request>;
@@ -62,7 +66,13 @@ export class AdsMachine<Request> {
   #unfed = new Set<string>();
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
-  #counter = 0;
+  /**
+   * Types that may have anything to be done; of the others it is known that the proxy has exactly their `#parts`. Most of what happens is about
+   * one type of them all, and there are thousands of machines: whatever touches a type opens it, and {@link #look} closes it again.
+   */
+  #open = ALL_BITS;
+  #parts: Parts | undefined;
+  readonly #nonces = new Nonces();
 
   constructor(protocol: Protocol<Request>) {
     this.protocol = protocol;
@@ -82,15 +92,16 @@ export class AdsMachine<Request> {
     this.#resuming = false;
   }
 
-  receive(type: XdsType, request: Request, partsOf: PartsOf, nowMs: number): Answer {
+  receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
     const first = subscription.interest === undefined;
-    const answer = this.protocol.receive(subscription, request, partsOf(type), nowMs);
+    this.#open |= BIT[type];
+    const answer = this.protocol.receive(subscription, request, parts[type], nowMs);
     if (type === 'cds' && first && subscription.have !== HAS_NOTHING) this.#resuming = true;
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
     if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
-    if (type === 'vhds' && first) this.#oweHosts(this.#unfed, partsOf);
+    if (type === 'vhds' && first) this.#oweHosts(this.#unfed, parts);
     return answer;
   }
 
@@ -104,46 +115,70 @@ export class AdsMachine<Request> {
       for (const name of namesOutside(before, this.#awaited).names) eds.owed.add(name);
   }
 
+  /** Opens the types whose parts are others than last time, and closes those that are through with them. Returns what is open. */
+  #look(parts: Parts): number {
+    const before = this.#parts;
+    let open = this.#open;
+    if (before !== parts) {
+      this.#parts = parts;
+      for (let index = 0; index < SEND_ORDER.length; index++) {
+        const type = SEND_ORDER[index];
+        if (type !== undefined && parts[type] !== before?.[type]) open |= BIT[type];
+      }
+    }
+    for (let index = 0; index < SEND_ORDER.length; index++) {
+      const type = SEND_ORDER[index];
+      if (type === undefined || (open & BIT[type]) === 0) continue;
+      if (this.#subscriptions[type].through(parts[type])) open &= ~BIT[type];
+    }
+    this.#open = open;
+    return open;
+  }
+
   /** Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need nothing. */
-  due(partsOf: PartsOf): XdsType[] {
+  due(parts: Parts): readonly XdsType[] {
+    const open = this.#look(parts);
+    if (open === 0) return NOT_DUE;
     return SEND_ORDER.filter((type) => {
       const subscription = this.#subscriptions[type];
-      return subscription.inflight === undefined && !this.#isComplete(subscription, partsOf);
+      return (open & BIT[type]) !== 0 && subscription.inflight === undefined && !this.#isComplete(subscription, parts);
     });
   }
 
   /** Everything that can be sent now; the responses count as outstanding from here on. */
-  push(partsOf: PartsOf, snapshot: number): PushResult {
+  push(parts: Parts, snapshot: number): PushResult {
+    if (this.#look(parts) === 0) return { messages: NO_MESSAGES, waiting: false };
     const messages: Outgoing[] = [];
-    const removals = this.#removalsOpen(partsOf);
-    this.#pass(partsOf, snapshot, removals, messages);
+    const removals = this.#removalsOpen(parts);
+    this.#pass(parts, snapshot, removals, messages);
     // Where nothing but removals was due, their time has come already.
-    if (!removals && this.#removalsOpen(partsOf)) this.#pass(partsOf, snapshot, true, messages);
-    return { messages, waiting: !this.complete(partsOf) };
+    if (!removals && this.#removalsOpen(parts)) this.#pass(parts, snapshot, true, messages);
+    return { messages, waiting: !this.complete(parts) };
   }
 
-  #pass(partsOf: PartsOf, snapshot: number, removals: boolean, messages: Outgoing[]): void {
-    for (const type of SEND_ORDER) {
+  #pass(parts: Parts, snapshot: number, removals: boolean, messages: Outgoing[]): void {
+    for (let index = 0; index < SEND_ORDER.length; index++) {
+      const type = SEND_ORDER[index];
+      if (type === undefined || (this.#open & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
       if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
-      // Most pushes are about one type of them all.
-      if (subscription.idle(partsOf(type))) continue;
       if ((type === 'lds' || type === 'rds' || type === 'vhds') && this.#targetsPending()) continue;
-      const nonce = `${snapshot}-${(this.#counter + 1).toString(NONCE_RADIX)}`;
+      const nonce = this.#nonces.next(snapshot);
       const { have } = subscription;
-      const removes = type === 'vhds' ? this.#hostGoes(partsOf) : removals ? ALL_GO : NONE_GO;
-      const message = this.protocol.respond(subscription, partsOf(type), { nonce, snapshot, removes });
+      const removes = type === 'vhds' ? this.#hostGoes(parts) : removals ? ALL_GO : NONE_GO;
+      const message = this.protocol.respond(subscription, parts[type], { nonce, snapshot, removes });
       if (message === undefined) continue;
-      this.#counter++;
+      this.#nonces.used();
       messages.push({ type, message });
       if (type === 'cds') this.#oweEndpoints(subscription);
-      if (type === 'rds') this.#feed(refsOfAll(subscription), have, partsOf);
+      if (type === 'rds') this.#feed(refsOfAll(subscription), have, parts);
     }
   }
 
   /** A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again. */
   #oweEndpoints(clusters: Subscription): void {
     const { interest, owed } = this.#subscriptions.eds;
+    this.#open |= BIT.eds;
     for (const changed of clusters.inflight?.changed.lists ?? []) {
       const refs = refsOf(changed);
       const unasked = interest === undefined ? refs : uncovered(refs, interest);
@@ -153,23 +188,23 @@ export class AdsMachine<Request> {
   }
 
   /** Sees to it that the virtual hosts of route configurations that were just sent follow. `had`: the configurations before. */
-  #feed(routes: readonly string[], had: Have, partsOf: PartsOf): void {
+  #feed(routes: readonly string[], had: Have, parts: Parts): void {
     const { vhds } = this.#subscriptions;
-    const awaits = (name: string): boolean =>
-      heldOf(had, name) !== undefined && hostsOf(name, partsOf('vhds')).length > 0;
+    this.#open |= BIT.vhds;
+    const awaits = (name: string): boolean => heldOf(had, name) !== undefined && hostsOf(name, parts.vhds).length > 0;
     // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
     if (vhds.interest === undefined && routes.some(awaits)) vhds.subscribe({ wildcard: true, names: NO_NAMES });
-    this.#oweHosts(routes, partsOf);
+    this.#oweHosts(routes, parts);
   }
 
   /** Virtual hosts of route configurations that the proxy is just getting. It has let fall those that it had before. */
-  #oweHosts(routes: Iterable<string>, partsOf: PartsOf): void {
+  #oweHosts(routes: Iterable<string>, parts: Parts): void {
     const { interest, inflight, have, owed } = this.#subscriptions.vhds;
     for (const name of routes) {
       if (interest === undefined) this.#unfed.add(name);
       // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
       else if (have !== HAS_NOTHING || inflight !== undefined)
-        for (const host of hostsOf(name, partsOf('vhds'))) owed.add(host);
+        for (const host of hostsOf(name, parts.vhds)) owed.add(host);
     }
     if (interest !== undefined) this.#unfed.clear();
   }
@@ -178,18 +213,18 @@ export class AdsMachine<Request> {
    * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration that goes as a
    * whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
    */
-  #hostGoes(partsOf: PartsOf): Removes {
+  #hostGoes(parts: Parts): Removes {
     const { interest } = this.#subscriptions.rds;
     return (host) => {
       const routes = host.slice(0, host.lastIndexOf('/'));
-      return interest === undefined || !covers(interest, routes) || findIn(partsOf('rds'), routes) !== undefined;
+      return interest === undefined || !covers(interest, routes) || findIn(parts.rds, routes) !== undefined;
     };
   }
 
-  #isComplete(subscription: Subscription, partsOf: PartsOf): boolean {
+  #isComplete(subscription: Subscription, parts: Parts): boolean {
     const { type, have } = subscription;
     const waits = type === 'vhds' && have.overlay.size > 0;
-    return subscription.complete(partsOf(type), waits ? this.#hostGoes(partsOf) : ALL_GO);
+    return subscription.complete(parts[type], waits ? this.#hostGoes(parts) : ALL_GO);
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
@@ -199,14 +234,15 @@ export class AdsMachine<Request> {
   }
 
   /** Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on in an older version. */
-  #removalsOpen(partsOf: PartsOf): boolean {
+  #removalsOpen(parts: Parts): boolean {
+    if (this.awaiting) return false;
+    if ((this.#open & REFERRING) === 0) return true;
     const { cds, lds, rds, vhds } = this.#subscriptions;
     return (
-      !this.awaiting &&
-      cds.settled(partsOf('cds')) &&
-      lds.settled(partsOf('lds')) &&
-      rds.settled(partsOf('rds')) &&
-      vhds.settled(partsOf('vhds')) &&
+      cds.settled(parts.cds) &&
+      lds.settled(parts.lds) &&
+      rds.settled(parts.rds) &&
+      vhds.settled(parts.vhds) &&
       lds.rejections.empty &&
       rds.rejections.empty &&
       vhds.rejections.empty
@@ -214,13 +250,16 @@ export class AdsMachine<Request> {
   }
 
   /** Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals are. */
-  complete(partsOf: PartsOf): boolean {
+  complete(parts: Parts): boolean {
+    const open = this.#look(parts);
+    if (open === 0) return true;
     const { lds, rds, vhds } = this.#subscriptions;
     const stuck =
       lds.rejections.quarantined.size + rds.rejections.quarantined.size + vhds.rejections.quarantined.size > 0;
     for (const type of SEND_ORDER) {
+      if ((open & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
-      if (!(stuck ? subscription.settled(partsOf(type)) : this.#isComplete(subscription, partsOf))) return false;
+      if (!(stuck ? subscription.settled(parts[type]) : this.#isComplete(subscription, parts))) return false;
     }
     return true;
   }

@@ -103,7 +103,7 @@ describe('SotW', () => {
     peer.versions.set('lds', gone.message.version);
     peer.ask('lds', { names: [], nonce: gone.message.nonce });
     assert.deepEqual(peer.push(), []);
-    assert.ok(peer.machine.complete(content.partsOf));
+    assert.ok(peer.machine.complete(content.parts));
   });
 
   it('recognises a proxy that dropped names as up to date', () => {

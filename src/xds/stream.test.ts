@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
-import type { PushOutcome } from '../push/types.ts';
+import type { ProxySession, PushOutcome } from '../push/types.ts';
 import { Admission } from './admission.ts';
 import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
 import { DELTA } from './delta.ts';
@@ -20,14 +20,16 @@ const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new 
 let content: Content;
 let seen: string[];
 /** Sends that have not ended. */
-let sends: { bytes: number; end: (result: SendResult) => void }[];
+let sends: { frames: number; end: (result: SendResult) => void }[];
+/** Called when the stream asks for a push. */
+let asked: () => void;
 
 /** Sends end when the test says so. */
 function heldTransport(): Transport {
   return {
     peer: 'peer',
     read: () => {},
-    send: (frames, end) => sends.push({ bytes: frames.flat().reduce((sum, { length }) => sum + length, 0), end }),
+    send: (frames, end) => sends.push({ frames: frames.length, end }),
     pause: () => {},
     resume: () => {},
     fail: ({ code }) => seen.push(`failed ${code}`),
@@ -51,14 +53,14 @@ const common = {
 };
 
 /** A stream that has asked for clusters and is about to be sent them. */
-async function deltaStream(): Promise<AdsStream<ReturnType<typeof decodeDeltaRequest>>> {
+async function deltaStream(transport = heldTransport()): Promise<AdsStream<ReturnType<typeof decodeDeltaRequest>>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
     ...common,
-    transport: heldTransport(),
+    transport,
     protocol: DELTA,
     decode: decodeDeltaRequest,
-    engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+    engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission(),
   });
   stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
@@ -67,8 +69,18 @@ async function deltaStream(): Promise<AdsStream<ReturnType<typeof decodeDeltaReq
   return stream;
 }
 
+/** Takes what it is sent at once. */
+function takingTransport(): Transport {
+  return { ...heldTransport(), send: (_frames, done) => done('drained') };
+}
+
+/** The session, whose requests for pushes are told of. */
+function sessionThatTells(session: ProxySession): ProxySession {
+  return { ...session, request: () => asked() };
+}
+
 /** What a push has come to by now. */
-async function now(push: Promise<PushOutcome>): Promise<PushOutcome | 'under way'> {
+async function now(push: PushOutcome | Promise<PushOutcome>): Promise<PushOutcome | 'under way'> {
   await turn();
   return Promise.race([push, Promise.resolve('under way' as const)]);
 }
@@ -77,6 +89,7 @@ beforeEach(() => {
   content = new Content();
   seen = [];
   sends = [];
+  asked = () => {};
   content.set('cds', 'web', '1');
 });
 
@@ -100,6 +113,27 @@ describe('a push of a stream', () => {
     sends[0]?.end('drained');
     // Listeners wait for the clusters' acknowledgement.
     assert.equal(await now(second), 'deferred');
+  });
+
+  it('whose bytes the socket takes at once ends at once, in either protocol', async () => {
+    const stream = await deltaStream(takingTransport());
+    assert.equal(stream.push(PENDING), 'sent');
+    assert.equal(stream.push(PENDING), 'deferred');
+    assert.deepEqual(seen, ['pushed cds']);
+  });
+
+  it('that a request asks for answers those that came with it, too', async () => {
+    const stream = await deltaStream();
+    const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
+    asked = () => pushes.push(stream.push(PENDING));
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }), []);
+    asked = () => {};
+    assert.equal(sends.length, 0);
+    content.set('eds', 'web', '1');
+    await turn();
+    assert.equal(sends.length, 1);
+    assert.equal(sends[0]?.frames, 2);
+    assert.equal(await pushes[0], 'sent');
   });
 
   it('that is large ends when its bytes have left', async () => {

@@ -10,7 +10,7 @@ import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutco
 import type { Caller } from '../security/types.ts';
 import type { Admission } from './admission.ts';
 import { claimedNode } from './claim.ts';
-import { AdsMachine, type PartsOf } from './machine.ts';
+import { AdsMachine, type Outgoing } from './machine.ts';
 import type { KnownRun } from './message-assembly.ts';
 import { parseNode } from './node.ts';
 import type { XdsObserver } from './observer.ts';
@@ -36,12 +36,19 @@ const MAX_UNKNOWN_TYPES = 16;
 
 interface Frame {
   readonly type: XdsType;
-  readonly chunks: readonly Uint8Array[];
   readonly bytes: number;
 }
 
-function frameOf(type: XdsType, chunks: readonly Uint8Array[]): Frame {
-  return { type, chunks, bytes: chunks.reduce((sum, chunk) => sum + chunk.length, 0) };
+/** What a push has written, and when it began, monotonic ms. */
+interface Written {
+  readonly frames: readonly Frame[];
+  readonly started: number;
+}
+
+function bytesOf(chunks: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const chunk of chunks) bytes += chunk.length;
+  return bytes;
 }
 
 /** Where an Envoy that quotes a secret comes to its content. */
@@ -87,9 +94,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #began = false;
   #closed = false;
   #draining = false;
-  #sending: Promise<unknown> = Promise.resolve();
-  /** Small frames on their way to the socket, whose push has ended. */
-  #leaving: Promise<void> | undefined;
+  /** A write is on its way to the socket, whether or not its push has ended; only one is at a time. */
+  #writing = false;
+  /** Who waits for it to leave. */
+  readonly #behind: (() => void)[] = [];
+  /** The last of the pushes that wait. */
+  #waiting: Promise<PushOutcome> | undefined;
+  /** A request is being handled; others that came with it may follow. */
+  #receiving = false;
   #synced = -1;
   #grace: NodeJS.Timeout | undefined;
 
@@ -99,25 +111,30 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#connectedAtMs = deps.clock.wall();
   }
 
-  readonly #partsOf: PartsOf = (type) => this.#session?.parts(type) ?? [];
-
   /** Takes one request off the wire: its bytes without `known`, which are some of its lists. */
   receive(bytes: Buffer, known: readonly KnownRun[]): void {
     if (this.#closed) return;
-    this.#guarded(() => {
+    this.#receiving = true;
+    try {
       const request = this.#deps.decode(bytes, known);
       if (this.#ready) {
         this.#handle(request);
         this.#advance();
-        return;
-      }
-      this.#early.push(request);
-      this.#deps.transport.pause();
-      if (!this.#began) {
-        this.#began = true;
-        this.#begin(request).catch((error: unknown) => this.#fail(error));
-      }
-    });
+      } else this.#wait(request);
+    } catch (error) {
+      this.#fail(error);
+    } finally {
+      this.#receiving = false;
+    }
+  }
+
+  /** Keeps a request until the session is ready, which the first one starts. */
+  #wait(request: Request): void {
+    this.#early.push(request);
+    this.#deps.transport.pause();
+    if (this.#began) return;
+    this.#began = true;
+    this.#begin(request).catch((error: unknown) => this.#fail(error));
   }
 
   /** First request: who is it, may it come in, and wait until there is something to serve. */
@@ -157,7 +174,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       return;
     }
     const shown = type === 'sds' ? withoutContent(request) : request;
-    const answer = this.#machine.receive(type, shown, this.#partsOf, this.#deps.clock.wall());
+    const answer = this.#machine.receive(type, shown, session.content(), this.#deps.clock.wall());
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
   }
@@ -187,14 +204,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #advance(): void {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
-    const due = this.#machine.due(this.#partsOf);
+    const due = this.#machine.due(session.content());
     if (due.length > 0) session.request(due);
     else this.#tellSynced(session);
     this.#watchGrace();
   }
 
   #tellSynced(session: ProxySession): void {
-    if (!this.#machine.active || !this.#machine.complete(this.#partsOf)) return;
+    if (!this.#machine.active || !this.#machine.complete(session.content())) return;
     const version = session.version();
     if (version <= this.#synced) return;
     this.#synced = version;
@@ -203,7 +220,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   #watchGrace(): void {
     if (!this.#machine.awaiting) {
-      clearTimeout(this.#grace);
+      if (this.#grace !== undefined) clearTimeout(this.#grace);
       this.#grace = undefined;
       return;
     }
@@ -214,74 +231,93 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }, REQUEST_GRACE_MS).unref();
   }
 
-  push(_pending: PendingPush): Promise<PushOutcome> {
+  /** Requests that came together are answered together: a push that one of them asked for waits until the others were read. */
+  push(_pending: PendingPush): PushOutcome | Promise<PushOutcome> {
     const session = this.#session;
-    if (this.#closed || this.#draining) return Promise.resolve('closed');
-    if (session === undefined || !this.#ready) return Promise.resolve('nothing');
-    const outcome = this.#sendAfter(this.#sending, session);
-    this.#sending = outcome;
-    return outcome;
+    if (this.#closed || this.#draining) return 'closed';
+    if (session === undefined || !this.#ready) return 'nothing';
+    if (!this.#writing && !this.#receiving && this.#waiting === undefined) return this.#send(session);
+    const waiting = this.#sendAfter(this.#waiting, session);
+    this.#waiting = waiting;
+    waiting.then(() => {
+      if (this.#waiting === waiting) this.#waiting = undefined;
+    });
+    return waiting;
   }
 
-  /** One after the other: two pushes of one stream may not interleave their slices. Never rejects. */
-  async #sendAfter(previous: Promise<unknown>, session: ProxySession): Promise<PushOutcome> {
+  /** One after the other: two pushes of one stream may not interleave their slices. */
+  async #sendAfter(previous: Promise<unknown> | undefined, session: ProxySession): Promise<PushOutcome> {
+    await previous;
+    await this.#left();
+    return this.#closed ? 'closed' : this.#send(session);
+  }
+
+  /** Resolves when nothing is on its way to the socket. */
+  #left(): Promise<void> {
+    return this.#writing ? new Promise((resolve) => this.#behind.push(resolve)) : Promise.resolve();
+  }
+
+  /** Never throws or rejects. */
+  #send(session: ProxySession): PushOutcome | Promise<PushOutcome> {
     try {
-      await previous;
-      await this.#leaving;
-      return this.#closed ? 'closed' : await this.#send(session);
+      const started = this.#deps.clock.monotonic();
+      const { messages, waiting } = this.#machine.push(session.content(), session.version());
+      if (messages.length > 0) return this.#write(messages, started, session);
+      if (!waiting) this.#tellSynced(session);
+      return waiting ? 'deferred' : 'nothing';
     } catch (error) {
       this.#fail(error);
       return 'closed';
     }
   }
 
-  async #send(session: ProxySession): Promise<PushOutcome> {
-    const { clock, transport } = this.#deps;
-    const started = clock.monotonic();
-    const { messages, waiting } = this.#machine.push(this.#partsOf, session.version());
-    if (messages.length === 0) {
-      if (!waiting) this.#tellSynced(session);
-      return waiting ? 'deferred' : 'nothing';
+  /** A push of a few bytes ends here, whenever they leave; a larger one when they have. */
+  #write(messages: readonly Outgoing[], started: number, session: ProxySession): PushOutcome | Promise<PushOutcome> {
+    const { protocol, transport } = this.#deps;
+    const frames: Frame[] = [];
+    const encoded: (readonly Uint8Array[])[] = [];
+    let total = 0;
+    for (const { type, message } of messages) {
+      const chunks = recentFrames.encode(message);
+      const bytes = bytesOf(chunks);
+      frames.push({ type, bytes });
+      encoded.push(chunks);
+      total += bytes;
     }
-    const frames = messages.map(({ type, message }) => frameOf(type, recentFrames.encode(message)));
-    const sent = new Promise<SendResult>((resolve) => {
-      transport.send(
-        frames.map(({ chunks }) => chunks),
-        resolve,
-      );
+    const small = smallWrites.admit(protocol.mode, total);
+    let outcome: PushOutcome | undefined;
+    let ended: ((outcome: PushOutcome) => void) | undefined;
+    this.#writing = true;
+    transport.send(encoded, (result) => {
+      if (small) smallWrites.left();
+      outcome = this.#written(result, { frames, started }, session);
+      ended?.(outcome);
     });
-    const bytes = frames.reduce((sum, frame) => sum + frame.bytes, 0);
-    if (!smallWrites.admit(this.#deps.protocol.mode, bytes)) return this.#left(await sent, frames, started, session);
-    this.#leaving = sent.then((result) => {
-      smallWrites.left();
-      this.#leaving = undefined;
-      this.#guarded(() => this.#left(result, frames, started, session));
-    });
-    return 'sent';
+    if (outcome !== undefined) return outcome;
+    return small ? 'sent' : new Promise((resolve) => (ended = resolve));
   }
 
   /** What was sent has left for the socket, or will not. */
-  #left(result: SendResult, frames: readonly Frame[], started: number, session: ProxySession): PushOutcome {
+  #written(result: SendResult, { frames, started }: Written, session: ProxySession): PushOutcome {
     const { clock, observer, transport } = this.#deps;
-    if (result === 'timeout') {
-      observer.writeTimeout(session.connectionId);
-      transport.abort();
-      this.close();
-    }
-    if (result !== 'drained') return 'closed';
-    const seconds = (clock.monotonic() - started) / 1000;
-    for (const { type, bytes } of frames) {
-      this.#machine.countBytes(type, bytes);
-      observer.pushed({ type, connectionId: session.connectionId, bytes, seconds });
-    }
-    return 'sent';
-  }
-
-  #guarded(work: () => void): void {
+    this.#writing = false;
+    if (this.#behind.length > 0) for (const go of this.#behind.splice(0)) go();
     try {
-      work();
+      if (result === 'timeout') {
+        observer.writeTimeout(session.connectionId);
+        transport.abort();
+        this.close();
+      }
+      if (result !== 'drained') return 'closed';
+      const seconds = (clock.monotonic() - started) / 1000;
+      for (const { type, bytes } of frames) {
+        this.#machine.countBytes(type, bytes);
+        observer.pushed({ type, connectionId: session.connectionId, bytes, seconds });
+      }
+      return 'sent';
     } catch (error) {
       this.#fail(error);
+      return 'closed';
     }
   }
 
@@ -303,8 +339,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Lets what is being written go out, then ends the stream so that the proxy connects anew. */
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
-    await this.#sending;
-    await this.#leaving;
+    await this.#waiting;
+    await this.#left();
     if (this.#closed) return;
     this.#deps.transport.fail(reason);
     this.close();

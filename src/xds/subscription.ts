@@ -92,6 +92,7 @@ export class Subscription {
     if (this.interest === undefined) return true;
     if (this.inflight !== undefined || this.owed.size > 0 || this.mustAnswer || this.rejections.searching) return false;
     if (!sameBundles(this.have.bases, parts)) return false;
+    if (this.have.overlay.size === 0) return true;
     for (const name of this.have.overlay.keys())
       if (!this.rejections.quarantined.has(name) && findIn(parts, name) !== undefined) return false;
     return true;
@@ -100,20 +101,25 @@ export class Subscription {
   /** Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have not. */
   complete(parts: readonly Bundle[], removes: Removes = ALL_GO): boolean {
     if (!this.settled(parts)) return false;
+    if (this.have.overlay.size === 0) return true;
     for (const name of this.have.overlay.keys())
       if (!this.rejections.quarantined.has(name) && removes(name)) return false;
     return true;
   }
 
-  /** Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or in doubt. */
-  idle(parts: readonly Bundle[]): boolean {
+  /**
+   * Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or in doubt; or it has not
+   * asked. What is through is also complete, and stays so until it is told something or there are other parts.
+   */
+  through(parts: readonly Bundle[]): boolean {
+    if (this.interest === undefined) return true;
     return (
+      this.inflight === undefined &&
       sameBundles(this.have.bases, parts) &&
       this.have.overlay.size === 0 &&
       this.#maybe.size === 0 &&
       this.owed.size === 0 &&
       !this.mustAnswer &&
-      this.inflight === undefined &&
       this.rejections.empty
     );
   }
@@ -125,11 +131,11 @@ export class Subscription {
       next: plan.next,
       changed: plan.changed,
       removed: plan.removed,
-      owed: this.owed,
+      owed: this.owed.size === 0 ? NONE : this.owed,
       mustAnswer: this.mustAnswer,
       snapshot,
     };
-    this.owed = new Set(plan.kept);
+    this.#keep(plan);
     this.mustAnswer = false;
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;
@@ -188,7 +194,12 @@ export class Subscription {
   /** Records that the plan needs no response. */
   skipped(plan: Plan): void {
     this.resumed(plan.next);
-    this.owed = new Set(plan.kept);
+    this.#keep(plan);
+  }
+
+  /** All that was owed is, but for what has to wait. */
+  #keep({ kept }: Plan): void {
+    if (this.owed.size > 0 || kept.size > 0) this.owed = new Set(kept);
   }
 
   /** The proxy is known to have this, which is all that it should have, before anything is sent. */
@@ -200,7 +211,7 @@ export class Subscription {
   /** The proxy is known to have this. */
   reached(have: Have): void {
     this.have = have;
-    this.#maybe.clear();
+    if (this.#maybe.size > 0) this.#maybe.clear();
   }
 
   /** What the proxy has of this name, as far as is known. */

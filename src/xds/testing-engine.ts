@@ -38,7 +38,7 @@ export class FakeEngine implements PushEngine {
       if (pushing) again = true;
       if (pushing || closed) return;
       pushing = true;
-      sink.push(pending).then(() => {
+      Promise.resolve(sink.push(pending)).then(() => {
         pushing = false;
         if (!again) return;
         again = false;
@@ -51,6 +51,7 @@ export class FakeEngine implements PushEngine {
       node,
       connectionId: `${node.id}-${++this.#counter}`,
       ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
+      content: () => this.#content.parts,
       parts: this.#content.partsOf,
       version: () => this.#content.version,
       request: () => {

@@ -39,10 +39,10 @@ export class DeltaPeer {
 
   ask(type: XdsType, fields: Omit<DeltaFields, 'typeUrl'> = {}): Answer {
     const bytes = encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], ...fields });
-    return this.machine.receive(type, decodeDeltaRequest(bytes), this.#content.partsOf, 0);
+    return this.machine.receive(type, decodeDeltaRequest(bytes), this.#content.parts, 0);
   }
   push(): string[] {
-    const { messages } = this.machine.push(this.#content.partsOf, this.#content.version);
+    const { messages } = this.machine.push(this.#content.parts, this.#content.version);
     if (messages.length > 0) this.last = messages;
     return messages.map(({ type, message }) =>
       story(type, parseDelta(Buffer.concat(encodeResponse(message)).subarray(5))),
@@ -93,10 +93,10 @@ export class SotwPeer {
       ...fields,
       names,
     });
-    return this.machine.receive(type, decodeSotwRequest(bytes), this.#content.partsOf, 0);
+    return this.machine.receive(type, decodeSotwRequest(bytes), this.#content.parts, 0);
   }
   push(): string[] {
-    const { messages } = this.machine.push(this.#content.partsOf, this.#content.version);
+    const { messages } = this.machine.push(this.#content.parts, this.#content.version);
     if (messages.length > 0) this.last = messages;
     return messages.map(({ type, message }) =>
       story(type, parseSotw(Buffer.concat(encodeResponse(message)).subarray(5))),

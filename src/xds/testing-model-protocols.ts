@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { XdsType } from '../generate/types.ts';
 import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, type SotwRequest } from './codec.ts';
 import { DELTA } from './delta.ts';
-import { AdsMachine } from './machine.ts';
+import type { AdsMachine } from './machine.ts';
 import { SOTW } from './sotw.ts';
 import {
   type DeltaFields,
@@ -15,12 +15,13 @@ import {
   parseSotw,
 } from './testing.ts';
 import { Simulation, type TypeModel } from './testing-model.ts';
+import { TwinMachine } from './testing-twin.ts';
 import { isFullSetType, isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 export class DeltaSimulation extends Simulation<DeltaRequest> {
   readonly discovers = true;
   newMachine(): AdsMachine<DeltaRequest> {
-    return new AdsMachine(DELTA);
+    return new TwinMachine(DELTA);
   }
   decode(bytes: Buffer): DeltaRequest {
     return decodeDeltaRequest(bytes);
@@ -86,7 +87,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
 export class SotwSimulation extends Simulation<SotwRequest> {
   readonly discovers = false;
   newMachine(): AdsMachine<SotwRequest> {
-    return new AdsMachine(SOTW);
+    return new TwinMachine(SOTW);
   }
   decode(bytes: Buffer): SotwRequest {
     return decodeSotwRequest(bytes);

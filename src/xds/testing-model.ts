@@ -127,7 +127,7 @@ export abstract class Simulation<Request> {
   }
 
   push(): number {
-    const { messages } = this.machine.push(this.content.partsOf, this.content.version);
+    const { messages } = this.machine.push(this.content.parts, this.content.version);
     for (const { type, message } of messages) {
       const model = this.model(type);
       model.outstanding++;
@@ -144,7 +144,7 @@ export abstract class Simulation<Request> {
     if (wire.answers) this.model(wire.type).outstanding--;
     this.model(wire.type).greeting = false;
     const request = this.decode(wire.bytes);
-    const answer = this.machine.receive(wire.type, request, this.content.partsOf, 0);
+    const answer = this.machine.receive(wire.type, request, this.content.parts, 0);
     if (answer.kind !== 'stale') this.heeded(this.model(wire.type), request);
   }
 
@@ -292,7 +292,7 @@ export abstract class Simulation<Request> {
   /** A second round: nothing moved, so nothing may be sent. */
   checkQuiet(): void {
     assert.equal(this.push(), 0);
-    assert.ok(this.machine.complete(this.content.partsOf));
+    assert.ok(this.machine.complete(this.content.parts));
   }
 }
 

@@ -2,19 +2,23 @@
 import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import { emptyBundle, nextBundle } from '../push/bundle.ts';
 import { encodeResource } from '../push/encode-resource.ts';
-import type { Bundle, EncodedResource } from '../push/types.ts';
+import type { Bundle, EncodedResource, Parts } from '../push/types.ts';
 import { encodeStrings, WireReader } from './wire.ts';
 
 const TYPES = XDS_TYPES;
 
+function emptyParts(): Parts {
+  const of = (type: XdsType) => [emptyBundle(type, `outbound/${type}`), emptyBundle(type, `inbound/${type}`)];
+  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds'), vhds: of('vhds') };
+}
+
 /** What an engine holds for one proxy: two parts per type, changed name by name. */
 export class Content {
   version = 1;
-  readonly #parts = new Map<XdsType, Bundle[]>(
-    TYPES.map((type) => [type, [emptyBundle(type, `outbound/${type}`), emptyBundle(type, `inbound/${type}`)]]),
-  );
+  /** Replaced as a whole, as sessions do. */
+  parts: Parts = emptyParts();
 
-  readonly partsOf = (type: XdsType): readonly Bundle[] => this.#parts.get(type) ?? [];
+  readonly partsOf = (type: XdsType): readonly Bundle[] => this.parts[type];
 
   /** Sets a resource's content (`undefined` deletes it). Names that begin with `in` belong to the inbound part. */
   set(type: XdsType, name: string, text: string | undefined, refs: readonly string[] = []): void {
@@ -36,22 +40,22 @@ export class Content {
       if (bundle !== undefined && changes.size > 0) parts[index] = nextBundle(bundle, changes);
     }
     // A new array only when something changed, as sessions hand them out.
-    this.#parts.set(type, parts);
+    this.parts = { ...this.parts, [type]: parts };
     this.version++;
   }
 
   /** Other views with equal content: what a proxy gets that moved. */
   moveViews(): void {
     for (const type of TYPES)
-      this.#parts.set(
-        type,
-        this.partsOf(type).map((bundle) =>
+      this.parts = {
+        ...this.parts,
+        [type]: this.partsOf(type).map((bundle) =>
           nextBundle(
             emptyBundle(type, `${bundle.viewKey}'`),
             new Map(bundle.resources().map((one) => [one.name, one])),
           ),
         ),
-      );
+      };
   }
 
   /** Name → version of a type. */

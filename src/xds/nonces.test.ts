@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { Nonces } from './nonces.ts';
+
+describe('nonces of a stream', () => {
+  it('count anew with each version, whatever was sent before', () => {
+    const [old, young] = [new Nonces(), new Nonces()];
+    for (let sent = 0; sent < 5; sent++) {
+      old.next(1);
+      old.used();
+    }
+    assert.equal(old.next(2), young.next(2));
+  });
+
+  it('stay the same until they are used, and never come again, also when versions fall', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat({ max: 5 }), { maxLength: 40 }), (versions) => {
+        const nonces = new Nonces();
+        const seen = new Set<string>();
+        for (const version of versions) {
+          const nonce = nonces.next(version);
+          assert.equal(nonces.next(version), nonce);
+          assert.ok(!seen.has(nonce));
+          seen.add(nonce);
+          nonces.used();
+        }
+      }),
+    );
+  });
+});
