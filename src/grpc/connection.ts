@@ -58,6 +58,9 @@ const BATCH_BYTES = 512;
 /** Streams that we reset: what the client had sent before it learned of that is passed over. */
 const MAX_REMEMBERED_RESETS = 128;
 
+/** For a client to read why its connection ends, ms. */
+const LAST_WORDS_MS = 1000;
+
 /** A text for people in GOAWAY. */
 const MAX_DEBUG_CHARACTERS = 256;
 
@@ -105,6 +108,8 @@ export class Connection implements FrameSink, StreamHost {
   #receiveWindow = RECEIVE_WINDOW_BYTES;
   /** What the DATA frame that is just coming takes from the windows. */
   #frameBytes = 0;
+  /** None of that was content. */
+  #frameIsEmpty = true;
   /** Bytes taken that the peer was not told of yet. */
   #unreturned = 0;
   /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
@@ -184,8 +189,8 @@ export class Connection implements FrameSink, StreamHost {
     this.#socket.write(goaway(this.#lastStream, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
     this.#closed();
     this.#finishedAt = this.now();
-    // Whoever keeps on sending is not listened to any more; whoever does not read this is not waited for longer than tick() lets.
-    this.#socket.destroySoon();
+    // What still comes is passed over: to close on it would take back these words, were they not read yet. See tick().
+    this.#socket.end();
   }
 
   /** Closes at once. */
@@ -208,6 +213,7 @@ export class Connection implements FrameSink, StreamHost {
     if (this.#over) return;
     this.#checkTurn(FRAME.data, 0, id);
     this.#frameBytes = length;
+    this.#frameIsEmpty = true;
     this.#receiveWindow -= length;
     if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection has room for');
     const stream = this.#streams.get(id);
@@ -220,15 +226,18 @@ export class Connection implements FrameSink, StreamHost {
     if (stream.remoteClosed) this.#resetFor(stream, ERROR.streamClosed);
     stream.receiveWindow -= length;
     if (stream.receiveWindow < 0) this.#resetFor(stream, ERROR.flowControl);
-    if (length === 0) this.#spend();
   }
 
   data(id: number, bytes: Buffer): void {
-    if (!this.#over) this.#streams.get(id)?.received(bytes);
+    if (this.#over) return;
+    this.#frameIsEmpty = false;
+    this.#streams.get(id)?.received(bytes);
   }
 
   dataEnds(id: number, flags: number): void {
     if (this.#over) return;
+    // A stream has only one end; many clients say it with a frame of its own.
+    if (this.#frameIsEmpty && (flags & FLAG_END_STREAM) === 0) this.#spend();
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       // Of a stream that is over: nobody else gives it back.
@@ -569,7 +578,8 @@ export class Connection implements FrameSink, StreamHost {
   /** To be called now and then: pings, and ends what has ended without saying so. */
   tick({ keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs }: Patience): void {
     const now = this.now();
-    if (this.#finishedAt !== undefined && now - this.#finishedAt > sendTimeoutMs) this.destroy();
+    const patienceMs = this.#over ? Math.min(sendTimeoutMs, LAST_WORDS_MS) : sendTimeoutMs;
+    if (this.#finishedAt !== undefined && now - this.#finishedAt > patienceMs) this.destroy();
     this.#endStuck(sendTimeoutMs);
     if (this.#over) return;
     if (this.#pingedAt !== undefined && now - this.#pingedAt > keepaliveTimeoutMs) this.destroy();

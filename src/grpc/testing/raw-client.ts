@@ -77,6 +77,7 @@ export class RawClient {
   ended = false;
   #pending: Buffer[] = [];
   #pendingBytes = 0;
+  #answersPings = false;
   readonly #waiting: (() => void)[] = [];
   readonly #asked = new Set<Frame>();
   readonly #decoder = new HpackDecoder({ maxTableBytes: 4096, maxListBytes: 65_536 });
@@ -130,6 +131,11 @@ export class RawClient {
     this.call(stream, ECHO, 'hello');
     assert.equal(await this.statusOf(stream), 0);
     assert.deepEqual(this.dataOf(stream), message('hello'));
+  }
+
+  /** From now on the server's pings are answered. */
+  answerPings(): void {
+    this.#answersPings = true;
   }
 
   close(): void {
@@ -250,12 +256,10 @@ export class RawClient {
     while (all.length >= FRAME_HEADER_BYTES) {
       const end = FRAME_HEADER_BYTES + all.readUIntBE(0, 3);
       if (all.length < end) break;
-      this.frames.push({
-        type: all.readUInt8(3),
-        flags: all.readUInt8(4),
-        stream: all.readUInt32BE(5) & 0x7fffffff,
-        payload: all.subarray(FRAME_HEADER_BYTES, end),
-      });
+      const [type, flags] = [all.readUInt8(3), all.readUInt8(4)];
+      const payload = all.subarray(FRAME_HEADER_BYTES, end);
+      this.frames.push({ type, flags, stream: all.readUInt32BE(5) & 0x7fffffff, payload });
+      if (this.#answersPings && type === FRAME.ping && flags === 0) this.frame(FRAME.ping, FLAG_ACK, 0, payload);
       all = all.subarray(end);
     }
     this.#pending = [all];
