@@ -5,8 +5,8 @@
 import type { ListForm } from './known-lists.ts';
 import { FieldScan } from './wire.ts';
 
-/** How the buffer grows. */
-const GROWTH = 2;
+/** How the buffer grows: room is only taken for what has come, and for no more than was announced. */
+const GROWTH = 4;
 
 const scan = new FieldScan();
 
@@ -37,12 +37,12 @@ export class GrowingList {
     return this.#form;
   }
 
-  /** Copies what goes on with the list; returns how far that is. */
-  append(source: Buffer, start: number, end: number): number {
+  /** Copies what goes on with the list; returns how far that is. `left`: bytes behind it that may come. */
+  append(source: Buffer, start: number, end: number, left: number): number {
     const before = this.filled;
     const filled = before + end - start;
     if (filled > this.bytes.length) {
-      const larger = Buffer.allocUnsafe(GROWTH * filled);
+      const larger = Buffer.allocUnsafe(Math.min(GROWTH * filled, filled + left));
       this.bytes.copy(larger, 0, 0, before);
       this.bytes = larger;
     }

@@ -6,13 +6,13 @@
  * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so that no
  * proxy can make another's list be taken for its own.
  */
-import { EntryTable } from './entry-table.ts';
+import { Entries, EntryTable } from './entry-table.ts';
 import { GrowingList } from './growing-list.ts';
 
 /** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
 const MAX_ALIKE = 16;
 
-/** Lists are looked up by this many bytes of their beginning: more than one name of a mesh has. Shorter ones are read each time. */
+/** Lists are looked up by this many bytes of their beginning, more than one name of a mesh has; shorter ones when all of them is there. */
 export const HEAD_BYTES = 96;
 
 /** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
@@ -73,39 +73,26 @@ class WeakBuckets<T extends object> {
   }
 }
 
-function sameEntries<V>(known: Known<V>, bytes: Buffer): boolean {
+function sameEntries<V>(known: Known<V>, entries: Entries): boolean {
   if (known.first === undefined) return false;
-  known.table ??= new EntryTable(known.first.bytes, known.count);
-  return known.table.sameAs(bytes);
+  known.table ??= new EntryTable(new Entries(known.first.bytes, known.count));
+  return known.table.sameAs(entries);
 }
 
 export class KnownLists<V extends { readonly size: number }> implements FormIndex {
-  /** By number of entries and of bytes: the same for any order of the same entries. */
-  readonly #bySize = new WeakBuckets<Known<V>>();
+  /** By number of entries and of bytes and the sum of hashes: the same for any order of the same entries. */
+  readonly #bySum = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
   readonly #of = new WeakMap<V, Known<V>>();
   readonly #byForm = new WeakMap<ListForm, Known<V>>();
   readonly #growing = new WeakBuckets<GrowingList>();
   readonly #make: (entries: Buffer) => V;
+  readonly #maxEntries: number;
 
-  /** `make` decodes well-formed entries, and may throw. */
-  constructor(make: (entries: Buffer) => V) {
+  /** `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives. */
+  constructor(make: (entries: Buffer) => V, maxEntries: number) {
     this.#make = make;
-  }
-
-  /** The known list that the message has from `offset` on, its entries and its bytes; it may go on with more entries behind it. */
-  at(
-    message: Buffer,
-    offset: number,
-  ): { readonly value: V; readonly count: number; readonly length: number } | undefined {
-    if (offset + HEAD_BYTES > message.length) return undefined;
-    const form = this.#byHead.find(headAt(message, offset), ({ bytes }) => {
-      const end = offset + bytes.length;
-      return end <= message.length && message.compare(bytes, 0, bytes.length, offset, end) === 0;
-    });
-    return form === undefined
-      ? undefined
-      : { value: form.known.value, count: form.known.count, length: form.bytes.length };
+    this.#maxEntries = maxEntries;
   }
 
   beginningWith(head: string): ListForm[] {
@@ -115,7 +102,9 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
   growing(head: string): GrowingList {
     const known = this.#growing.find(head, (list) => list.open);
     if (known !== undefined) return known;
-    const list = new GrowingList((entries, count) => this.#learn(entries, count).form);
+    const list = new GrowingList((entries, count) =>
+      count > this.#maxEntries ? undefined : this.#learn(entries, count, true).form,
+    );
     this.#growing.add(head, list);
     return list;
   }
@@ -127,15 +116,20 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
 
   /** The list that `bytes` (`count` well-formed encoded entries) mean. Throws what `make` throws. */
   recognise(bytes: Buffer, count: number): V {
-    return this.#learn(bytes, count).value;
+    return this.#learn(bytes, count, false).value;
   }
 
-  /** The form is left out when the list cannot be known by its bytes. */
-  #learn(bytes: Buffer, count: number): { readonly value: V; readonly form?: ListForm } {
-    const size = `${count}/${bytes.length}`;
-    const known = this.#bySize.find(size, (candidate) => sameEntries(candidate, bytes));
+  /**
+   * `lasting`: the bytes do not change and may be held. The form is left out when the list cannot be known by its bytes.
+   */
+  #learn(bytes: Buffer, count: number, lasting: boolean): { readonly value: V; readonly form?: ListForm } {
+    const same = this.#byHead.find(headAt(bytes, 0), (form) => form.bytes.equals(bytes));
+    if (same !== undefined) return { value: same.known.value, form: same };
+    const entries = new Entries(bytes, count);
+    const key = `${count}/${bytes.length}/${entries.sum}`;
+    const known = this.#bySum.find(key, (candidate) => sameEntries(candidate, entries));
     if (known !== undefined) {
-      const form = this.#form(known, bytes);
+      const form = this.#form(known, lasting ? bytes : Buffer.from(bytes));
       known.latest = form;
       return { value: known.value, form };
     }
@@ -143,23 +137,23 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
     // With an entry that comes twice, the order might count.
     if (value.size !== count || this.#of.has(value)) return { value };
     const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
-    const form = this.#form(learned, bytes);
+    // A copy of its own, which it may have for long: the message that it came in is much larger, or a part of what the socket read.
+    const form = this.#form(learned, Buffer.from(bytes));
     learned.first = form;
     this.#of.set(value, learned);
-    this.#bySize.add(size, learned);
+    this.#bySum.add(key, learned);
     return { value, form };
   }
 
   #form(known: Known<V>, bytes: Buffer): Form<V> {
-    // A copy of its own: the message that it came in is much larger, or a part of what the socket read.
-    const form: Form<V> = { bytes: Buffer.from(bytes), known };
+    const form: Form<V> = { bytes, known };
     this.#byForm.set(form, known);
-    if (bytes.length >= HEAD_BYTES) this.#byHead.add(headAt(bytes, 0), form);
+    this.#byHead.add(headAt(bytes, 0), form);
     return form;
   }
 }
 
-/** The key that lists are looked up by. */
+/** The key that lists are looked up by: the head, or all of a shorter list. */
 export function headAt(bytes: Buffer, offset: number): string {
   return bytes.toString('latin1', offset, offset + HEAD_BYTES);
 }

@@ -112,6 +112,8 @@ export class MessageAssembly {
   #known: KnownRun[] | undefined;
   #match: Match | undefined;
   #following: Following | undefined;
+  /** The last list that was learned from this stream, to the end. */
+  #last: { readonly field: number; readonly length: number } | undefined;
   /** Nothing more is looked for: the rest is gathered. */
   #plain = false;
 
@@ -258,7 +260,7 @@ export class MessageAssembly {
     const list = index.growing(headAt(bytes, start));
     const common = Math.min(list.filled, end - start);
     if (list.bytes.compare(bytes, start, start + common, 0, common) !== 0) return undefined;
-    if (start + common < end) list.append(bytes, start + common, end);
+    if (start + common < end) list.append(bytes, start + common, end, left);
     return { field, list, done: end - start };
   }
 
@@ -270,7 +272,7 @@ export class MessageAssembly {
       return at;
     }
     if (done === list.filled) {
-      const taken = list.append(bytes, at, end);
+      const taken = list.append(bytes, at, end, this.#missing);
       following.done = list.filled;
       return taken;
     }
@@ -296,9 +298,17 @@ export class MessageAssembly {
       this.#gather(list.bytes, 0, done);
     } else if (done < form.bytes.length) this.#match = matching(field, form, done);
     else {
-      this.#found(field, form);
+      this.#learned(field, form);
       this.#gather(list.bytes, form.bytes.length, done);
     }
+  }
+
+  /** What this stream has brought anew stays with it when it says the same a second time: before, maybe nobody ever does. */
+  #learned(field: number, form: ListForm): void {
+    const last = this.#last;
+    this.#last = { field, length: form.bytes.length };
+    if (last?.field === field && last.length === form.bytes.length) this.#found(field, form);
+    else this.#take(field, form);
   }
 
   #compare(match: Match, bytes: Buffer, at: number, end: number): number {
@@ -321,10 +331,14 @@ export class MessageAssembly {
     return at + equal;
   }
 
-  #found(field: number, form: ListForm): void {
+  #take(field: number, form: ListForm): void {
     this.#match = undefined;
     this.#known ??= [];
     this.#known.push({ at: this.#filled, field, form });
+  }
+
+  #found(field: number, form: ListForm): void {
+    this.#take(field, form);
     const recent = this.#recent;
     if (recent[0]?.form === form && recent[0].field === field) return;
     const before = recent.findIndex((one) => one.form === form && one.field === field);

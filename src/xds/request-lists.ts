@@ -66,17 +66,14 @@ export class ListField<V extends Sized> {
       throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
   }
 
-  /** Takes the entry that the reader has just come to, and those behind it when they are known. */
+  /** Takes the entry that the reader has just come to. */
   take(reader: WireReader, entry: WireField): void {
     this.#kind.check(reader, entry);
-    const known = this.#count === 0 ? this.#kind.known.at(reader.bytes, entry.tag) : undefined;
-    this.#value = known?.value;
-    const end = known === undefined ? entry.end : entry.tag + known.length;
-    if (known !== undefined) reader.skipTo(end);
-    this.#add(known?.count ?? 1);
+    this.#value = undefined;
+    this.#add(1);
     const last = this.#runs.at(-1);
-    if (last?.end === entry.tag) last.end = end;
-    else this.#runs.push({ start: entry.tag, end });
+    if (last?.end === entry.tag) last.end = entry.end;
+    else this.#runs.push({ start: entry.tag, end: entry.end });
   }
 
   /** The list, when the walk is over. */
@@ -123,7 +120,11 @@ function readNames(entries: Buffer): NameSet {
 }
 
 /** The names in a repeated string field. */
-export const NAMES: ListKind<NameSet> = { known: new KnownLists(readNames), empty: NO_NAMES, check: checkName };
+export const NAMES: ListKind<NameSet> = {
+  known: new KnownLists(readNames, MAX_NAMES_PER_REQUEST),
+  empty: NO_NAMES,
+  check: checkName,
+};
 
 function readVersions(entries: Buffer): VersionMap {
   const text = textReader(entries);
@@ -136,7 +137,7 @@ function readVersions(entries: Buffer): VersionMap {
 
 /** A `map<string, string>` field of names and versions. */
 export const VERSIONS: ListKind<VersionMap> = {
-  known: new KnownLists(readVersions),
+  known: new KnownLists(readVersions, MAX_NAMES_PER_REQUEST),
   empty: NO_VERSIONS,
   check(reader, entry) {
     if (entry.wireType !== WIRE_BYTES) reader.inside(entry);

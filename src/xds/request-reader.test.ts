@@ -136,6 +136,7 @@ function entry(name: string): Buffer {
 
 /** The entries with something changed at a place between 0 and 1. */
 function changed(entries: readonly Buffer[], kind: string, place: number): Buffer[] {
+  if (entries.length === 0) return [];
   const at = Math.floor(place * entries.length);
   const one = Buffer.from(entries[at] ?? entry('none'));
   if (kind === 'byte') {

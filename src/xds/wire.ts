@@ -77,11 +77,6 @@ export class WireReader {
     return field;
   }
 
-  /** Goes on behind what is known to stand up to `offset`, which must be the end of a field. */
-  skipTo(offset: number): void {
-    this.#at = offset;
-  }
-
   /** Text of a length-delimited field. */
   text(field: WireField): string {
     if (field.wireType !== WIRE_BYTES) throw broken(`field ${field.number} is not a string`);
