@@ -47,11 +47,11 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
   return { mesh, networks, close: closeAll(closers) };
 }
 
+/** Takes a batch of a source; `seenAt`: monotonic ms of the last sign of a change there, when the source knows it. */
+type OnEvents = (events: readonly ResourceEvent[], seenAt?: number) => void;
+
 /** Resolves when every source has been read once; a configuration directory that does not exist is waited for. */
-export async function openSources(
-  settings: DiscoverySettings,
-  onEvents: (events: readonly ResourceEvent[]) => void,
-): Promise<Sources> {
+export async function openSources(settings: DiscoverySettings, onEvents: OnEvents): Promise<Sources> {
   const closers: Close[] = [];
   await Promise.all([readDirectory(settings, onEvents, closers), readMock(settings, onEvents)]);
   return { close: closeAll(closers) };
@@ -94,11 +94,7 @@ function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, clo
   return file.start();
 }
 
-function readDirectory(
-  settings: DiscoverySettings,
-  onEvents: (events: readonly ResourceEvent[]) => void,
-  closers: Close[],
-): Promise<void> {
+function readDirectory(settings: DiscoverySettings, onEvents: OnEvents, closers: Close[]): Promise<void> {
   const log = getScope('source');
   if (settings.configDir === '') {
     log.warn('no --configDir: only built-in registries are read');
@@ -108,7 +104,7 @@ function readDirectory(
   return new Promise((resolve) => {
     const source = createDirectorySource({
       dir: settings.configDir,
-      onEvents: (events) => onEvents(registry ? events : withoutRegistry(events)),
+      onEvents: (events, seenAt) => onEvents(registry ? events : withoutRegistry(events), seenAt),
       onSynced: resolve,
       log,
       clock: systemClock,
@@ -119,7 +115,7 @@ function readDirectory(
   });
 }
 
-function readMock(settings: DiscoverySettings, onEvents: (events: readonly ResourceEvent[]) => void): Promise<void> {
+function readMock(settings: DiscoverySettings, onEvents: OnEvents): Promise<void> {
   if (!settings.registries.includes('Mock')) return Promise.resolve();
   return new Promise((resolve) => {
     startMockSource({ onEvents, onSynced: resolve, clock: systemClock });

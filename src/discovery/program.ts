@@ -130,7 +130,7 @@ export class DiscoveryProgram {
   }
 
   async #openSources(store: Store): Promise<void> {
-    const sources = await openSources(this.#settings, (events) => this.#take(store, events));
+    const sources = await openSources(this.#settings, (events, seenAt) => this.#take(store, events, seenAt));
     this.#closers.push(() => sources.close());
   }
 
@@ -266,15 +266,15 @@ export class DiscoveryProgram {
     this.#closers.push(() => server.close());
   }
 
-  #take(store: Store, events: readonly ResourceEvent[]): void {
+  #take(store: Store, events: readonly ResourceEvent[], seenAt: number | undefined): void {
     this.#meter.received(events, (key) => store.get(key) !== undefined);
-    this.#apply(store, events);
+    this.#apply(store, events, seenAt);
   }
 
-  #apply(store: Store, events: readonly ResourceEvent[]): void {
+  #apply(store: Store, events: readonly ResourceEvent[], seenAt?: number): void {
     const summary = store.apply(events);
     this.#meter.applied(summary);
-    this.#running?.debouncer.changed(summary.changed);
+    this.#running?.debouncer.changed(summary.changed, seenAt);
   }
 
   #meshChanged(update: MeshUpdate, keep: (update: MeshUpdate) => void): void {

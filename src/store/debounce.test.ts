@@ -70,6 +70,38 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
   return { debouncer, change, advanceTo, published, counts };
 }
 
+test('reading what changed is part of the wait when it has been quiet since the first sign of it', async () => {
+  const { debouncer, advanceTo, published, counts } = setUp();
+  await advanceTo(30);
+  debouncer.changed(new Set(['Service/a/b']), 12);
+  await advanceTo(111);
+  assert.deepEqual(published, []);
+  await advanceTo(112);
+  assert.deepEqual(published, [{ at: 112, keys: 'all' }]);
+  assert.equal(counts.quiesce, 1);
+});
+
+test('a later sign prolongs the wait, an earlier one does not shorten it', async () => {
+  const { debouncer, advanceTo, published } = setUp();
+  await advanceTo(50);
+  debouncer.changed(new Set(['Service/a/b']), 40);
+  debouncer.changed(new Set(['Service/a/c']), 10);
+  await advanceTo(90);
+  debouncer.changed(new Set(['Service/a/d']), 80);
+  await advanceTo(179);
+  assert.deepEqual(published, []);
+  await advanceTo(180);
+  assert.deepEqual(published, [{ at: 180, keys: 'all' }]);
+});
+
+test('what took longer to read than the delay is published at once', async () => {
+  const { debouncer, advanceTo, published } = setUp();
+  await advanceTo(500);
+  debouncer.changed(new Set(['Service/a/b']), 100);
+  await advanceTo(500);
+  assert.deepEqual(published, [{ at: 500, keys: 'all' }]);
+});
+
 test('one change is published when it has been quiet for the delay', async () => {
   const { change, advanceTo, published, counts } = setUp();
   change('Service/a/b');

@@ -36,8 +36,11 @@ export interface DebounceOptions {
 }
 
 export interface Debouncer {
-  /** Reports changed keys; an empty set says nothing. */
-  changed(keys: ReadonlySet<ResourceKey>): void;
+  /**
+   * Reports changed keys; an empty set says nothing. `seenAt`: monotonic ms of the last sign of a change where they come from, when it is known
+   * that it has been quiet there since; the time to read what changed is then part of the wait.
+   */
+  changed(keys: ReadonlySet<ResourceKey>, seenAt?: number): void;
   /** Publishes what is pending without waiting, as after the first synchronisation. */
   flush(): void;
   /** Forgets what is pending; nothing is published any more. */
@@ -108,7 +111,7 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
   };
 
   return {
-    changed(keys) {
+    changed(keys, seenAt) {
       if (keys.size === 0 || stopped) return;
       hooks.onChange();
       let waits = false;
@@ -117,11 +120,11 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
         else waits = true;
       }
       if (waits) {
-        const now = clock.now();
+        const at = Math.min(seenAt ?? Number.POSITIVE_INFINITY, clock.now());
         if (window === undefined) {
-          window = { openedAt: now, lastChangeAt: now, due: false };
+          window = { openedAt: at, lastChangeAt: at, due: false };
           arm(window);
-        } else window.lastChangeAt = now;
+        } else window.lastChangeAt = Math.max(window.lastChangeAt, at);
       }
       publishNext();
     },

@@ -24,6 +24,8 @@ async function follow(
   const problems = new Map<string, string>();
   const warnings: string[] = [];
   const sets: string[] = [];
+  /** For how long it had been quiet when a batch came, by its own account. */
+  const quiet: number[] = [];
   /** Messages of all problems there have been. */
   const seen: string[] = [];
   let synced = false;
@@ -46,7 +48,8 @@ async function follow(
   };
   const source = createDirectorySource({
     dir,
-    onEvents: (events) => {
+    onEvents: (events, seenAt) => {
+      quiet.push(clock.now() - seenAt);
       for (const event of events) take(event);
       wake();
     },
@@ -80,7 +83,7 @@ async function follow(
   };
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
   source.start();
-  return { dir, base, source, state, problems, seen, warnings, sets, until, is, isSynced: () => synced };
+  return { dir, base, source, state, problems, seen, quiet, warnings, sets, until, is, isSynced: () => synced };
 }
 
 /** A clock that goes only as far as it is told to. */
@@ -112,6 +115,26 @@ function same(state: ReadonlyMap<string, number | undefined>, expected: Record<s
   const entries = Object.entries(expected);
   return state.size === entries.length && entries.every(([name, port]) => state.get(name) === port);
 }
+
+test('a batch says since when it has been quiet; what has only lasted for long enough has no sign', async (context) => {
+  const clock = fakeClock();
+  const { dir, quiet, state, is } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')), clock);
+  const passing = async (condition: () => boolean): Promise<void> => {
+    for (let turns = 0; !condition(); turns++) {
+      assert.ok(turns < 10_000);
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      clock.advance(1);
+    }
+  };
+  await is({ a: 80 });
+  await writeFile(join(dir, 'b.yaml'), service('b'));
+  await passing(() => state.has('b'));
+  await unlink(join(dir, 'a.yaml'));
+  await passing(() => !state.has('a'));
+  const [first, ofEvent = 0, ofLasting] = quiet;
+  assert.deepEqual([first, ofLasting], [0, 0]);
+  assert.ok(ofEvent >= 10);
+});
 
 test('follows edits, new files, new directories and deletions, reading only what changed', async (context) => {
   const { dir, is, sets, until, isSynced } = await follow(context, async (dir) => {

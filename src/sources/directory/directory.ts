@@ -31,8 +31,11 @@ import { createTreeWatch } from './tree-watch.ts';
 
 export interface DirectorySourceOptions {
   readonly dir: string;
-  /** One batch per look at the directory; the first is all that it held at start. */
-  readonly onEvents: (events: readonly ResourceEvent[]) => void;
+  /**
+   * One batch per look at the directory; the first is all that it held at start. `seenAt`: monotonic ms of the last sign of a change, of this
+   * batch or a later one; the directory has been quiet since.
+   */
+  readonly onEvents: (events: readonly ResourceEvent[], seenAt: number) => void;
   /** Called once, after the first batch. Not before the directory exists. */
   readonly onSynced: () => void;
   readonly log: Log;
@@ -93,6 +96,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   const timers = new Set<Timer>();
   let dirty = new Map<string, number>();
   let everything: { readonly at: number } | undefined;
+  /** Of the last event, until a look has begun. */
+  let signAt: number | undefined;
   let waitingSince: number | undefined;
   let waiting: Timer | undefined;
   let working: Promise<void> | undefined;
@@ -129,6 +134,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       const path = join(directory, name);
       dirty.set(path, dirty.get(path) ?? now);
     } else everything ??= { at: now };
+    signAt = now;
     lookSoon();
   };
 
@@ -165,6 +171,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   const lookOnce = async (): Promise<void> => {
     const paths = dirty;
     const full = everything;
+    const sign = signAt;
+    signAt = undefined;
     dirty = new Map();
     everything = undefined;
     const scan = full === undefined ? undefined : await scanAll();
@@ -184,7 +192,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     settleLater();
     ignored.tell();
     const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
-    if (events.length > 0) onEvents(events);
+    // What is looked at without a sign, such as a file that stayed as it was for long enough, is news only now.
+    if (events.length > 0) onEvents(events, signAt ?? sign ?? clock.now());
     if (!synced && scan !== undefined) {
       synced = true;
       log.info(`read ${known.size} files in ${root}`);
