@@ -291,7 +291,7 @@ test('who answers no pings is closed, who answers them is not', (t) =>
   }));
 
 test('more calls than useless frames are allowed are no attack', (t) =>
-  attack(t, { maxStreams: 2000 }, async (client) => {
+  attack(t, { maxStreams: 2000 }, async (client, server) => {
     flood(client, 2 * MAX_USELESS, (index) =>
       Buffer.concat([
         headersFrame(streamOf(index), 0, block(request(ECHO))),
@@ -299,7 +299,10 @@ test('more calls than useless frames are allowed are no attack', (t) =>
         frame(FRAME.data, END, streamOf(index), Buffer.alloc(0)),
       ]),
     );
-    for (let index = 0; index < 2 * MAX_USELESS; index++) assert.equal(await client.statusOf(streamOf(index)), 0);
+    assert.equal(await client.statusOf(streamOf(2 * MAX_USELESS - 1)), 0);
+    const ends = client.frames.filter(({ type, flags }) => type === FRAME.headers && (flags & END) !== 0);
+    assert.equal(ends.length, 2 * MAX_USELESS);
+    assert.equal(server.unary.length, 2 * MAX_USELESS + 1);
   }));
 
 test('no address gets all connections', (t) =>

@@ -1,0 +1,189 @@
+/** What a connection keeps for a client that does not read: a socket that takes nothing until the test says so, and a clock of its own. */
+import assert from 'node:assert/strict';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { test } from 'node:test';
+import type { TLSSocket } from 'node:tls';
+import { Connection } from './connection.ts';
+import { FLAG_END_HEADERS, FRAME, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
+import type { Stream } from './stream.ts';
+import { block, number, request } from './testing/raw-client.ts';
+import type { SendResult } from './types.ts';
+
+/** Takes nothing that is written until it is released. */
+class StuckSocket extends Duplex {
+  writes = 0;
+  readonly #taken: (() => void)[] = [];
+
+  override _read(): void {}
+
+  override _write(_chunk: unknown, _encoding: string, taken: () => void): void {
+    this.#taken.push(taken);
+  }
+
+  override write(...args: unknown[]): boolean {
+    this.writes++;
+    return Reflect.apply(super.write, this, args);
+  }
+
+  /** Takes what is written for a while. */
+  async release(): Promise<void> {
+    for (let taken = this.#taken.pop(); taken !== undefined; taken = this.#taken.pop()) {
+      taken();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+}
+
+const PATIENCE = { keepaliveIntervalMs: 1e9, keepaliveTimeoutMs: 1e9, idleMs: 1e9, sendTimeoutMs: 5000 };
+
+function connected({ secured = false } = {}) {
+  const socket = new StuckSocket();
+  const streams: Stream[] = [];
+  const errors: unknown[] = [];
+  const clock = { now: 0 };
+  const state = { closed: false };
+  const connection = new Connection({
+    // Of a socket it uses nothing that a stream does not have.
+    socket: socket as unknown as Socket,
+    info: { peer: 'test', secured: secured ? (socket as unknown as TLSSocket) : undefined },
+    maxStreams: 100,
+    now: () => clock.now,
+    onStream: (stream) => streams.push(stream),
+    onError: (error) => errors.push(error),
+    onClose: () => {
+      state.closed = true;
+    },
+  });
+  const receive = (...frames: Buffer[]): void => {
+    socket.emit('data', Buffer.concat(frames));
+  };
+  receive(PREFACE, settingsFrame([[SETTING.initialWindowSize, 2 ** 30]]));
+  receive(frame(FRAME.windowUpdate, 0, 0, number(2 ** 30)));
+  return { socket, streams, errors, clock, state, connection, receive };
+}
+
+function headers(stream: number): Buffer {
+  return frame(FRAME.headers, FLAG_END_HEADERS, stream, block(request('/test.T/Any')));
+}
+
+const PING = frame(FRAME.ping, 0, 0, Buffer.alloc(8));
+
+/** More than the slices of one connection and the answers that may wait behind them. */
+const MAX_KEPT_BYTES = 700_000;
+
+for (const secured of [false, true])
+  test(`of large answers only a slice waits in the socket, ${secured ? 'encrypted' : 'plain'}`, async () => {
+    const { socket, streams, receive } = connected({ secured });
+    const results: SendResult[] = [];
+    for (let stream = 1; stream < 20; stream += 2) receive(headers(stream));
+    for (const stream of streams) stream.write([Buffer.alloc(10_000_000)], (result) => results.push(result));
+    assert.ok(socket.writableLength < MAX_KEPT_BYTES / 2, `${socket.writableLength} bytes`);
+    assert.deepEqual(results, []);
+  });
+
+for (const secured of [false, true])
+  test(`windows that grow by one byte at a time leave few writes waiting, ${secured ? 'encrypted' : 'plain'}`, () => {
+    const { socket, streams, receive } = connected({ secured });
+    receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
+    streams[0]?.write([Buffer.alloc(1_000_000)], () => {});
+    const before = socket.writes;
+    const update = frame(FRAME.windowUpdate, 0, 1, number(1));
+    for (let round = 0; round < 100; round++) receive(...Array.from({ length: 1000 }, () => update));
+    assert.ok(socket.writes - before < 1000, `${socket.writes - before} writes`);
+    assert.ok(socket.writes - before > 0);
+  });
+
+test('answers to pings that are never read end the connection, however slowly they are asked for', () => {
+  const { socket, clock, errors, receive } = connected();
+  receive(headers(1));
+  for (let round = 0; round < 1000 && !socket.destroyed; round++) {
+    receive(...Array.from({ length: 500 }, () => PING));
+    clock.now += 11_000;
+    assert.ok(socket.writableLength < MAX_KEPT_BYTES);
+  }
+  assert.equal(socket.destroyed, true);
+  assert.match(String(errors[0]), /does not read the answers/);
+});
+
+test('calls that end are not kept waiting by one whose data waits for the socket', () => {
+  const { streams, receive } = connected();
+  receive(headers(1), headers(3));
+  streams[0]?.write([Buffer.alloc(10_000_000)], () => {});
+  streams[1]?.end();
+  assert.equal(streams[1]?.closed, true);
+  assert.equal(streams[0]?.closed, false);
+});
+
+test('what was written is told when it has left, in the order of the writes', async () => {
+  const { socket, streams, receive } = connected();
+  receive(headers(1));
+  const told: string[] = [];
+  for (const [name, bytes] of [
+    ['first', 300_000],
+    ['second', 10],
+    ['third', 300_000],
+  ] as const)
+    streams[0]?.write([Buffer.alloc(bytes)], (result) => told.push(`${name} ${result}`));
+  assert.deepEqual(told, []);
+  await socket.release();
+  assert.deepEqual(told, ['first drained', 'second drained', 'third drained']);
+});
+
+test('a socket that takes nothing for the time it may is closed, and the writers told', () => {
+  const { socket, streams, clock, connection, receive } = connected();
+  receive(headers(1));
+  const results: SendResult[] = [];
+  streams[0]?.write([Buffer.alloc(10)], (result) => results.push(result));
+  streams[0]?.write([Buffer.alloc(1_000_000)], (result) => results.push(result));
+  clock.now += PATIENCE.sendTimeoutMs;
+  connection.tick(PATIENCE);
+  assert.deepEqual(results, []);
+  clock.now += 1;
+  connection.tick(PATIENCE);
+  assert.deepEqual(results, ['timeout', 'timeout']);
+  assert.equal(socket.destroyed, true);
+});
+
+test('a socket that closes with an error tells the writers that nothing was sent', async () => {
+  const { socket, streams, state, receive } = connected();
+  receive(headers(1));
+  const results: SendResult[] = [];
+  streams[0]?.write([Buffer.alloc(10)], (result) => results.push(result));
+  streams[0]?.write([Buffer.alloc(1_000_000)], (result) => results.push(result));
+  socket.destroy(new Error('reset by peer'));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(results, ['closed', 'closed']);
+  assert.equal(streams[0]?.closed, true);
+  assert.equal(state.closed, true);
+});
+
+test('who does not read why its connection ends is not waited for', async () => {
+  const { socket, clock, state, connection, receive } = connected();
+  receive(frame(FRAME.ping, 0, 1, Buffer.alloc(8)));
+  assert.equal(socket.destroyed, false);
+  receive(...Array.from({ length: 10_000 }, () => PING));
+  clock.now += 1001;
+  connection.tick(PATIENCE);
+  assert.equal(socket.destroyed, true);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(state.closed, true);
+});
+
+test('who does not read that its connection retires is closed in the end', () => {
+  const { socket, clock, connection } = connected();
+  connection.retire();
+  clock.now += PATIENCE.sendTimeoutMs + 1;
+  connection.tick(PATIENCE);
+  assert.equal(socket.destroyed, true);
+});
+
+test('requests that cross with the end of a retired connection do not take back what was said', async () => {
+  const { socket, streams, connection, receive } = connected();
+  receive(headers(1));
+  connection.retire();
+  streams[0]?.end();
+  receive(headers(3), PING);
+  assert.equal(socket.destroyed, false);
+  assert.equal(streams.length, 1);
+});
