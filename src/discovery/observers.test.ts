@@ -62,6 +62,7 @@ describe('observers', () => {
     observer.rejected({ type: 'lds', connectionId: 'b', nodeId: 'b', message: 'no', quarantined: ['x'] });
     observer.expiredNonce('eds', 'b');
     observer.writeTimeout('b');
+    await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await value('ctl_xds'), 1);
     assert.equal(await value('ctl_xds_pushes{type="cds"}'), 1);
     assert.equal(await value('ctl_xds_push_time_sum{type="cds"}'), 0.5);

@@ -2,7 +2,7 @@
 import type { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
-import { getScope, type LimitedLog, limitLog, type Metrics } from '../observe/index.ts';
+import { getScope, type LimitedLog, limitLog, type Metrics, type Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
 import type { CertificateObserver } from '../security/index.ts';
@@ -31,16 +31,43 @@ function messageOf(error: unknown): string {
 
 export function engineObserver(metrics: Metrics): EngineObserver {
   const log = getScope('ads');
+  // Values for each proxy at each push: their series are looked up once.
+  const convergence = metrics.ctl_proxy_convergence_time.series();
+  const queueTime = metrics.ctl_proxy_queue_time.series();
   return {
     triggered: (reason) => metrics.ctl_push_triggers.inc({ type: reason }),
-    converged: (milliseconds) => metrics.ctl_proxy_convergence_time.observe(milliseconds / 1000),
-    queueWaited: (milliseconds) => metrics.ctl_proxy_queue_time.observe(milliseconds / 1000),
-    stage: (stage, milliseconds) => metrics.ctl_stage_seconds.observe({ stage }, milliseconds / 1000),
+    converged: (milliseconds) => convergence.observe(milliseconds / 1000),
+    queueWaited: (milliseconds) => queueTime.observe(milliseconds / 1000),
+    stage: (stage, milliseconds) => metrics.ctl_stage_seconds.observe(milliseconds / 1000, { stage }),
     failed: (message) => {
       metrics.ctl_total_xds_internal_errors.inc();
       log.error(`not generated, the last good version stays: ${message}`);
     },
   };
+}
+
+/** Pushes of one turn of the event loop, counted together: a change is one for each of a thousand proxies. */
+class PushCounts {
+  readonly #metrics: Metrics;
+  readonly #counts = new Map<XdsType, number>();
+  #scheduled = false;
+
+  constructor(metrics: Metrics) {
+    this.#metrics = metrics;
+  }
+
+  count(type: XdsType): void {
+    this.#counts.set(type, (this.#counts.get(type) ?? 0) + 1);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    setImmediate(() => this.#flush());
+  }
+
+  #flush(): void {
+    this.#scheduled = false;
+    for (const [type, count] of this.#counts) this.#metrics.ctl_xds_pushes.inc({ type }, count);
+    this.#counts.clear();
+  }
 }
 
 export function xdsObserver(metrics: Metrics): XdsObserver {
@@ -49,6 +76,9 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   const tooLarge = limitedByPeer((message) => log.error(message));
   const unknownTypes = limited((message) => log.info(message));
   const faults = limited((message) => log.error(message));
+  const writes = metrics.ctl_stage_seconds.series({ stage: 'write' });
+  const pushTimes: Partial<Record<XdsType, Series>> = {};
+  const pushes = new PushCounts(metrics);
   return {
     connected: (connectionId) => {
       metrics.ctl_xds.inc();
@@ -59,10 +89,11 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       log.info(`disconnected ${connectionId}`);
     },
     pushed: ({ type, connectionId, bytes, seconds }) => {
-      metrics.ctl_xds_pushes.inc({ type });
-      metrics.ctl_xds_push_time.observe({ type }, seconds);
-      metrics.ctl_stage_seconds.observe({ stage: 'write' }, seconds);
-      log.debug('pushed', { type, connectionId, bytes });
+      pushes.count(type);
+      pushTimes[type] ??= metrics.ctl_xds_push_time.series({ type });
+      pushTimes[type].observe(seconds);
+      writes.observe(seconds);
+      if (log.enabled('debug')) log.debug('pushed', { type, connectionId, bytes });
     },
     rejected: ({ type, connectionId, message, quarantined }) => {
       metrics.ctl_total_xds_rejects.inc({ type });

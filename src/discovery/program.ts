@@ -292,7 +292,7 @@ export class DiscoveryProgram {
   #published(publication: Publication, milliseconds: number): void {
     const metrics = this.#metrics;
     const now = systemClock.now();
-    metrics.ctl_stage_seconds.observe({ stage: 'snapshot' }, milliseconds / 1000);
+    metrics.ctl_stage_seconds.observe(milliseconds / 1000, { stage: 'snapshot' });
     metrics.cfg_runtime_processor_snapshots_published_total.inc();
     metrics.cfg_runtime_processor_snapshot_events_total.observe(publication.resources.length);
     if (this.#publishedAt !== undefined) {

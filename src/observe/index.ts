@@ -5,6 +5,7 @@
  */
 
 export { type BuildInfo, buildInfo } from './build-info.ts';
+export type { Series } from './distribution.ts';
 export { type IntrospectionOptions, type IntrospectionServer, startIntrospection } from './introspection.ts';
 export { type LimitedLog, limitLog } from './log-limit.ts';
 export type { RotateOptions } from './log-rotate.ts';

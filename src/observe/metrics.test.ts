@@ -22,7 +22,7 @@ test('instruments measure under their names and labels', async () => {
   metrics.ctl_xds.set(3);
   metrics.ctl_push_triggers.inc({ type: 'endpoint' });
   metrics.ctl_proxy_convergence_time.observe(0.2);
-  metrics.ctl_stage_seconds.observe({ stage: 'generate' }, 0.001);
+  metrics.ctl_stage_seconds.observe(0.001, { stage: 'generate' });
   recordBuild(metrics, 'ctl-discovery', { version: '1.2.3', revision: 'abc', nodeVersion: 'v24', status: '', tag: '' });
   const lines = (await registry.metrics()).split('\n');
   for (const line of [

@@ -3,15 +3,16 @@
  * there is no global one. Importing this file loads prom-client, which the command line must not pay for.
  */
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { BuildInfo } from './build-info.ts';
+import { Distribution } from './distribution.ts';
 import { METRICS, type MetricName, type MetricSpec, type MetricType } from './metrics-table.ts';
 import type { ProgramName } from './scopes.ts';
 
 type Labels<S extends MetricSpec> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never;
 
 type InstrumentOf<T extends MetricType, L extends string> = T extends 'Distribution'
-  ? Histogram<L>
+  ? Distribution<L>
   : T extends 'LastValue'
     ? Gauge<L>
     : Counter<L>;
@@ -31,11 +32,15 @@ export function createMetrics(registry: Registry = new Registry()): Metrics {
   return Object.fromEntries(entries) as Metrics;
 }
 
-function makeInstrument(name: string, spec: MetricSpec, registry: Registry): Counter | Gauge | Histogram {
+function makeInstrument(name: string, spec: MetricSpec, registry: Registry): Counter | Gauge | Distribution {
   const common = { name, help: spec.meaning, labelNames: [...(spec.labels ?? [])], registers: [registry] };
   switch (spec.type) {
-    case 'Distribution':
-      return new Histogram({ ...common, buckets: [...(spec.buckets ?? [])] });
+    case 'Distribution': {
+      const { buckets = [], labels: labelNames = [] } = spec;
+      const distribution = new Distribution({ name, help: spec.meaning, labelNames, buckets });
+      distribution.register(registry);
+      return distribution;
+    }
     case 'LastValue':
       return new Gauge(common);
     case 'Count':
