@@ -173,6 +173,34 @@ describe('a chain of certificates', () => {
   });
 });
 
+describe('an intermediate certificate that was seen before', () => {
+  const seen = makeCa({ name: 'seen', issuer: root, notAfter: NOW + 3_600_000 });
+  const shown = (): Promise<string> => outcome(leaf({ issuer: seen }), derOf(seen));
+
+  it('is refused with another leaf once it has expired, and once its root is not trusted any more', async () => {
+    assert.equal(await shown(), WEB);
+    now = NOW + 3_600_000;
+    assert.match(await shown(), /^an intermediate certificate expired/);
+    now = NOW;
+    assert.equal(await shown(), WEB);
+    trust.set('cluster.local', 'mesh', rootsOf(foreign));
+    assert.match(await shown(), /^no root certificate/);
+    trust.set('cluster.local', 'mesh', rootsOf(root));
+    assert.equal(await shown(), WEB);
+  });
+
+  it('does not vouch for a leaf in its name that another key has signed', async () => {
+    assert.equal(await shown(), WEB);
+    const forged = leaf({ issuer: seen, signer: ecKey('P-256').privateKey });
+    assert.match(await outcome(forged, derOf(seen)), /^no root certificate/);
+  });
+
+  it('is not the leaf of anybody, and stands for nobody who does not show it', async () => {
+    assert.match(await outcome(derOf(seen)), /^it is one of an authority/);
+    assert.match(await outcome(leaf({ issuer: seen })), /^no root certificate/);
+  });
+});
+
 describe('the work that strangers cause', () => {
   /** A public key of this size; nobody has its private half. */
   const hugeKey = (bits: number, exponent: string): Buffer => {

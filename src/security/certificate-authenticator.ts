@@ -1,6 +1,7 @@
 /** Callers proved by the certificate of their connection. */
 import { createHash } from 'node:crypto';
 import { CtlError } from '../core/errors.ts';
+import { createAuthorityReader } from './authority-reader.ts';
 import { type VerifiedChain, verifyChain } from './chain.ts';
 import type { TrustBundles } from './trust.ts';
 import type { Authenticator, Caller } from './types.ts';
@@ -44,6 +45,7 @@ export function createCertificateAuthenticator({ trust, now }: CertificateAuthen
   let remembered = new Map<string, VerifiedChain>();
   let refused = new Map<string, Refused>();
   let generation = trust.generation;
+  const readAuthority = createAuthorityReader();
 
   const verified = (certificates: readonly Uint8Array[]): VerifiedChain => {
     if (generation !== trust.generation) {
@@ -57,7 +59,7 @@ export function createCertificateAuthenticator({ trust, now }: CertificateAuthen
     const bad = refused.get(key);
     if (bad !== undefined && now() < bad.until) throw bad.error;
     try {
-      const chain = verifyChain(certificates, (domain) => trust.roots(domain), now());
+      const chain = verifyChain(certificates, (domain) => trust.roots(domain), now(), readAuthority);
       keep(remembered, MAX_REMEMBERED, key, chain);
       return chain;
     } catch (error) {

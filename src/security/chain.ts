@@ -5,6 +5,7 @@
  */
 import { CtlError } from '../core/errors.ts';
 import { type Identity, parseSpiffeUri } from '../core/identity.ts';
+import type { CertificateReader } from './authority-reader.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 
 /** Intermediates between leaf and root. */
@@ -87,18 +88,19 @@ function fittest(
 const WEAK = /md[245]|sha1(?!\d)/i;
 
 /**
- * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain that it names.
- * Throws CtlError unauthenticated saying what "it", the certificate, lacks.
+ * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain that it names;
+ * those after it are read with `readAuthority`. Throws CtlError unauthenticated saying what "it", the certificate, lacks.
  */
 export function verifyChain(
   der: readonly Uint8Array[],
   rootsOf: (trustDomain: string) => readonly Certificate[],
   now: number,
+  readAuthority: CertificateReader,
 ): VerifiedChain {
   if (der.length > MAX_CERTIFICATES) throw refused(`more than ${MAX_CERTIFICATES} certificates`);
-  const [leaf, ...others] = der.map((bytes) => {
+  const [leaf, ...others] = der.map((bytes, index) => {
     try {
-      return readCertificate(bytes);
+      return index === 0 ? readCertificate(bytes) : readAuthority(bytes);
     } catch {
       throw refused('it cannot be read');
     }

@@ -3,9 +3,10 @@
  * without one (with a token); whether a certificate is good is decided by the authenticators, because that depends on its trust domain.
  */
 import { constants } from 'node:crypto';
-import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import type { SecureContextOptions } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
 import type { CallHead, ListenerTls } from '../grpc/types.ts';
+import { certificatesOf } from './peer-certificates.ts';
 import type { Credentials } from './types.ts';
 
 export interface ServerTls {
@@ -27,8 +28,9 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
     // An empty list instead of the machine's roots: clients are not told which authorities we like, as some would then show nothing.
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
-    // A resumed session has the client's certificate without its intermediates. Without tickets, and with no store of sessions,
-    // each connection makes a full handshake. And only one: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
+    // A resumed session has the client's certificate without its intermediates. Without tickets that hold one, and with no store of
+    // sessions, each connection makes a full handshake (under TLS 1.3 tickets are sent all the same, but name a session that nobody
+    // has kept). And only one: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
     // could become another in the middle of a call.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   };
@@ -65,22 +67,7 @@ export class MeshServerCredentials implements ListenerTls {
   }
 }
 
-/** Certificates taken from one handshake; see chain.ts for how many are of use. */
-const MAX_SHOWN = 16;
-
 const shown = new WeakMap<object, readonly Uint8Array[]>();
-
-/** The certificates of a handshake, DER, in the order in which each is the issuer of the one before. */
-function certificatesOf(socket: TLSSocket): readonly Uint8Array[] {
-  const certificates: Uint8Array[] = [];
-  let current: ReturnType<TLSSocket['getPeerCertificate']> | undefined = socket.getPeerCertificate(true);
-  while (current?.raw !== undefined && certificates.length < MAX_SHOWN) {
-    certificates.push(new Uint8Array(current.raw));
-    const issuer: unknown = Reflect.get(current, 'issuerCertificate');
-    current = issuer === current ? undefined : (issuer as typeof current | undefined);
-  }
-  return certificates;
-}
 
 const BEARER = /^bearer +(\S+) *$/i;
 
