@@ -101,11 +101,16 @@ export class RawClient {
   /** Connects and begins as a client should. */
   static async connect(port: number, settings: readonly (readonly [number, number])[] = []): Promise<RawClient> {
     const client = await RawClient.open(port);
-    client.send(Buffer.concat([PREFACE, settingsFrame(settings)]));
-    await client.next('settings', (received) => (received.flags & FLAG_ACK) === 0);
-    client.frame(FRAME.settings, FLAG_ACK, 0);
-    await client.next('settings', (received) => (received.flags & FLAG_ACK) !== 0);
+    await client.begin(settings);
     return client;
+  }
+
+  /** Begins as a client should. */
+  async begin(settings: readonly (readonly [number, number])[] = []): Promise<void> {
+    this.send(Buffer.concat([PREFACE, settingsFrame(settings)]));
+    await this.next('settings', (received) => (received.flags & FLAG_ACK) === 0);
+    this.frame(FRAME.settings, FLAG_ACK, 0);
+    await this.next('settings', (received) => (received.flags & FLAG_ACK) !== 0);
   }
 
   send(bytes: Uint8Array): void {

@@ -1,0 +1,158 @@
+/** Encrypted listeners: handshakes that succeed, that fail, that never end, and certificates that are renewed. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing.ts';
+import { FLAG_END_STREAM, FRAME, SETTING } from './frames.ts';
+import { number, RawClient, request } from './testing/raw-client.ts';
+import { DOWNLOAD, downloadContent, SILENT, startServer, type TestServer } from './testing/server.ts';
+
+const validity = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
+const ca = makeCa({ name: 'ca', ...validity });
+
+function identity(dnsName: string): { readonly key: string; readonly cert: string } {
+  const keys = ecKey('P-256');
+  const key = keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+  return { key, cert: pemOf(makeLeaf({ issuer: ca, keys, dnsNames: [dnsName], ...validity })) };
+}
+
+interface TlsServer extends TestServer {
+  /** Has the connections to come see another certificate. */
+  renew(dnsName: string): void;
+}
+
+async function startTls(t: TestContext, handshakeTimeout = 10_000): Promise<TlsServer> {
+  let own = identity('one.test');
+  const listeners = new Set<() => void>();
+  const server = await startServer({
+    listeners: [
+      {
+        host: '127.0.0.1',
+        port: 0,
+        tls: {
+          options: { requestCert: true, rejectUnauthorized: true, handshakeTimeout },
+          context: () => ({ ...own, ca: ca.certificate }),
+          onRenew: (listener) => {
+            listeners.add(listener);
+            return () => listeners.delete(listener);
+          },
+        },
+      },
+    ],
+  });
+  t.after(() => {
+    server.server.destroy();
+    assert.equal(listeners.size, 0);
+  });
+  const renew = (dnsName: string): void => {
+    own = identity(dnsName);
+    for (const listener of listeners) listener();
+  };
+  return { ...server, renew };
+}
+
+function dial(port: number, options: ConnectionOptions = identity('client.test')): TLSSocket {
+  const socket = connect({
+    port,
+    host: '127.0.0.1',
+    ca: ca.certificate,
+    ALPNProtocols: ['h2'],
+    checkServerIdentity: () => undefined,
+    ...options,
+  });
+  socket.on('error', () => {});
+  return socket;
+}
+
+async function connected(port: number): Promise<{ readonly client: RawClient; readonly socket: TLSSocket }> {
+  const socket = dial(port);
+  await once(socket, 'secureConnect');
+  return { client: new RawClient(socket), socket };
+}
+
+test('calls over TLS, of any size', async (t) => {
+  const server = await startTls(t);
+  const { client } = await connected(server.port);
+  await client.begin([[SETTING.initialWindowSize, 2 ** 30]]);
+  client.frame(FRAME.windowUpdate, 0, 0, number(2 ** 30));
+  await client.echo(1);
+  const sizes = [1, 4096, 4097, 16_384, 65_536, 65_600, 1_000_000];
+  for (const [index, size] of sizes.entries()) {
+    const fields = request(DOWNLOAD, { 'x-bytes': String(size), 'x-chunk': String(index % 2 === 0 ? 70_000 : 999) });
+    client.headers(index * 2 + 3, fields, FLAG_END_STREAM);
+  }
+  for (const [index, size] of sizes.entries()) {
+    assert.equal(await client.statusOf(index * 2 + 3), 0);
+    assert.ok(client.dataOf(index * 2 + 3).equals(downloadContent(size)), `${size} bytes`);
+  }
+  client.close();
+});
+
+test("a call knows its connection's certificate", async (t) => {
+  const server = await startTls(t);
+  const { client } = await connected(server.port);
+  await client.begin();
+  client.headers(1, request(SILENT));
+  await client.ping();
+  const certificate = server.streams[0]?.connection.secured?.getPeerX509Certificate();
+  assert.match(certificate?.subjectAltName ?? '', /client\.test/);
+  client.close();
+});
+
+test('renewed certificates count for the connections to come, and old ones go on', async (t) => {
+  const server = await startTls(t);
+  const first = await connected(server.port);
+  await first.client.begin();
+  server.renew('two.test');
+  const second = await connected(server.port);
+  await second.client.begin();
+  assert.match(first.socket.getPeerX509Certificate()?.subjectAltName ?? '', /one\.test/);
+  assert.match(second.socket.getPeerX509Certificate()?.subjectAltName ?? '', /two\.test/);
+  await first.client.echo(1);
+  await second.client.echo(1);
+  for (const { client } of [first, second]) client.close();
+});
+
+const stranger = makeCa({ name: 'stranger', ...validity });
+
+function strangerIdentity(): ConnectionOptions {
+  const keys = ecKey('P-256');
+  const key = keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+  return { key, cert: pemOf(makeLeaf({ issuer: stranger, keys, ...validity })) };
+}
+
+for (const [what, options] of [
+  ['without a certificate', {}],
+  ['with a certificate of a stranger', strangerIdentity()],
+  ['without HTTP/2', { ...identity('client.test'), ALPNProtocols: ['http/1.1'] }],
+  ['without any protocol', { ...identity('client.test'), ALPNProtocols: undefined }],
+] as const)
+  test(`a client ${what} is turned away, others are not`, async (t) => {
+    const server = await startTls(t);
+    const socket = dial(server.port, options as ConnectionOptions);
+    await new Promise((resolve) => socket.once('close', resolve));
+    const { client } = await connected(server.port);
+    await client.begin();
+    await client.echo(1);
+    client.close();
+  });
+
+test('handshakes that never end are given up', async (t) => {
+  const server = await startTls(t, 50);
+  const half = await RawClient.open(server.port);
+  half.send(Buffer.from([22, 3, 1, 0, 200, 1]));
+  const silent = await RawClient.open(server.port);
+  for (const each of [half, silent]) await each.untilEnded();
+  const { client } = await connected(server.port);
+  await client.begin();
+  await client.echo(1);
+  client.close();
+});
+
+test('plain text on an encrypted listener is closed', async (t) => {
+  const server = await startTls(t);
+  const plain = await RawClient.open(server.port);
+  plain.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
+  await plain.untilEnded();
+});
