@@ -16,12 +16,22 @@ function bucketOf(key: string): number {
 /** A set of changes for {@link PMap.with}: a value sets the key, `undefined` removes it. */
 export type PMapChanges<V> = Iterable<readonly [key: string, value: V | undefined]>;
 
+/** Entries in order of an earlier map, and the keys that may differ since: cheaper to bring up to date than to sort again. */
+interface EarlierOrder<V> {
+  readonly sorted: readonly (readonly [string, V])[];
+  readonly changed: readonly string[];
+}
+
+/** With more than one changed key for so many entries, all are sorted again: what was before is not held on to for long. */
+const ENTRIES_PER_CHANGE = 32;
+
 /** Immutable map from string to `V`. Iteration order is not insertion order; use {@link PMap.sorted} where order matters. */
 export class PMap<V> {
   static #empty: PMap<never> | undefined;
   readonly size: number;
   readonly #buckets: readonly (ReadonlyMap<string, V> | undefined)[];
   #sorted: readonly (readonly [string, V])[] | undefined;
+  #earlier: EarlierOrder<V> | undefined;
 
   private constructor(buckets: readonly (ReadonlyMap<string, V> | undefined)[], size: number) {
     this.#buckets = buckets;
@@ -49,12 +59,14 @@ export class PMap<V> {
   with(changes: PMapChanges<V>): PMap<V> {
     let buckets: (ReadonlyMap<string, V> | undefined)[] | undefined;
     const copied = new Map<number, Map<string, V>>();
+    const changed: string[] = [];
     let size = this.size;
     for (const [key, value] of changes) {
       const index = bucketOf(key);
       const current = copied.get(index) ?? this.#buckets[index];
       const had = current?.has(key) ?? false;
       if (value === undefined ? !had : had && current?.get(key) === value) continue;
+      changed.push(key);
       buckets ??= this.#buckets.slice();
       let bucket = copied.get(index);
       if (bucket === undefined) {
@@ -70,7 +82,18 @@ export class PMap<V> {
         if (!had) size++;
       }
     }
-    return buckets === undefined ? this : new PMap(buckets, size);
+    if (buckets === undefined) return this;
+    const next = new PMap(buckets, size);
+    next.#earlier = this.#orderBefore(changed);
+    return next;
+  }
+
+  /** What the map that follows by these changes can make its order of. */
+  #orderBefore(changes: readonly string[]): EarlierOrder<V> | undefined {
+    const sorted = this.#sorted ?? this.#earlier?.sorted;
+    if (sorted === undefined) return undefined;
+    const changed = this.#sorted === undefined ? [...(this.#earlier?.changed ?? []), ...changes] : changes;
+    return changed.length * ENTRIES_PER_CHANGE > sorted.length ? undefined : { sorted, changed };
   }
 
   *entries(): Generator<readonly [string, V]> {
@@ -87,8 +110,23 @@ export class PMap<V> {
 
   /** Entries in code-unit order of their keys; made once per map. */
   sorted(): readonly (readonly [string, V])[] {
-    this.#sorted ??= [...this.entries()].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    this.#sorted ??= this.#earlier === undefined ? [...this.entries()].sort(byKey) : this.#reordered(this.#earlier);
+    this.#earlier = undefined;
     return this.#sorted;
+  }
+
+  #reordered({ sorted, changed }: EarlierOrder<V>): readonly (readonly [string, V])[] {
+    const entries: (readonly [string, V])[] = [];
+    let from = 0;
+    for (const key of [...new Set(changed)].sort()) {
+      const at = placeOf(sorted, key, from);
+      for (let i = from; i < at; i++) push(entries, sorted[i]);
+      from = sorted[at]?.[0] === key ? at + 1 : at;
+      const value = this.get(key);
+      if (value !== undefined) entries.push([key, value]);
+    }
+    for (let i = from; i < sorted.length; i++) push(entries, sorted[i]);
+    return entries;
   }
 
   /** Keys whose value differs from `other`'s (identity), present in either; skips buckets that both share. */
@@ -103,4 +141,23 @@ export class PMap<V> {
     }
     return changed;
   }
+}
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+function push<T>(list: T[], item: T | undefined): void {
+  if (item !== undefined) list.push(item);
+}
+
+/** The first place from `from` on where `key` stands or could. */
+function placeOf(sorted: readonly (readonly [string, unknown])[], key: string, from: number): number {
+  let [low, high] = [from, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((sorted[middle]?.[0] ?? '') < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

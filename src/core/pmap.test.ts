@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { PMap } from './pmap.ts';
+
+const key = fc.integer({ min: 0, max: 300 }).map((number) => `k${number}`);
+const changes = fc.array(fc.tuple(key, fc.option(fc.nat(3), { nil: undefined })), { maxLength: 6 });
+
+test('a map is what its changes make it, and in order, whichever of the maps before it were asked for theirs', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 400 }),
+      fc.array(fc.tuple(changes, fc.boolean()), { maxLength: 12 }),
+      (first, steps) => {
+        let map = PMap.from<number>(first);
+        const model = new Map(first);
+        map.sorted();
+        for (const [step, asked] of steps) {
+          const before = { map, entries: [...model].sort() };
+          map = map.with(step);
+          for (const [name, value] of step) {
+            if (value === undefined) model.delete(name);
+            else model.set(name, value);
+          }
+          if (asked) assert.deepEqual(map.sorted(), [...model].sort(byKey));
+          assert.equal(map.size, model.size);
+          assert.deepEqual(new Map(map.entries()), model);
+          assert.deepEqual(before.map.sorted(), before.entries.sort(byKey));
+        }
+        assert.deepEqual(map.sorted(), [...model].sort(byKey));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('entries that did not change stay the same objects in the order of the next map', () => {
+  const map = PMap.from(Array.from({ length: 200 }, (_, i) => [`k${i}`, i] as const));
+  const before = new Set(map.sorted());
+  const after = map.with([
+    ['k7', 70],
+    ['k8', undefined],
+    ['new', 1],
+  ]);
+  const fresh = after.sorted().filter((entry) => !before.has(entry));
+  assert.deepEqual(fresh, [
+    ['k7', 70],
+    ['new', 1],
+  ]);
+});
+
+function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}
