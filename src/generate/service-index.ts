@@ -11,6 +11,18 @@ export interface ServicePortEntry {
   readonly port: ServicePort;
 }
 
+/** By service, in the order of its ports: the same objects for as long as the service stands, by which indexes are compared. */
+const entriesOfServices = new WeakMap<Service, readonly ServicePortEntry[]>();
+
+function entriesOf(service: Service): readonly ServicePortEntry[] {
+  let entries = entriesOfServices.get(service);
+  if (entries === undefined) {
+    entries = service.ports.flatMap((port) => (port.protocol === 'UDP' ? [] : [{ service, port }]));
+    entriesOfServices.set(service, entries);
+  }
+  return entries;
+}
+
 const indexes = new WeakMap<PMap<Service>, ReadonlyMap<number, readonly ServicePortEntry[]>>();
 
 /** Port number → service ports, in the order of host names; ports ascend. UDP ports are not in it: Envoy is not given them. */
@@ -19,11 +31,10 @@ export function servicesByPort(services: PMap<Service>): ReadonlyMap<number, rea
   if (known !== undefined) return known;
   const byPort = new Map<number, ServicePortEntry[]>();
   for (const [, service] of services.sorted()) {
-    for (const port of service.ports) {
-      if (port.protocol === 'UDP') continue;
-      const entries = byPort.get(port.port);
-      if (entries === undefined) byPort.set(port.port, [{ service, port }]);
-      else entries.push({ service, port });
+    for (const entry of entriesOf(service)) {
+      const entries = byPort.get(entry.port.port);
+      if (entries === undefined) byPort.set(entry.port.port, [entry]);
+      else entries.push(entry);
     }
   }
   const sorted = new Map([...byPort].sort(([a], [b]) => a - b));

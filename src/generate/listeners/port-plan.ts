@@ -133,6 +133,8 @@ interface Draft extends OutboundListenerPlan {
 /** Where something is added: the listener's address, and whether all services of the port meet there. */
 interface Place {
   readonly bind: string;
+  /** One for all ways to write the address. */
+  readonly key: string;
   readonly shared: boolean;
   readonly range: string | undefined;
 }
@@ -155,9 +157,10 @@ class PortBuilder {
     const { port } = egress;
     if (port === undefined) return;
     const bound = this.#bindsToPort(egress);
-    const place = { bind: socketPath(egress.bind) ?? this.#sharedBind(egress, bound), shared: true, range: undefined };
+    const bind = socketPath(egress.bind) ?? this.#sharedBind(egress, bound);
+    const place = { bind, key: addressKey(bind), shared: true, range: undefined };
     // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
-    if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(addressKey(place.bind))) return;
+    if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(place.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
     const services = egress.services.sorted().map(([, service]) => service);
     const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
@@ -176,25 +179,25 @@ class PortBuilder {
 
   /** All services of the port; `entries` in the order of host names. */
   addServices(egress: Egress, entries: readonly ServicePortEntry[]): void {
+    const bind = this.#sharedBind(egress, this.#bindsToPort(egress));
+    const shared: Place = { bind, key: addressKey(bind), shared: true, range: undefined };
     for (const entry of entries.toSorted((a, b) => byAge(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
-      for (const place of this.#placesOf(egress, entry, kind)) this.#add(egress, entry, kind, place, entries);
+      for (const place of this.#placesOf(egress, entry, kind, shared)) this.#add(egress, entry, kind, place, entries);
     }
   }
 
-  #placesOf(egress: Egress, { service, port }: ServicePortEntry, kind: ProtocolKind): Place[] {
-    const bound = this.#bindsToPort(egress);
-    const shared: Place = { bind: this.#sharedBind(egress, bound), shared: true, range: undefined };
-    if (kind === 'http' || bound || egress.bind !== '') return [shared];
+  #placesOf(egress: Egress, { service, port }: ServicePortEntry, kind: ProtocolKind, shared: Place): readonly Place[] {
+    if (kind === 'http' || this.#bindsToPort(egress) || egress.bind !== '') return [shared];
     if (service.headless && kind === 'tcp' && this.#input.podListeners && service.resolution === 'passthrough') {
       const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
       this.#podTargets.push({ target, egress: egress.index });
       return [];
     }
-    const addresses = service.addresses.filter((address) => !isUnspecified(address));
+    const addresses = addressesOf(service);
     if (addresses.length === 0) return [shared];
     return addresses.map((address) =>
-      isRange(address) ? { ...shared, range: address } : { bind: hostOf(address), shared: false, range: undefined },
+      'range' in address ? { ...shared, ...address } : { ...address, shared: false, range: undefined },
     );
   }
 
@@ -245,8 +248,7 @@ class PortBuilder {
     return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
   }
 
-  #draft(egress: Egress, { bind }: Place, first: string): Draft {
-    const key = addressKey(bind);
+  #draft(egress: Egress, { bind, key }: Place, first: string): Draft {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
@@ -317,6 +319,24 @@ function servedAs(service: Service, port: number, http: boolean): ServicePortEnt
   const only = usable.length === 1 || (http && port === 0) ? usable[0] : undefined;
   const served = found ?? only;
   return served === undefined ? undefined : { service, port: served };
+}
+
+type Address = Pick<Place, 'bind' | 'key'> | { readonly range: string };
+
+const addressesOfServices = new WeakMap<Service, readonly Address[]>();
+
+/** The addresses of a service, read once, and ranges of them. */
+function addressesOf(service: Service): readonly Address[] {
+  let addresses = addressesOfServices.get(service);
+  if (addresses === undefined) {
+    const said = service.addresses.filter((address) => !isUnspecified(address));
+    addresses = said.map((address): Address => {
+      const bind = hostOf(address);
+      return isRange(address) ? { range: address } : { bind, key: addressKey(bind) };
+    });
+    addressesOfServices.set(service, addresses);
+  }
+  return addresses;
 }
 
 /** Oldest first: who was there keeps what it has when others come. */

@@ -122,13 +122,17 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
       const { service } = entry;
       if (!hasRoutes(virtualService, { ...context, port })) continue;
       taken.add(service.hostname);
+      const claim = knownClaim(virtualService, booked);
+      if (claim !== undefined) {
+        yield claim;
+        continue;
+      }
       // What is kept hangs on the first: a virtual service for many hosts must not have to remember them all.
       const [made, kept] =
         found.services.length === 1
           ? ([[virtualService, service], keptVirtualHosts(virtualService)] as const)
           : ([[service, virtualService], keptVirtualHosts(service)] as const);
-      const shape = { host: service.hostname, name, booked, port, domains, made, owner, routes, kept };
-      yield sameClaim(virtualService, booked, () => shape);
+      yield keep({ host: service.hostname, name, booked, port, domains, made, owner, routes, kept });
     }
     if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
@@ -145,22 +149,29 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
     const { service } = entry;
     const host = service.hostname;
     if (taken.has(host)) continue;
+    const claim = knownClaim(service, booked);
+    if (claim !== undefined) {
+      yield claim;
+      continue;
+    }
     const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
-    yield sameClaim(service, booked, () => {
-      const kept = keptVirtualHosts(service);
-      return { host, name, booked, port, domains, made: [service, entry.port], owner: service, routes, kept };
-    });
+    const made = [service, entry.port] as const;
+    const kept = keptVirtualHosts(service);
+    yield keep({ host, name, booked, port, domains, made, owner: service, routes, kept });
   }
 }
 
+/** The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed. */
 const claimsOfOwners = new WeakMap<Claim['owner'], WeakMap<BookedHost, Claim>>();
 
-/** The claim of an owner for a service: the same object each time, by which it is seen that nothing of it changed. */
-function sameClaim(owner: Claim['owner'], booked: BookedHost, make: () => Claim): Claim {
-  const known = claimsOfOwners.get(owner) ?? new WeakMap<BookedHost, Claim>();
-  claimsOfOwners.set(owner, known);
-  const claim = known.get(booked) ?? make();
-  known.set(booked, claim);
+function knownClaim(owner: Claim['owner'], booked: BookedHost): Claim | undefined {
+  return claimsOfOwners.get(owner)?.get(booked);
+}
+
+function keep(claim: Claim & { readonly booked: BookedHost }): Claim {
+  const known = claimsOfOwners.get(claim.owner) ?? new WeakMap<BookedHost, Claim>();
+  claimsOfOwners.set(claim.owner, known);
+  known.set(claim.booked, claim);
   return claim;
 }
 
@@ -217,15 +228,15 @@ function disjointness(
   return { disjoint, otherDomains };
 }
 
-/** By name. The places of services are known, so that only the others are sorted in. */
+/** By name. The order of services is known, so that only the others are sorted in. */
 function inOrder(claims: readonly Claim[], book: DomainBook): readonly Claim[] {
-  const places = new Array<Claim | undefined>(book.hosts.size).fill(undefined);
+  const byHost = new Map<BookedHost, Claim>();
   const others: Claim[] = [];
   for (const claim of claims) {
     if (claim.booked === undefined) others.push(claim);
-    else places[claim.booked.place] = claim;
+    else byHost.set(claim.booked, claim);
   }
-  const ordered = places.filter((claim) => claim !== undefined);
+  const ordered = book.ordered.flatMap((host) => byHost.get(host) ?? []);
   if (others.length === 0) return ordered;
   return [...ordered, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }

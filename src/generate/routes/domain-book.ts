@@ -3,6 +3,7 @@
  * matters only when two claim it; that nobody does is shown here without going through every domain of every service again: seen
  * from different namespaces, services differ only in the short names of the namespace's own.
  */
+import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../service-index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer } from './domains.ts';
 
@@ -13,16 +14,19 @@ interface OwnHosts {
   readonly domains: readonly string[];
 }
 
-/** The services of a route configuration, each with its place in the order of virtual host names. */
+/** The services of a route configuration. */
 export interface DomainBook {
   /** By host, in the order of the entries. */
   readonly hosts: ReadonlyMap<string, BookedHost>;
+  /** In the code-unit order of their names. */
+  readonly ordered: readonly BookedHost[];
   /** Whether the services have no domain in common, as other namespaces than their own see them. */
   readonly disjoint: boolean;
-  /** All those domains. */
-  readonly domains: ReadonlySet<string>;
+  /** All those domains, with the number of services that have them. */
+  readonly domains: PMap<number>;
 }
 
+/** The same object for as long as the service stands. */
 export interface BookedHost {
   readonly entry: ServicePortEntry;
   /** Of its virtual host: `host:port`. */
@@ -31,8 +35,6 @@ export interface BookedHost {
   readonly port: number;
   /** As those see it who have no services of their own. */
   readonly domains: readonly string[];
-  /** Place of the name among the names of all, in code-unit order. */
-  readonly place: number;
 }
 
 const books = new WeakMap<readonly ServicePortEntry[], Map<string, DomainBook>>();
@@ -44,29 +46,68 @@ export function domainBook(entries: readonly ServicePortEntry[], port: number, v
   const key = `${port}${viewer.shared}`;
   let book = known.get(key);
   if (book === undefined) {
-    book = makeBook(entries, port, foreignViewer(viewer));
+    const hosts = entries.map((entry) => bookedHost(entry, port, foreignViewer(viewer)));
+    book = makeBook(hosts, latest.get(key));
     known.set(key, book);
   }
+  noteLatest(key, book);
   return book;
 }
 
-function makeBook(entries: readonly ServicePortEntry[], port: number, viewer: Viewer): DomainBook {
-  const hosts = new Map<string, BookedHost>();
-  const domains = new Set<string>();
-  let disjoint = true;
-  const names = entries.map(({ service, port: { port: own } }) => `${service.hostname}:${port || own}`);
-  const places = new Map(names.toSorted().map((name, place) => [name, place]));
-  for (const [index, entry] of entries.entries()) {
+/** The last book of each port. The next one is mostly that with a service more or less. */
+const latest = new Map<string, DomainBook>();
+/** Ports that are remembered; the one that was asked for longest ago goes first. */
+const MAX_LATEST = 64;
+
+function noteLatest(key: string, book: DomainBook): void {
+  latest.delete(key);
+  latest.set(key, book);
+  const [oldest] = latest.keys();
+  if (oldest !== undefined && latest.size > MAX_LATEST) latest.delete(oldest);
+}
+
+const bookedHosts = new WeakMap<ServicePortEntry, Map<string, BookedHost>>();
+
+function bookedHost(entry: ServicePortEntry, port: number, viewer: Viewer): BookedHost {
+  const known = bookedHosts.get(entry) ?? new Map<string, BookedHost>();
+  bookedHosts.set(entry, known);
+  const key = `${port}${viewer.shared}`;
+  let host = known.get(key);
+  if (host === undefined) {
     const { service } = entry;
-    const name = names[index] ?? '';
     const clientPort = port || entry.port.port;
-    const before = domains.size;
-    const claimed = serviceDomains(service, clientPort, viewer);
-    hosts.set(service.hostname, { entry, name, port: clientPort, domains: claimed, place: places.get(name) ?? 0 });
-    for (const domain of claimed) domains.add(domain);
-    disjoint &&= domains.size === before + claimed.length;
+    const name = `${service.hostname}:${clientPort}`;
+    host = { entry, name, port: clientPort, domains: serviceDomains(service, clientPort, viewer) };
+    known.set(key, host);
   }
-  return { hosts, disjoint, domains };
+  return host;
+}
+
+function makeBook(list: readonly BookedHost[], before: DomainBook | undefined): DomainBook {
+  const hosts = new Map(list.map((host) => [host.entry.service.hostname, host]));
+  const domains = countedDomains(list, before);
+  let claimed = 0;
+  for (const host of list) claimed += host.domains.length;
+  return { hosts, ordered: inOrder(list), disjoint: domains.size === claimed, domains };
+}
+
+/** How many services have each domain: made of the counts of the book before, of which little differs. */
+function countedDomains(list: readonly BookedHost[], before: DomainBook | undefined): DomainBook['domains'] {
+  const counts = before?.domains ?? PMap.empty<number>();
+  const gone = new Set(before?.ordered);
+  const counted = new Map<string, number>();
+  const count = ({ domains }: BookedHost, by: number) => {
+    for (const domain of domains) counted.set(domain, (counted.get(domain) ?? counts.get(domain) ?? 0) + by);
+  };
+  for (const host of list) if (!gone.delete(host)) count(host, 1);
+  for (const host of gone) count(host, -1);
+  return counts.with([...counted].map(([domain, number]) => [domain, number === 0 ? undefined : number]));
+}
+
+/** Entries stand in the order of their hosts, which is nearly that of the names. */
+function inOrder(list: readonly BookedHost[]): readonly BookedHost[] {
+  const sorted = list.every(({ name }, index) => index === 0 || (list[index - 1]?.name ?? '') < name);
+  return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
 const ownHostsOfBooks = new WeakMap<DomainBook, Map<string, OwnHosts>>();
