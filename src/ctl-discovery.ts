@@ -1,6 +1,10 @@
 #!/usr/bin/env node
 // The program ctl-discovery. An older Node cannot even read the rest of the program, so this file uses nothing new and
 // loads the rest only after the version was looked at.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { COMPILED } from './paths.ts';
+
 if (Number(process.versions.node.split('.')[0]) < 24) {
   process.stderr.write(`ctl-discovery: Node.js 24 or newer is needed, this is ${process.version}\n`);
   process.exit(1);
@@ -18,7 +22,10 @@ const MALLOC = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' };
 if (process.argv[2] === 'discovery') {
   const said = [...process.execArgv, process.env.NODE_OPTIONS ?? ''];
   const options = said.some((option) => option.includes(YOUNG_GENERATION)) ? [] : [`${YOUNG_GENERATION}=8`];
-  const variables = Object.entries(MALLOC).filter(([name]) => process.env[name] === undefined);
+  // What the build compiled ahead, for this thread and those that it starts. Node would not look there by itself.
+  const compiled = join(import.meta.dirname, COMPILED);
+  const ahead = existsSync(compiled) ? { NODE_COMPILE_CACHE: compiled, NODE_COMPILE_CACHE_PORTABLE: '1' } : {};
+  const variables = Object.entries({ ...MALLOC, ...ahead }).filter(([name]) => process.env[name] === undefined);
   if (options.length + variables.length > 0) {
     const args = [...options, ...process.execArgv, ...process.argv.slice(1)];
     process.execve?.(process.execPath, [process.execPath, ...args], {

@@ -14,3 +14,6 @@ export function workerUrl(name: WorkerName): URL {
   if (typeof MESHD_DIST === 'undefined') return new URL(`../workers/${name}.ts`, import.meta.url);
   return new URL(`${MESHD_DIST}workers/${name}.js`, import.meta.url);
 }
+
+/** Folder in `dist/` with what V8 made of its modules (`src/dev/build.ts`). */
+export const COMPILED = 'compiled';

@@ -7,7 +7,7 @@ import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
-import type { WorkerName } from '../paths.ts';
+import { COMPILED, type WorkerName } from '../paths.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const [, , FOLDER] = process.argv;
@@ -71,6 +71,16 @@ const LAZY_HTTP: Plugin = {
   },
 };
 
+/**
+ * Keeps what V8 makes of modules when it compiles them: a service that starts loads that instead, 0.15 CPU s less. Node takes it
+ * from there as long as it is the same Node on the same kind of processor, and the user is who built; otherwise it compiles.
+ */
+function compileAhead(files: readonly string[]): void {
+  const loadAll = 'for (const file of process.argv.slice(1)) await import(file);';
+  const env = { ...process.env, NODE_COMPILE_CACHE: join(DIST, COMPILED), NODE_COMPILE_CACHE_PORTABLE: '1' };
+  execFileSync(process.execPath, ['--input-type=module', '--eval', loadAll, ...files], { env });
+}
+
 /** Chunks stand beside the entries, so that `toDist` holds for every module of one bundle. */
 function options(entryPoints: readonly string[], outdir: string, toDist: string, stamp: string): BuildOptions {
   return {
@@ -91,6 +101,9 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
       js: "import { createRequire as requireFrom } from 'node:module';const require = requireFrom(import.meta.url);",
     },
     sourcemap: 'linked',
+    // Threads keep the text of what they load. Names stay, for stack traces.
+    minifyWhitespace: true,
+    metafile: true,
     logLevel: 'warning',
     plugins: [generatedCode(true), LAZY_HTTP],
     define: { MESHD_BUILD: JSON.stringify(stamp), MESHD_DIST: JSON.stringify(toDist) },
@@ -101,12 +114,24 @@ async function main(): Promise<void> {
   if (FOLDER === undefined) rmSync(DIST, { recursive: true, force: true });
   else if (existsSync(DIST)) throw new Error(`${DIST} is there already`);
   const stamp = buildStamp();
-  for (const name of PROGRAMS) await build(options([`src/${name}.ts`], DIST, './', stamp));
+  const parts = new Map<string, readonly string[]>();
+  for (const name of PROGRAMS) {
+    const { metafile } = await build(options([`src/${name}.ts`], DIST, './', stamp));
+    const outputs = Object.entries(metafile?.outputs ?? {}).filter(([path]) => path.endsWith('.js'));
+    // The entry itself would run the program.
+    parts.set(
+      name,
+      outputs.filter(([, { entryPoint }]) => entryPoint !== `src/${name}.ts`).map(([path]) => join(REPOSITORY, path)),
+    );
+  }
   for (const name of WORKERS) {
     const workerOptions = options([`workers/${name}.ts`], join(DIST, 'workers'), '../', stamp);
     // Generation encodes and never decodes, so that each of its threads does without the larger half of the code.
     await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(false)] } : workerOptions);
   }
+  compileAhead(parts.get('ctl-discovery') ?? []);
+  // By themselves: a worker that has been loaded changes what V8 takes for the same circumstances.
+  for (const name of WORKERS) compileAhead([join(DIST, 'workers', `${name}.js`)]);
   for (const name of PROGRAMS) chmodSync(join(DIST, `${name}.js`), 0o755);
   process.stdout.write(
     `built ${[...PROGRAMS, ...WORKERS.map((name) => `workers/${name}`)].join(', ')} in ${FOLDER ?? 'dist'}/\n`,
