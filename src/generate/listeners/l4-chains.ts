@@ -3,9 +3,9 @@
  * cluster. Chains are made in precedence order; where two match the same connections, the first has them (see
  * `chain-merge.ts`).
  */
-import { hostMatches } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
+import { virtualServicesFor } from '../host-index.ts';
 import { clusterName } from '../names.ts';
 import type { OutboundView } from '../types.ts';
 import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
@@ -66,8 +66,7 @@ export function routesOf(
   routing: readonly ResolvedVirtualService[],
   { service }: TcpTarget,
 ): readonly ResolvedVirtualService[] {
-  if (routing.length === 0) return NO_ROUTES;
-  return routing.filter(({ hosts }) => hosts.some((host) => hostMatches(host, service.hostname)));
+  return routing.length === 0 ? NO_ROUTES : virtualServicesFor(routing, service.hostname);
 }
 
 /** Whether a virtual service takes part in listeners (TCP and TLS routes) and not only in routes. */

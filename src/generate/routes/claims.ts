@@ -6,6 +6,7 @@
 import type { PMap } from '../../core/pmap.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
+import { virtualServicesFor } from '../host-index.ts';
 import type { ServicePortEntry } from '../service-index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { type BookedHost, type DomainBook, domainBook } from './domain-book.ts';
@@ -90,7 +91,7 @@ export function claimSet(sources: ClaimSources, context: RouteContext, viewer: V
 /** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
 export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
   const book = domainBook(sources.entries, context.port, viewer);
-  const about = sources.virtualServices.filter(({ hosts }) => hosts.some((pattern) => hostMatches(pattern, host)));
+  const about = virtualServicesFor(sources.virtualServices, host);
   for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
     if (claim.host === host) return claim;
   }

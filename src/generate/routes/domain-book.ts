@@ -47,14 +47,23 @@ export function domainBook(entries: readonly ServicePortEntry[], port: number, v
   let book = known.get(key);
   if (book === undefined) {
     const hosts = entries.map((entry) => bookedHost(entry, port, foreignViewer(viewer)));
-    book = makeBook(hosts, latest.get(key));
+    const before = entries.length < LARGE ? undefined : latest.get(key);
+    book = makeBook(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
     known.set(key, book);
   }
-  noteLatest(key, book);
+  if (entries.length >= LARGE) noteLatest(key, book);
   return book;
 }
 
-/** The last book of each port. The next one is mostly that with a service more or less. */
+/** Smaller books are made anew: there are many beside each other, such as those of services that have a port for themselves. */
+const LARGE = 64;
+
+/** Whether most of a book may be in it again. */
+function isAlike({ ordered }: DomainBook, list: readonly BookedHost[]): boolean {
+  return Math.abs(ordered.length - list.length) < list.length / 4;
+}
+
+/** The last large book of each port. The next one is mostly that with a service more or less. */
 const latest = new Map<string, DomainBook>();
 /** Ports that are remembered; the one that was asked for longest ago goes first. */
 const MAX_LATEST = 64;
