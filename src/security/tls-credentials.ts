@@ -3,7 +3,7 @@
  * without one (with a token); whether a certificate is good is decided by the authenticators, because that depends on its trust domain.
  */
 import { constants } from 'node:crypto';
-import type { SecureContextOptions } from 'node:tls';
+import { DEFAULT_CIPHERS, type SecureContextOptions } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
 import type { CallHead, ListenerTls } from '../grpc/types.ts';
 import { certificatesOf } from './peer-certificates.ts';
@@ -21,6 +21,12 @@ export interface ServerTls {
 /** A client that has not done its part of the handshake by then holds a connection for nothing. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
+/**
+ * Node's own, with AES-128 before AES-256, as Envoys themselves prefer it: strong enough for connections of hours, and a third less to
+ * encrypt.
+ */
+const CIPHERS = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
+
 function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions {
   return {
     cert: chain,
@@ -28,6 +34,7 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
     // An empty list instead of the machine's roots: clients are not told which authorities we like, as some would then show nothing.
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
+    ciphers: CIPHERS,
     // A resumed session has the client's certificate without its intermediates. Without tickets that hold one, and with no store of
     // sessions, each connection makes a full handshake (under TLS 1.3 tickets are sent all the same, but name a session that nobody
     // has kept). And only one: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
