@@ -245,7 +245,7 @@ export class Connection implements FrameSink, StreamHost {
       return;
     }
     stream.receivedFrame(this.#frameBytes);
-    if ((flags & FLAG_END_STREAM) !== 0) stream.receivedEnd();
+    if ((flags & FLAG_END_STREAM) !== 0) this.#endOf(stream);
   }
 
   frame(type: number, flags: number, id: number, payload: Buffer): void {
@@ -336,6 +336,8 @@ export class Connection implements FrameSink, StreamHost {
   #open(id: number, fields: readonly HeaderField[], endStream: boolean): void {
     try {
       const head = requestHead(fields, id);
+      if (endStream && (head.contentLength ?? 0) > 0)
+        throw new Http2Error(ERROR.protocol, 'content-length without content', id);
       const { initialWindow } = this.#peer;
       const stream = new Stream({
         id,
@@ -366,7 +368,13 @@ export class Connection implements FrameSink, StreamHost {
       this.#resetFor(stream, error.code);
       return;
     }
-    stream.receivedEnd();
+    this.#endOf(stream);
+  }
+
+  /** The client has ended its side of the stream. */
+  #endOf(stream: Stream): void {
+    if (stream.contentIsAmiss) this.#resetFor(stream, ERROR.protocol);
+    else stream.receivedEnd();
   }
 
   /** A stream ends because of what the client sent on it. */

@@ -13,6 +13,8 @@ export interface RequestHead {
   readonly method: string;
   readonly path: string;
   readonly metadata: Metadata;
+  /** Bytes of DATA to come, if it says. */
+  readonly contentLength: number | undefined;
 }
 
 /** About a connection rather than a message; they do not exist in HTTP/2. */
@@ -52,6 +54,15 @@ function isFieldValue(value: string): boolean {
   return !value.includes('\n') && !value.includes('\r') && !value.includes('\0');
 }
 
+const DIGITS = /^\d{1,15}$/;
+
+function contentLength(metadata: Metadata, stream: number): number | undefined {
+  const [text, ...more] = metadata.get('content-length');
+  if (text === undefined) return undefined;
+  if (more.length > 0 || !DIGITS.test(text)) throw malformed('content-length', stream);
+  return Number(text);
+}
+
 /** Reads a request's header fields. Throws Http2Error of the stream. */
 export function requestHead(fields: readonly HeaderField[], stream: number): RequestHead {
   const pseudo = new Map<string, string>();
@@ -77,7 +88,7 @@ export function requestHead(fields: readonly HeaderField[], stream: number): Req
   const path = pseudo.get(':path');
   if (method === undefined || path === undefined || path === '' || !pseudo.has(':scheme'))
     throw malformed('without :method, :path or :scheme', stream);
-  return { method, path, metadata };
+  return { method, path, metadata, contentLength: contentLength(metadata, stream) };
 }
 
 /** Trailers have no pseudo headers. Throws Http2Error of the stream. */

@@ -53,6 +53,8 @@ export class Stream implements StreamCall {
   /** The answer has begun. */
   opened = false;
   #closed = false;
+  /** Bytes of content to come, when the client has said how many there will be. */
+  #announced: number | undefined;
   #reader: CallReader | undefined;
   #paused = true;
   /** What came while reading was paused, and the bytes of its frames. */
@@ -71,6 +73,7 @@ export class Stream implements StreamCall {
     this.id = id;
     this.path = head.path;
     this.metadata = head.metadata;
+    this.#announced = head.contentLength;
     this.connection = host.info;
     this.#host = host;
     this.#writes = new SendQueue(id);
@@ -112,6 +115,7 @@ export class Stream implements StreamCall {
   /** Bytes of a DATA frame. */
   received(bytes: Buffer): void {
     if (this.#closed) return;
+    if (this.#announced !== undefined) this.#announced -= bytes.length;
     if (this.#paused || this.#reader === undefined) this.#held.add(bytes);
     else this.#reader.data(bytes);
   }
@@ -120,6 +124,11 @@ export class Stream implements StreamCall {
   receivedFrame(length: number): void {
     if (this.#paused && !this.#closed) this.#heldBytes += length;
     else this.#host.consumed(this, length);
+  }
+
+  /** More or less has come than the client had said; to be asked at the end (RFC 9113 section 8.1.1). */
+  get contentIsAmiss(): boolean {
+    return this.#announced !== undefined && this.#announced !== 0;
   }
 
   /** The client has ended its side. */
