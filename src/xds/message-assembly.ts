@@ -146,11 +146,17 @@ export class MessageAssembly {
     }
   }
 
+  /** Bytes of the message that are kept. */
+  get kept(): number {
+    return this.#filled;
+  }
+
   /** The message, when all of it was taken. */
   finish(): Assembled {
     if (this.#following !== undefined) this.#followedToEnd(this.#following);
     if (this.#match !== undefined) this.#differs(this.#match, undefined, 0);
     const bytes = this.#gathered.subarray(0, this.#filled);
+    this.#filled = 0;
     if (this.#gathered.length > KEPT_BYTES) this.#gathered = NO_BYTES;
     return { bytes, known: this.#known ?? NOTHING_KNOWN };
   }

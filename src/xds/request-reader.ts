@@ -19,6 +19,9 @@ export interface RequestSink {
  */
 const MAX_AHEAD = 8;
 
+/** Of these messages, what is kept of each put together, bytes: a node has 2-20 kB. */
+const MAX_AHEAD_BYTES = 64 * 1024;
+
 export class RequestReader {
   readonly #sink: RequestSink;
   readonly #maxBytes: number;
@@ -33,6 +36,7 @@ export class RequestReader {
   #refused = false;
   /** What was read while reading was paused. */
   readonly #ahead: Assembled[] = [];
+  #aheadBytes = 0;
   #held: Buffer[] = [];
 
   /** `maxBytes`: largest message. */
@@ -53,6 +57,13 @@ export class RequestReader {
     }
   }
 
+  /** Reading is paused, and has been gone on with for as long as that keeps little: what else comes should wait where it is. */
+  get full(): boolean {
+    return (
+      this.#paused && (this.#ahead.length >= MAX_AHEAD || this.#aheadBytes + this.#assembly.kept >= MAX_AHEAD_BYTES)
+    );
+  }
+
   /** No message is handed on until `resume`. */
   pause(): void {
     this.#paused = true;
@@ -63,6 +74,7 @@ export class RequestReader {
     while (!this.#paused) {
       const next = this.#ahead.shift();
       if (next === undefined) break;
+      this.#aheadBytes -= next.bytes.length;
       this.#sink.message(next.bytes, next.known);
     }
     const held = this.#held;
@@ -108,8 +120,10 @@ export class RequestReader {
   #done(): void {
     this.#prefixFilled = 0;
     const { bytes, known } = this.#assembly.finish();
-    if (this.#paused) this.#ahead.push({ bytes: Buffer.from(bytes), known });
-    else this.#sink.message(bytes, known);
+    if (this.#paused) {
+      this.#ahead.push({ bytes: Buffer.from(bytes), known });
+      this.#aheadBytes += bytes.length;
+    } else this.#sink.message(bytes, known);
   }
 
   #refuse(error: CtlError): void {

@@ -66,18 +66,46 @@ describe('requests', () => {
     ]);
   });
 
-  it('wait while reading is paused, also those of one piece', () => {
+  it('wait while reading is paused, also those of one piece, and the half-close with them', () => {
     start(() => transport.pause());
     call.feed(Buffer.concat(['a', 'b', 'c'].map((nonce) => request(nonce))));
     call.feed(request('d'));
     call.halfClose();
     for (const expected of [['a'], ['a', 'b'], ['a', 'b', 'c'], ['a', 'b', 'c', 'd']]) {
       assert.deepEqual(nonces(), expected);
-      assert.equal(call.paused, true);
       assert.deepEqual(call.done, ['open']);
       transport.resume();
     }
     assert.deepEqual(call.done, ['open', 'end']);
+  });
+
+  it('are put together while reading is paused as long as little is kept of them; then the client has to wait', () => {
+    start();
+    for (let at = 0, bytes = request('a', names); at < bytes.length; at += 16_384)
+      call.feed(bytes.subarray(at, at + 16_384));
+    transport.pause();
+    const known = request('b', names);
+    for (let at = 0; at < known.length; at += 16_384) call.feed(known.subarray(at, at + 16_384));
+    assert.equal(call.paused, false);
+    const strange = prefixed(encodeSotwRequest({ typeUrl, nonce: 'c', node: Buffer.alloc(100_000) }));
+    call.feed(strange.subarray(0, 60_000));
+    assert.equal(call.paused, false);
+    call.feed(strange.subarray(60_000, 70_000));
+    assert.equal(call.paused, true);
+    call.feed(strange.subarray(70_000));
+    call.feed(request('d'));
+    assert.deepEqual(nonces(), ['a']);
+    transport.resume();
+    assert.equal(call.paused, false);
+    assert.deepEqual(
+      got.map(([count, nonce]) => [count, nonce]),
+      [
+        [4000, 'a'],
+        [4000, 'b'],
+        [0, 'c'],
+        [0, 'd'],
+      ],
+    );
   });
 
   it('end the call when they are larger than allowed', () => {

@@ -35,6 +35,8 @@ class CallTransport implements Transport {
   readonly #maxReceiveBytes: number;
   #reader: RequestReader | undefined;
   #paused = false;
+  /** To be told when reading goes on: the client has said all that it has to say. */
+  #ended: (() => void) | undefined;
 
   constructor(call: StreamCall, maxReceiveBytes: number) {
     this.#call = call;
@@ -49,9 +51,14 @@ class CallTransport implements Transport {
     this.#reader = reader;
     call.read({
       data(bytes) {
-        if (!call.closed) reader.take(bytes);
+        if (call.closed) return;
+        reader.take(bytes);
+        if (reader.full) call.pause();
       },
-      ended: () => handler.ended(),
+      ended: () => {
+        if (this.#paused) this.#ended = () => handler.ended();
+        else handler.ended();
+      },
     });
   }
 
@@ -62,17 +69,20 @@ class CallTransport implements Transport {
     else this.#call.write(chunks, done);
   }
 
+  /** What comes is read on for a while, so that a thousand proxies that come back at once do not leave their lists in memory. */
   pause(): void {
     this.#paused = true;
     this.#reader?.pause();
-    this.#call.pause();
   }
 
   resume(): void {
     this.#paused = false;
     this.#reader?.resume();
     // What was held may have had it pause again.
-    if (!this.#paused) this.#call.resume();
+    if (this.#reader?.full !== true) this.#call.resume();
+    if (this.#paused) return;
+    this.#ended?.();
+    this.#ended = undefined;
   }
 
   fail(error: CtlError): void {
