@@ -1,6 +1,5 @@
 /**
- * One HTTP/2 connection of a client: its frames, its streams, what may be sent and received, and what is not put up with. Data goes to the
- * socket in slices, the next when the one before has left, so that what waits in memory is bounded whatever the client does.
+ * One HTTP/2 connection of a client: its frames, its streams, what it may say and when, and what is not put up with.
  * Source: RFC 9113
  */
 import type { Socket } from 'node:net';
@@ -15,7 +14,6 @@ import {
   FLAG_END_HEADERS,
   FLAG_END_STREAM,
   FRAME,
-  FRAME_HEADER_BYTES,
   frame,
   goaway,
   Http2Error,
@@ -29,34 +27,14 @@ import {
 import { HeaderBlocks, MAX_HEADER_LIST_BYTES } from './header-blocks.ts';
 import { checkTrailers, RESPONSE_HEADERS, requestHead, trailers, trailersOnly } from './headers.ts';
 import type { HeaderField } from './hpack/types.ts';
+import { Outlet } from './outlet.ts';
 import { PeerSettings } from './peer-settings.ts';
-import { type Batch, framedBytes } from './send-queue.ts';
-import { SlicePool } from './slice-pool.ts';
 import { Stream, type StreamHost } from './stream.ts';
+import { StreamNumbers } from './stream-numbers.ts';
 import type { ConnectionInfo } from './types.ts';
-
-/** Bytes on their way to the socket: large enough that slicing costs nothing, small enough that a slow reader shows progress. */
-const PLAIN_SLICE_BYTES = 256 * 1024;
-
-/**
- * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, hence less at a time: with the headers of its four frames,
- * just four TLS records of 16 KiB.
- */
-const TLS_SLICE_BYTES = 4 * (16_384 - FRAME_HEADER_BYTES);
-
-const slices = new SlicePool(framedBytes(TLS_SLICE_BYTES));
 
 /** What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a reader. */
 const RECEIVE_WINDOW_BYTES = 256 * 1024;
-
-/** Answers to pings and the like that wait behind the slices for a client that does not read them. */
-const MAX_UNREAD_BYTES = 64 * 1024;
-
-/** What a batch counts beyond its payload: a client whose windows let one byte pass at a time must not have us keep thousands of writes. */
-const BATCH_BYTES = 512;
-
-/** Streams that we reset: what the client had sent before it learned of that is passed over. */
-const MAX_REMEMBERED_RESETS = 128;
 
 /** For a client to read why its connection ends, ms. */
 const LAST_WORDS_MS = 1000;
@@ -90,21 +68,15 @@ export interface ConnectionOptions {
 
 export class Connection implements FrameSink, StreamHost {
   readonly info: ConnectionInfo;
-  readonly sliceBytes: number;
   readonly #options: ConnectionOptions;
   readonly #socket: Socket;
   readonly #reader: FrameReader;
   readonly #blocks = new HeaderBlocks();
   readonly #peer = new PeerSettings();
   readonly #budget = new Budget();
+  readonly #outlet: Outlet;
   readonly #streams = new Map<number, Stream>();
-  /** Streams with data to send; the first has its turn. */
-  readonly #ready = new Set<Stream>();
-  /** Streams that have nothing but their end to send, which needs no room. */
-  readonly #ending = new Set<Stream>();
-  readonly #reset = new Set<number>();
-  #lastStream = 0;
-  #sendWindow = DEFAULT_WINDOW_BYTES;
+  readonly #numbers = new StreamNumbers();
   #receiveWindow = RECEIVE_WINDOW_BYTES;
   /** What the DATA frame that is just coming takes from the windows. */
   #frameBytes = 0;
@@ -112,11 +84,8 @@ export class Connection implements FrameSink, StreamHost {
   #frameIsEmpty = true;
   /** Bytes taken that the peer was not told of yet. */
   #unreturned = 0;
-  /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
-  #outstanding = 0;
   /** The client's first frame has come. */
   #begun = false;
-  #writing = false;
   #retired = false;
   #over = false;
   #heardAt: number;
@@ -128,7 +97,15 @@ export class Connection implements FrameSink, StreamHost {
     this.#options = options;
     this.#socket = options.socket;
     this.info = options.info;
-    this.sliceBytes = options.info.secured === undefined ? PLAIN_SLICE_BYTES : TLS_SLICE_BYTES;
+    this.#outlet = new Outlet({
+      socket: options.socket,
+      secured: options.info.secured !== undefined,
+      onUnread: () => {
+        const message = 'the client does not read the answers that it asks for';
+        options.onError(new Http2Error(ERROR.enhanceYourCalm, message));
+        this.destroy();
+      },
+    });
     this.#reader = new FrameReader(this);
     this.#heardAt = options.now();
     this.#idleSince = this.#heardAt;
@@ -153,6 +130,10 @@ export class Connection implements FrameSink, StreamHost {
 
   now(): number {
     return this.#options.now();
+  }
+
+  get sliceBytes(): number {
+    return this.#outlet.sliceBytes;
   }
 
   get streams(): number {
@@ -186,11 +167,9 @@ export class Connection implements FrameSink, StreamHost {
   /** Says why and closes; what waits is given up. */
   #goAway(code: ErrorCode, message: string): void {
     if (this.#over) return;
-    this.#socket.write(goaway(this.#lastStream, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
-    this.#closed();
+    this.#outlet.finish(goaway(this.#numbers.last, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
     this.#finishedAt = this.now();
-    // What still comes is passed over: to close on it would take back these words, were they not read yet. See tick().
-    this.#socket.end();
+    this.#closed();
   }
 
   /** Closes at once. */
@@ -202,9 +181,8 @@ export class Connection implements FrameSink, StreamHost {
   #closed(): void {
     if (this.#over) return;
     this.#over = true;
+    this.#outlet.close();
     for (const stream of [...this.#streams.values()]) stream.close();
-    this.#ready.clear();
-    this.#ending.clear();
   }
 
   // What comes
@@ -218,9 +196,9 @@ export class Connection implements FrameSink, StreamHost {
     if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection has room for');
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      this.#checkNotIdle(id, 'DATA');
+      this.#numbers.checkNotIdle(id, 'DATA');
       // What was on its way when we reset the stream is passed over.
-      if (!this.#reset.has(id)) this.#refuse(id, ERROR.streamClosed);
+      if (!this.#numbers.wasReset(id)) this.#refuse(id, ERROR.streamClosed);
       return;
     }
     if (stream.remoteClosed) this.#resetFor(stream, ERROR.streamClosed);
@@ -302,11 +280,6 @@ export class Connection implements FrameSink, StreamHost {
     if (!this.#budget.spend(this.now())) throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');
   }
 
-  #checkNotIdle(id: number, what: string): void {
-    if (id === 0) throw new Http2Error(ERROR.protocol, `${what} on no stream`);
-    if (id % 2 === 0 || id > this.#lastStream) throw new Http2Error(ERROR.protocol, `${what} on a stream that is idle`);
-  }
-
   #headers(): void {
     const { stream: id, endStream } = this.#blocks;
     const known = this.#streams.get(id);
@@ -316,12 +289,7 @@ export class Connection implements FrameSink, StreamHost {
       this.#trailers(known, fields, endStream);
       return;
     }
-    if (id % 2 === 0 || id === 0) throw new Http2Error(ERROR.protocol, 'a stream with an even number');
-    if (id <= this.#lastStream) {
-      if (this.#reset.has(id)) return;
-      throw new Http2Error(ERROR.streamClosed, 'HEADERS on a stream that is closed');
-    }
-    this.#lastStream = id;
+    if (!this.#numbers.begin(id)) return;
     if (this.#retired || this.#streams.size >= this.#options.maxStreams) this.#refuse(id, ERROR.refusedStream);
     else if (tooLarge) this.#refuse(id, ERROR.enhanceYourCalm);
     else this.#open(id, fields, endStream);
@@ -329,8 +297,8 @@ export class Connection implements FrameSink, StreamHost {
 
   #refuse(id: number, code: ErrorCode): void {
     this.#spend();
-    this.#rememberReset(id);
-    this.#control(rstStream(id, code));
+    this.#numbers.reset(id);
+    this.#outlet.control(rstStream(id, code));
   }
 
   #open(id: number, fields: readonly HeaderField[], endStream: boolean): void {
@@ -385,7 +353,7 @@ export class Connection implements FrameSink, StreamHost {
 
   #resetByPeer(id: number, payload: Buffer): void {
     if (payload.length !== 4) throw new Http2Error(ERROR.frameSize, 'RST_STREAM of the wrong size');
-    this.#checkNotIdle(id, 'RST_STREAM');
+    this.#numbers.checkNotIdle(id, 'RST_STREAM');
     this.#spend();
     this.#streams.get(id)?.close();
   }
@@ -399,15 +367,15 @@ export class Connection implements FrameSink, StreamHost {
     this.#spend();
     const grown = this.#peer.take(payload);
     if (grown !== 0) for (const stream of this.#streams.values()) this.#widen(stream, grown, 0);
-    this.#control(SETTINGS_ACK);
-    this.#pump();
+    this.#outlet.control(SETTINGS_ACK);
+    this.#outlet.pump();
   }
 
   /** `blame`: the stream whose fault it is when the window gets too large. */
   #widen(stream: Stream, bytes: number, blame: number): void {
     stream.sendWindow += bytes;
     if (stream.sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1', blame);
-    this.#enqueue(stream);
+    this.#outlet.enqueue(stream);
   }
 
   #ping(flags: number, id: number, payload: Buffer): void {
@@ -415,7 +383,7 @@ export class Connection implements FrameSink, StreamHost {
     if (payload.length !== 8) throw new Http2Error(ERROR.frameSize, 'PING of the wrong size');
     if ((flags & FLAG_ACK) !== 0) return;
     this.#spend();
-    this.#control(frame(FRAME.ping, FLAG_ACK, 0, payload));
+    this.#outlet.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
   }
 
   #windowUpdate(id: number, payload: Buffer): void {
@@ -423,12 +391,11 @@ export class Connection implements FrameSink, StreamHost {
     const bytes = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
     if (id === 0) {
       if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE by nothing');
-      this.#sendWindow += bytes;
-      if (this.#sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1');
+      this.#outlet.widen(bytes);
     } else {
       const stream = this.#streams.get(id);
       if (stream === undefined) {
-        this.#checkNotIdle(id, 'WINDOW_UPDATE');
+        this.#numbers.checkNotIdle(id, 'WINDOW_UPDATE');
         return;
       }
       if (bytes === 0 || stream.sendWindow + bytes > MAX_WINDOW_BYTES) {
@@ -437,23 +404,10 @@ export class Connection implements FrameSink, StreamHost {
       }
       this.#widen(stream, bytes, id);
     }
-    this.#pump();
+    this.#outlet.pump();
   }
 
   // What goes
-
-  /** A frame that has no window and does not wait. */
-  #control(bytes: Buffer): void {
-    if (this.#over || this.#finishedAt !== undefined) return;
-    if (this.#socket.writableLength > 2 * this.sliceBytes + MAX_UNREAD_BYTES) {
-      this.#options.onError(
-        new Http2Error(ERROR.enhanceYourCalm, 'the client does not read the answers that it asks for'),
-      );
-      this.destroy();
-      return;
-    }
-    this.#socket.write(bytes);
-  }
 
   #block(bytes: Buffer): Buffer {
     const update = this.#peer.takeTableUpdate();
@@ -461,7 +415,7 @@ export class Connection implements FrameSink, StreamHost {
   }
 
   sendHeaders(stream: Stream): void {
-    this.#control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
+    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
   }
 
   sendEnd(stream: Stream, error: CtlError | undefined): void {
@@ -471,77 +425,25 @@ export class Connection implements FrameSink, StreamHost {
   /** A header block that ends the stream. */
   sendAnswer(stream: Stream, block: Buffer): void {
     const { id, remoteClosed } = stream;
-    this.#control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));
+    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));
     // RFC 9113 section 8.1: what the client has still to say is not wanted.
     if (!remoteClosed) this.sendReset(stream, ERROR.none);
   }
 
   sendReset({ id }: Stream, code: ErrorCode): void {
-    this.#rememberReset(id);
-    this.#control(rstStream(id, code));
-  }
-
-  #rememberReset(id: number): void {
-    this.#reset.add(id);
-    if (this.#reset.size > MAX_REMEMBERED_RESETS) this.#reset.delete(this.#reset.values().next().value ?? 0);
+    this.#numbers.reset(id);
+    this.#outlet.control(rstStream(id, code));
   }
 
   ready(stream: Stream): void {
-    this.#enqueue(stream);
-    this.#pump();
-  }
-
-  #enqueue(stream: Stream): void {
-    if (stream.atEnd) this.#ending.add(stream);
-    else if (stream.canSend) this.#ready.add(stream);
-  }
-
-  /** Hands slices to the socket as long as there is room, of each stream that is ready in turn. */
-  #pump(): void {
-    // A stream that ends tells its owner, who may write to another.
-    if (this.#writing) return;
-    this.#writing = true;
-    while (!this.#over) {
-      for (const stream of this.#ending) stream.finish();
-      const room = Math.min(this.sliceBytes - this.#outstanding, this.#sendWindow);
-      const [stream] = this.#ready;
-      if (stream === undefined || room <= 0) break;
-      this.#ready.delete(stream);
-      const batch = stream.cut(room, this.info.secured === undefined ? undefined : slices);
-      this.#enqueue(stream);
-      this.#write(stream, batch);
-    }
-    this.#writing = false;
-  }
-
-  #write(stream: Stream, batch: Batch): void {
-    const { pieces, bytes, slice } = batch;
-    this.#sendWindow -= bytes;
-    const counts = BATCH_BYTES + (slice === undefined ? bytes : slice.length);
-    this.#outstanding += counts;
-    const left = (error?: Error | null): void => {
-      this.#outstanding -= counts;
-      if (slice !== undefined) slices.give(slice);
-      // The socket is closing, and tells so next.
-      if (error instanceof Error) return;
-      stream.left(batch);
-      if (this.#ready.size > 0) this.#pump();
-    };
-    const last = pieces.pop();
-    if (last === undefined) {
-      left();
-      return;
-    }
-    if (pieces.length > 0) this.#socket.cork();
-    for (const piece of pieces) this.#socket.write(piece);
-    this.#socket.write(last, left);
-    if (pieces.length > 0) this.#socket.uncork();
+    this.#outlet.enqueue(stream);
+    this.#outlet.pump();
   }
 
   consumed(stream: Stream, bytes: number): void {
     stream.unreturned += bytes;
     if (stream.unreturned >= RECEIVE_WINDOW_BYTES / 2 && !stream.remoteClosed && !stream.closed) {
-      this.#control(windowUpdate(stream.id, stream.unreturned));
+      this.#outlet.control(windowUpdate(stream.id, stream.unreturned));
       stream.receiveWindow += stream.unreturned;
       stream.unreturned = 0;
     }
@@ -552,7 +454,7 @@ export class Connection implements FrameSink, StreamHost {
   #giveBack(bytes: number): void {
     this.#unreturned += bytes;
     if (this.#unreturned < RECEIVE_WINDOW_BYTES / 2) return;
-    this.#control(windowUpdate(0, this.#unreturned));
+    this.#outlet.control(windowUpdate(0, this.#unreturned));
     this.#receiveWindow += this.#unreturned;
     this.#unreturned = 0;
   }
@@ -560,8 +462,7 @@ export class Connection implements FrameSink, StreamHost {
   ended(stream: Stream, held: number): void {
     this.#giveBack(held);
     this.#streams.delete(stream.id);
-    this.#ready.delete(stream);
-    this.#ending.delete(stream);
+    this.#outlet.forget(stream);
     if (this.#streams.size > 0) return;
     this.#idleSince = this.now();
     if (this.#retired) this.#finish();
@@ -572,7 +473,7 @@ export class Connection implements FrameSink, StreamHost {
   retire(): void {
     if (this.#over || this.#retired) return;
     this.#retired = true;
-    this.#control(goaway(this.#lastStream, ERROR.none, ''));
+    this.#outlet.control(goaway(this.#numbers.last, ERROR.none, ''));
     if (this.#streams.size === 0) this.#finish();
   }
 
@@ -580,7 +481,7 @@ export class Connection implements FrameSink, StreamHost {
   #finish(): void {
     if (this.#over) return;
     this.#finishedAt ??= this.now();
-    this.#socket.end();
+    this.#outlet.finish();
   }
 
   /** To be called now and then: pings, and ends what has ended without saying so. */
@@ -594,7 +495,7 @@ export class Connection implements FrameSink, StreamHost {
     else if (this.#streams.size === 0 && now - this.#idleSince > idleMs) this.retire();
     else if (this.#pingedAt === undefined && now - this.#heardAt > keepaliveIntervalMs) {
       this.#pingedAt = now;
-      this.#control(PING);
+      this.#outlet.control(PING);
     }
   }
 
@@ -606,6 +507,6 @@ export class Connection implements FrameSink, StreamHost {
         stream.giveUp();
       }
     // Where the socket itself takes nothing, the reset that should tell the client does not get out either.
-    if (stuck && this.#outstanding > 0) this.destroy();
+    if (stuck && this.#outlet.waits) this.destroy();
   }
 }
