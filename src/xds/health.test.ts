@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { Client, credentials, status } from '@grpc/grpc-js';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { encodeHealthRequest } from './health.ts';
 import { createXdsServer, type XdsServer } from './server.ts';
 import { ADS_SERVICE, HEALTH_PATHS } from './services.ts';
@@ -64,5 +64,20 @@ describe('health service', { timeout: 20_000 }, () => {
     await once(arrived, 'state');
     await Promise.all([once(arrived, 'state'), server.close({ drainMs: 1000 })]);
     assert.deepEqual(states, [2, 1, 2]);
+  });
+
+  it('tells watchers of a service that is not here so, and who asks for nothing readable that', async () => {
+    const first = (request: Buffer): Promise<number | string> =>
+      new Promise((resolve) => {
+        const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, request);
+        call.once('data', (bytes: Buffer) => {
+          resolve(bytes[1] ?? 0);
+          call.cancel();
+        });
+        call.on('error', ({ code }: ServiceError) => resolve(status[code] ?? ''));
+      });
+    assert.equal(await first(encodeHealthRequest('other')), 3);
+    assert.equal(await first(encodeHealthRequest(ADS_SERVICE)), 2);
+    assert.equal(await first(Buffer.from([0xff])), 'INVALID_ARGUMENT');
   });
 });
