@@ -16,7 +16,7 @@ import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
-import { type HeldPush, Session, type SessionHost, type SessionView } from './session.ts';
+import { type HeldPush, mergedPush, NOTHING_SHARED, Session, type SessionHost, type SessionView } from './session.ts';
 import type { PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-state.ts';
 import { ViewTable } from './view-table.ts';
@@ -71,6 +71,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #views = new ViewTable();
   readonly #sessions = new Set<Session>();
   readonly #byAddress = new Map<string, Set<Session>>();
+  shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
 
@@ -392,13 +393,4 @@ function concerns(namespaces: 'all' | ReadonlySet<string>, namespace: string): b
 function isWanted(view: SessionView): boolean {
   for (const session of view.sessions) if (session.wants(view)) return true;
   return false;
-}
-
-function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush {
-  if (held === undefined) return push;
-  return {
-    types: push.types.union(held.types),
-    since: Math.min(push.since, held.since),
-    reasons: push.reasons.union(held.reasons),
-  };
 }

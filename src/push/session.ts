@@ -11,6 +11,8 @@ export interface SessionHost {
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
   converged(milliseconds: number): void;
+  /** What a session had last looked up: those of the same views ask one after the other. */
+  shared: SharedContent;
   /** A view has its first session again, or has lost its last. */
   occupied(view: SessionView): void;
   vacated(view: SessionView): void;
@@ -18,12 +20,30 @@ export interface SessionHost {
   now(): number;
 }
 
+/** Parts, and what the views have that they are made of. */
+interface SharedContent {
+  readonly of: readonly SessionView['bundles'][];
+  readonly content: Parts;
+}
+
 /** A push that waits for another part of the same proxy; its version is the one it is sent at. */
 export type HeldPush = Omit<PendingPush, 'version'>;
+
+/** A push and what was held back for it, as one. */
+export function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush {
+  if (held === undefined) return push;
+  return {
+    types: push.types.union(held.types),
+    since: Math.min(push.since, held.since),
+    reasons: push.reasons.union(held.reasons),
+  };
+}
 
 export type SessionView = ViewState<Session>;
 
 const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
+
+export const NOTHING_SHARED: SharedContent = { of: [], content: NO_PARTS };
 
 /** Changes on their way to the proxy, as one: the oldest event, the newest version. */
 export interface Converging {
@@ -115,19 +135,25 @@ export class Session implements ProxySession {
   }
 
   content(): Parts {
-    if (!this.#isCurrent()) this.#look();
+    if (!this.#areBundles(this.#contentOf)) this.#look();
     return this.#content;
   }
 
-  #isCurrent(): boolean {
+  /** True when these are what its views have. */
+  #areBundles(seen: readonly SessionView['bundles'][]): boolean {
     const views = this.#views;
-    const seen = this.#contentOf;
     if (seen.length !== views.length) return false;
     for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.bundles) return false;
     return true;
   }
 
   #look(): void {
+    const { shared } = this.#host;
+    if (this.#lastSecrets === undefined && this.#areBundles(shared.of)) {
+      this.#contentOf = shared.of;
+      this.#content = shared.content;
+      return;
+    }
     const before = this.#content;
     const seen = this.#views.map((view) => view.bundles);
     const content = {
@@ -140,6 +166,7 @@ export class Session implements ProxySession {
     };
     this.#contentOf = seen;
     if (XDS_TYPES.some((type) => content[type] !== before[type])) this.#content = content;
+    if (this.#lastSecrets === undefined) this.#host.shared = { of: seen, content: this.#content };
   }
 
   version(): number {

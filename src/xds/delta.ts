@@ -11,6 +11,7 @@ import { CtlError } from '../core/errors.ts';
 import type { Bundle } from '../push/types.ts';
 import { type DeltaRequest, deltaField, type ResponseMessage } from './codec.ts';
 import { changeNames } from './name-set.ts';
+import type { Plan } from './plan.ts';
 import {
   ALL_GO,
   MAX_SUBSCRIBED_NAMES,
@@ -83,17 +84,13 @@ function respond(
   for (;;) {
     const plan = subscription.plan(interest, parts, removes);
     if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
-      const body =
-        plan.shared === undefined
-          ? chunked(plan.changed.flat(), deltaField)
-          : plan.shared.flatMap((selection) => selection.deltaBody());
       subscription.sent(context.nonce, plan, context.snapshot);
       return {
         typeUrl: TYPE_URL_OF[subscription.type],
         version: String(context.snapshot),
         nonce: context.nonce,
         removed: plan.removed,
-        body,
+        body: bodyOf(plan),
       };
     }
     subscription.skipped(plan);
@@ -101,6 +98,13 @@ function respond(
     // What was to be tried next is gone by now: on to the next group in doubt.
     subscription.rejections.acknowledged();
   }
+}
+
+function bodyOf({ changed, shared }: Plan): readonly Uint8Array[] {
+  if (shared === undefined) return chunked(changed.flat(), deltaField);
+  const [only] = shared;
+  if (shared.length === 1 && only !== undefined) return only.deltaBody();
+  return shared.flatMap((selection) => selection.deltaBody());
 }
 
 export const DELTA: Protocol<DeltaRequest> = { mode: 'delta', receive, respond };

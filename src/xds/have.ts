@@ -3,6 +3,7 @@
  * empty, so that a stream's state does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
+import { NO_NAMES } from './name-set.ts';
 import { contentHash, covers, hashResource, type Interest } from './selection.ts';
 import { EMPTY_HASH, hashToText, minus, plus, type SetHash } from './set-hash.ts';
 
@@ -18,7 +19,9 @@ export interface Have {
   readonly overlay: ReadonlyMap<string, Held | undefined>;
 }
 
-export const HAS_NOTHING: Have = { bases: [], overlay: new Map() };
+export const NO_EXCEPTIONS: Have['overlay'] = new Map();
+
+export const HAS_NOTHING: Have = { bases: [], overlay: NO_EXCEPTIONS };
 
 export function findIn(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
   for (const bundle of bundles) {
@@ -43,14 +46,26 @@ export function sameBundles(a: readonly Bundle[], b: readonly Bundle[]): boolean
 
 /** True when each part continues the same view, so that differences between bundles are cheap. */
 export function sameViews(a: readonly Bundle[], b: readonly Bundle[]): boolean {
-  return a.length === b.length && a.every((bundle, index) => bundle.viewKey === b[index]?.viewKey);
+  if (a.length !== b.length) return false;
+  for (let index = 0; index < a.length; index++) if (a[index]?.viewKey !== b[index]?.viewKey) return false;
+  return true;
 }
+
+/** What was asked for last: proxies that have the same ask one after the other. */
+let last = { have: HAS_NOTHING, names: NO_NAMES, wildcard: false, version: hashToText(EMPTY_HASH) };
 
 /**
  * Content hash of what the proxy has of its subscription: the SotW version. Equal content gives an equal version, also after a
  * restart and on another replica. `previous` is what the proxy had before: hashing goes on from there.
  */
 export function versionOf(have: Have, interest: Interest, previous: Have): string {
+  const { wildcard, names } = interest;
+  if (last.have === have && last.names === names && last.wildcard === wildcard) return last.version;
+  last = { have, names, wildcard, version: madeVersion(have, interest, previous) };
+  return last.version;
+}
+
+function madeVersion(have: Have, interest: Interest, previous: Have): string {
   let hash: SetHash = EMPTY_HASH;
   have.bases.forEach((bundle, index) => {
     const before = previous.bases[index];

@@ -8,9 +8,10 @@ import type { Bundle, EncodedResource } from '../push/types.ts';
 import { type ResponseMessage, type SotwRequest, sotwField } from './codec.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, versionOf } from './have.ts';
 import { type NameSet, namesOutside } from './name-set.ts';
+import type { Plan } from './plan.ts';
 import { ALL_GO, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { chunked, covers, type Interest } from './selection.ts';
-import type { Answer, Plan, Subscription } from './subscription.ts';
+import type { Answer, Subscription } from './subscription.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
 
 /** The interest that the names of a request mean; the same object while nothing changes. */
@@ -81,7 +82,9 @@ function respond(
       const version = versionOf(next, interest, subscription.have);
       const body = full ? fullBody(next, interest) : partialBody(plan);
       // A response that is not a full set takes nothing away.
-      subscription.sent(context.nonce, { ...plan, next, removed: full ? plan.removed : [] }, context.snapshot);
+      const same = next === plan.next && (full || plan.removed.length === 0);
+      const sent = same ? plan : { ...plan, next, removed: full ? plan.removed : [] };
+      subscription.sent(context.nonce, sent, context.snapshot);
       return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
     }
     subscription.skipped(plan);
@@ -91,14 +94,16 @@ function respond(
   }
 }
 
-function partialBody(plan: Plan): readonly Uint8Array[] {
-  return plan.shared === undefined
-    ? chunked(plan.changed.flat(), sotwField)
-    : plan.shared.flatMap((selection) => selection.sotwBody());
+function partialBody({ changed, shared }: Plan): readonly Uint8Array[] {
+  if (shared === undefined) return chunked(changed.flat(), sotwField);
+  const [only] = shared;
+  if (shared.length === 1 && only !== undefined) return only.sotwBody();
+  return shared.flatMap((selection) => selection.sotwBody());
 }
 
 /** A full set takes away what is not in it, and so what the proxy has in a version that we cannot send. */
 function knownOnly(have: Have): Have {
+  if (have.overlay.size === 0) return have;
   const overlay = new Map<string, Held | undefined>();
   for (const [name, held] of have.overlay) {
     const resource = held?.resource;

@@ -7,9 +7,10 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
+import { NONE_KEPT, type Plan, planStep, planWhole } from './plan.ts';
 import { ALL_GO, type Removes } from './protocol.ts';
 import { Rejections } from './rejection.ts';
-import { covers, type Interest, ResourceLists, type Selection, select } from './selection.ts';
+import { covers, type Interest, ResourceLists } from './selection.ts';
 
 /** A response that has not been acknowledged. */
 export interface Inflight {
@@ -36,21 +37,8 @@ export interface Answer {
 /** Equal to no version: the proxy may have this one or the last good one. */
 const UNKNOWN = '';
 
-const NONE: ReadonlySet<string> = new Set();
-
 const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
-
-/** What to send to bring the proxy up to date. */
-export interface Plan {
-  readonly changed: ResourceLists;
-  readonly removed: readonly string[];
-  readonly next: Have;
-  /** Owed names that have to wait for the next response: they are in doubt after a NACK. */
-  readonly kept: ReadonlySet<string>;
-  /** When set: `changed` is exactly what these hold, so that their joined bodies can be sent. */
-  readonly shared: readonly Selection[] | undefined;
-}
 
 export class Subscription {
   readonly type: XdsType;
@@ -131,7 +119,7 @@ export class Subscription {
       next: plan.next,
       changed: plan.changed,
       removed: plan.removed,
-      owed: this.owed.size === 0 ? NONE : this.owed,
+      owed: this.owed.size === 0 ? NONE_KEPT : this.owed,
       mustAnswer: this.mustAnswer,
       snapshot,
     };
@@ -263,7 +251,7 @@ export class Subscription {
       this.rejections.empty &&
       (fresh || sameViews(have.bases, parts))
     )
-      return planShared(have, interest, parts, removes, fresh);
+      return (fresh ? undefined : planStep(have, interest, parts)) ?? planWhole(have, interest, parts, removes, fresh);
     return this.#planByName(interest, parts, removes, fresh);
   }
 
@@ -354,20 +342,4 @@ function without(have: Have, interest: Interest): Have {
     have,
     names.filter((name) => !covers(interest, name)),
   );
-}
-
-/** The usual case: the proxy has exactly some bundles, so that the difference is shared by all who are at them. */
-function planShared(have: Have, interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
-  const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
-  const changed = new ResourceLists(selections.map((selection) => selection.changed));
-  // What one part dropped may have moved to another.
-  const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
-  const overlay = new Map<string, Held | undefined>();
-  const removed: string[] = [];
-  for (const name of gone)
-    if (removes(name)) removed.push(name);
-    else overlay.set(name, heldOf(have, name));
-  if (fresh && (interest.wildcard || changed.length < interest.names.size))
-    for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
-  return { changed, removed, next: { bases: parts, overlay }, kept: NONE, shared: selections };
 }
