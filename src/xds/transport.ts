@@ -2,6 +2,7 @@
 import type { CtlError } from '../core/errors.ts';
 import type { SendResult, StreamCall } from '../grpc/types.ts';
 import type { ListFields } from './message-assembly.ts';
+import { ReadMemory, youngCollector } from './read-memory.ts';
 import { RequestReader, type RequestSink } from './request-reader.ts';
 
 /** Who takes the requests of a stream. */
@@ -29,6 +30,9 @@ export interface Transport {
   retireConnection(): void;
 }
 
+/** Of all streams: they are where nearly all comes that sockets read. */
+const readMemory = new ReadMemory(youngCollector());
+
 class CallTransport implements Transport {
   readonly peer: string;
   readonly #call: StreamCall;
@@ -51,6 +55,7 @@ class CallTransport implements Transport {
     this.#reader = reader;
     call.read({
       data(bytes) {
+        readMemory.count(bytes.length);
         if (call.closed) return;
         reader.take(bytes);
         if (reader.full) call.pause();
