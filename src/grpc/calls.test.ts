@@ -14,6 +14,7 @@ import {
   MAX_ECHO_BYTES,
   MIRROR,
   SILENT,
+  STUMBLE,
   startServer,
   type TestServer,
   WAIT,
@@ -115,6 +116,20 @@ test("errors of handlers are the call's status, and faults tell nothing", async 
   await client.echo(5);
   client.close();
 });
+
+for (const when of ['beginning', 'data', 'end'])
+  test(`a fault of a stream's handler at its ${when} ends its call, and no other`, async () => {
+    const client = await RawClient.connect(server.port);
+    const faults = server.faults.length;
+    client.headers(1, request(WAIT));
+    client.headers(3, request(STUMBLE, { 'x-when': when }));
+    client.frame(FRAME.data, 0, 3, message('a'));
+    client.frame(FRAME.data, END, 3);
+    assert.equal(await client.statusOf(3), INTERNAL);
+    assert.equal(server.faults.length - faults, 1);
+    await client.echo(5);
+    client.close();
+  });
 
 const compressed = Buffer.concat([Buffer.from([1]), message('a').subarray(1)]);
 

@@ -3,7 +3,7 @@
  * Source: RFC 9113
  */
 import type { Socket } from 'node:net';
-import type { CtlError } from '../core/errors.ts';
+import { CtlError } from '../core/errors.ts';
 import { Budget } from './budget.ts';
 import { FrameReader, type FrameSink } from './frame-reader.ts';
 import {
@@ -209,7 +209,12 @@ export class Connection implements FrameSink, StreamHost {
   data(id: number, bytes: Buffer): void {
     if (this.#over) return;
     this.#frameIsEmpty = false;
-    this.#streams.get(id)?.received(bytes);
+    const stream = this.#streams.get(id);
+    try {
+      stream?.received(bytes);
+    } catch (error) {
+      this.#fault(stream, error);
+    }
   }
 
   dataEnds(id: number, flags: number): void {
@@ -319,9 +324,9 @@ export class Connection implements FrameSink, StreamHost {
       this.#options.onStream(stream, head.method);
       if (endStream) stream.receivedEnd();
     } catch (error) {
-      if (!(error instanceof Http2Error) || error.stream === 0) throw error;
       const stream = this.#streams.get(id);
-      if (stream === undefined) this.#refuse(id, error.code);
+      if (!(error instanceof Http2Error) || error.stream === 0) this.#fault(stream, error);
+      else if (stream === undefined) this.#refuse(id, error.code);
       else this.#resetFor(stream, error.code);
     }
   }
@@ -341,8 +346,22 @@ export class Connection implements FrameSink, StreamHost {
 
   /** The client has ended its side of the stream. */
   #endOf(stream: Stream): void {
-    if (stream.contentIsAmiss) this.#resetFor(stream, ERROR.protocol);
-    else stream.receivedEnd();
+    if (stream.contentIsAmiss) {
+      this.#resetFor(stream, ERROR.protocol);
+      return;
+    }
+    try {
+      stream.receivedEnd();
+    } catch (error) {
+      this.#fault(stream, error);
+    }
+  }
+
+  /** A fault of the stream's owner ends that stream; one without a stream, or a rule that the client has broken, the connection. */
+  #fault(stream: Stream | undefined, error: unknown): void {
+    if (stream === undefined || error instanceof Http2Error) throw error;
+    this.#options.onError(error);
+    stream.end(new CtlError('internal', 'internal error'));
   }
 
   /** A stream ends because of what the client sent on it. */

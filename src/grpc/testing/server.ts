@@ -17,6 +17,8 @@ export const MIRROR = '/test.T/Mirror';
 export const DOWNLOAD = '/test.T/Download';
 /** Stream: answers with the number of bytes that came. */
 export const UPLOAD = '/test.T/Upload';
+/** Stream: throws when it begins, when data comes, or when the client ends, as the header `x-when` says. */
+export const STUMBLE = '/test.T/Stumble';
 /** Stream: neither reads nor writes. */
 export const SILENT = '/test.T/Silent';
 
@@ -74,6 +76,14 @@ function mirror(call: StreamCall): void {
   });
 }
 
+function stumble(call: StreamCall): void {
+  const at = (moment: string) => () => {
+    if (call.metadata.get('x-when')[0] === moment) throw new Error(`a fault at its ${moment}`);
+  };
+  at('beginning')();
+  call.read({ data: at('data'), ended: at('end') });
+}
+
 /** Starts a server on a free port. */
 export async function startServer(options: Partial<GrpcServerOptions> = {}): Promise<TestServer> {
   const streams: StreamCall[] = [];
@@ -109,6 +119,7 @@ export async function startServer(options: Partial<GrpcServerOptions> = {}): Pro
           [MIRROR]: seen(mirror),
           [DOWNLOAD]: seen(download),
           [UPLOAD]: seen(upload),
+          [STUMBLE]: seen(stumble),
           [SILENT]: seen(() => {}),
         },
       },
