@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { describe, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { ReadMemory, youngCollector } from './read-memory.ts';
@@ -16,13 +17,18 @@ describe('what sockets have read', () => {
     assert.deepEqual(counts, [0, 1, 1, 2]);
   });
 
-  it('is freed by that', async () => {
-    const memory = new ReadMemory(youngCollector());
-    const before = process.memoryUsage().arrayBuffers;
-    for (let read = 0; read < 512; read++) memory.count(Buffer.allocUnsafeSlow(READ_BYTES).length);
-    // Another thread frees what was collected.
-    const left = (): number => process.memoryUsage().arrayBuffers - before;
-    for (let wait = 0; wait < 500 && left() >= 4 * 1024 * 1024; wait++) await setTimeout(2);
-    assert.ok(left() < 4 * 1024 * 1024, `${left()} bytes of 32 MiB are left`);
+  it('is collected with the young generation and nothing else', async () => {
+    const asked: unknown[] = [];
+    const observer = new PerformanceObserver((list) => {
+      for (const { detail } of list.getEntries()) {
+        const { kind, flags }: { kind?: number; flags?: number } = Object(detail);
+        if (((flags ?? 0) & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0) asked.push(kind);
+      }
+    });
+    observer.observe({ entryTypes: ['gc'] });
+    youngCollector()();
+    for (let wait = 0; wait < 500 && asked.length === 0; wait++) await setTimeout(2);
+    observer.disconnect();
+    assert.deepEqual(asked, [constants.NODE_PERFORMANCE_GC_MINOR]);
   });
 });
