@@ -20,8 +20,8 @@ describe('what sockets have read', () => {
   it('is collected with the young generation and nothing else', async () => {
     const asked: unknown[] = [];
     const observer = new PerformanceObserver((list) => {
-      for (const { detail } of list.getEntries()) {
-        const { kind, flags }: { kind?: number; flags?: number } = Object(detail);
+      for (const entry of list.getEntries()) {
+        const { kind, flags }: { kind?: number; flags?: number } = Object(Reflect.get(entry, 'detail'));
         if (((flags ?? 0) & constants.NODE_PERFORMANCE_GC_FLAGS_FORCED) !== 0) asked.push(kind);
       }
     });
