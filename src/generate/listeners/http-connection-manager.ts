@@ -47,28 +47,48 @@ export interface HttpConnectionManagerOptions {
   readonly extra?: Partial<Manager>;
 }
 
-/** The network filter that serves HTTP. */
+/** The network filter that serves HTTP, under the policies that hold for the view. */
 export function httpConnectionManager(
   snapshot: Snapshot,
   view: View,
   options: HttpConnectionManagerOptions,
 ): NetworkFilter {
-  const { mesh, settings } = snapshot;
+  const guarded = view.part !== 'outbound' && guardsPaths(snapshot, view);
+  return managerOf(
+    { mesh: snapshot.mesh, settings: snapshot.settings, capabilities: view.capabilities },
+    guarded,
+    options,
+  );
+}
+
+/** All that a connection manager is made of where no policies about requests hold. */
+export type ManagerSources = Pick<Snapshot, 'mesh' | 'settings'> & ProxyCapabilities;
+
+/** The network filter of requests that a sidecar's own application sends: policies are for those that come in. */
+export function outboundConnectionManager(
+  sources: ManagerSources,
+  options: Omit<HttpConnectionManagerOptions, 'guards'>,
+): NetworkFilter {
+  return managerOf(sources, false, options);
+}
+
+function managerOf(sources: ManagerSources, guarded: boolean, options: HttpConnectionManagerOptions): NetworkFilter {
+  const { mesh, settings } = sources;
   const { routes } = options;
   return typedConfig(HTTP_CONNECTION_MANAGER, HttpConnectionManager, {
     statPrefix: options.statPrefix,
     ...('rds' in routes
       ? { rds: { configSource: adsConfigSource(settings.initialFetchTimeoutMs), routeConfigName: routes.rds } }
       : { routeConfig: routes.inline }),
-    httpFilters: [...(options.guards ?? []), ...httpFilters(view, options.grpcWeb ?? false)],
-    accessLog: accessLogs(mesh, view),
+    httpFilters: [...(options.guards ?? []), ...httpFilters(sources, options.grpcWeb ?? false)],
+    accessLog: accessLogs(mesh, sources),
     useRemoteAddress: { value: options.useRemoteAddress },
     ...(options.serverName !== undefined && { serverName: options.serverName }),
     ...(settings.http10 && { httpProtocolOptions: { acceptHttp_10: true } }),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     // Long polls and idle gRPC streams are the application's business; Envoy would end them after five minutes.
     streamIdleTimeout: durationOf(0),
-    ...pathNormalization(snapshot, view),
+    ...pathNormalization(mesh, guarded),
     ...options.extra,
   });
 }
@@ -97,13 +117,13 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
  * where some policy here speaks of paths, slashes that are doubled, escaped or written backwards are made plain slashes too: many
  * applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
  */
-function pathNormalization(snapshot: Snapshot, view: View): Partial<Manager> {
-  const { normalization } = snapshot.mesh.pathNormalization;
+function pathNormalization(mesh: Snapshot['mesh'], guarded: boolean): Partial<Manager> {
+  const { normalization } = mesh.pathNormalization;
   switch (normalization) {
     case 'NONE':
       return { normalizePath: { value: false } };
     case 'DEFAULT':
-      return view.part !== 'outbound' && guardsPaths(snapshot, view) ? ALL_SLASHES : DOTS_AND_LETTERS;
+      return guarded ? ALL_SLASHES : DOTS_AND_LETTERS;
     case 'BASE':
       return DOTS_AND_LETTERS;
     case 'MERGE_SLASHES':

@@ -1,6 +1,6 @@
 /** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
 import { compareText } from '../../model/order.ts';
-import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
+import type { ModelSettings, ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { InputCache } from '../input-cache.ts';
@@ -12,7 +12,7 @@ import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
 import { sharedCapabilities } from './extensions.ts';
-import { httpConnectionManager } from './http-connection-manager.ts';
+import { outboundConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
@@ -90,20 +90,26 @@ interface BuiltListener {
   readonly conflicts: readonly string[];
 }
 
-/** All that the listener of one service's TCP port is made of, where no virtual service routes its connections. */
+/** All that the listener of one service's port is made of, where no virtual service routes its connections. */
 interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly mesh: MeshConfig;
+  readonly settings: ModelSettings;
   readonly capabilities: Capabilities;
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
   readonly targetPort: number | undefined;
+  /** Where requests go, should the first bytes be HTTP; '' where nobody looks. */
+  readonly routeName: string;
+  readonly grpcWeb: boolean;
 }
 
 const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
-  const chains = serviceChains(inputs, { ...inputs, port: inputs.targetPort }, inputs);
-  return assembled(inputs, inputs, mergeChains(chains), undefined);
+  const target = { ...inputs, port: inputs.targetPort };
+  const merged = mergeChains(serviceChains(inputs, target, inputs));
+  const http = inputs.routeName === '' ? undefined : inputs;
+  return assembled(inputs, { ...inputs, http, tcp: [target] }, merged);
 });
 
 /** The listener of a plan where it is a plain one. */
@@ -113,10 +119,12 @@ function plainListener(
 ): BuiltListener | undefined {
   const { bind, port, bindToPort, http, tcp } = plan;
   const target = tcp.length === 1 ? tcp[0] : undefined;
-  if (http !== undefined || target === undefined || routesOf(routing, target).length > 0) return undefined;
+  if (target === undefined || routesOf(routing, target).length > 0) return undefined;
+  const { routeName = '', grpcWeb = false } = http ?? {};
   const { service, port: targetPort, protocol, range, shared } = target;
   const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0);
-  const inputs = { ...surroundings, ...traits, bind, port, bindToPort, service, targetPort, protocol, range, shared };
+  const tcpInputs = { service, targetPort, protocol, range, shared };
+  const inputs = { ...surroundings, ...traits, bind, port, bindToPort, ...tcpInputs, routeName, grpcWeb };
   return plainListeners.get(service, inputs);
 }
 
@@ -138,8 +146,8 @@ interface PlainPort {
 
 /** Ports may have thousands of listeners: namespaces that see them alike need not even compare their parts. */
 const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...rest }) => {
-  const { mesh, capabilities, outboundTrafficPolicy, services, destinationRule } = rest;
-  const surroundings = { mesh, capabilities, outboundTrafficPolicy };
+  const { mesh, settings, capabilities, outboundTrafficPolicy, services, destinationRule } = rest;
+  const surroundings = { mesh, settings, capabilities, outboundTrafficPolicy };
   const scope = { services, destinationRule };
   const listeners = plan.listeners.map((each) => plainListener({ plan: each, surroundings, scope }, routing));
   const plain = listeners.filter((listener) => listener !== undefined);
@@ -149,7 +157,7 @@ const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...re
 
 /** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
 function plainPort(
-  { mesh }: Snapshot,
+  { mesh, settings }: Snapshot,
   view: OutboundView,
   { egress, services, destinationRule, outboundTrafficPolicy }: Scope,
   plan: OutboundPortPlan,
@@ -160,6 +168,7 @@ function plainPort(
   const capabilities = sharedCapabilities(view);
   return plainPorts.get(plan, {
     mesh,
+    settings,
     capabilities,
     outboundTrafficPolicy,
     services,
@@ -175,33 +184,32 @@ function outboundListener(
   scope: Scope,
   plan: OutboundListenerPlan,
 ): BuiltListener {
-  const { http, tcp } = plan;
-  const { mesh } = snapshot;
+  const { mesh, settings } = snapshot;
   const { outboundTrafficPolicy } = scope;
   const routing = routingConnections(scope.egress[plan.egress]?.virtualServices);
-  const surroundings = { mesh, capabilities: sharedCapabilities(view), outboundTrafficPolicy };
+  const surroundings = { mesh, settings, capabilities: sharedCapabilities(view), outboundTrafficPolicy };
   const plain = plainListener({ plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
-  const l4: L4Chain[] = tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
-  const merged = mergeChains(l4);
-  const sniffed = http !== undefined && merged.chains.length > 0;
-  const chains = http && httpChains(snapshot, view, plan, http, sniffed);
-  return assembled(surroundings, plan, merged, http && chains && { ...http, chains });
+  const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
+  return assembled(surroundings, plan, mergeChains(l4));
 }
 
 /** What the parts of a listener that are not about one service are made of. */
-type Surroundings = Pick<PlainInputs, 'mesh' | 'capabilities' | 'outboundTrafficPolicy'>;
+type Surroundings = Pick<PlainInputs, 'mesh' | 'settings' | 'capabilities' | 'outboundTrafficPolicy'>;
+
+/** What a listener is, wherever it stands in a scope. */
+type ListenerShape = Omit<OutboundListenerPlan, 'egress'>;
 
 function assembled(
   surroundings: Surroundings,
-  { bind, port, bindToPort }: Pick<OutboundListenerPlan, 'bind' | 'port' | 'bindToPort'>,
+  shape: ListenerShape,
   { chains, conflicts, takesAll, matchesServerNames }: MergedChains,
-  http: { readonly routeName: string; readonly chains: readonly FilterChain[] } | undefined,
 ): BuiltListener {
+  const { bind, port, bindToPort, http } = shape;
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
   const sniffed = http !== undefined && chains.length > 0;
   const filterChains: FilterChain[] = sniffed ? chains.flatMap(besideSniffedHttp) : [...chains];
-  if (http !== undefined) filterChains.push(...http.chains);
+  if (http !== undefined) filterChains.push(...httpChains(surroundings, shape, http, sniffed));
   const matchesAll = takesAll || (http !== undefined && !sniffed);
   const inspected = sniffed || matchesServerNames;
   const unknown = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
@@ -222,17 +230,16 @@ function assembled(
 }
 
 function httpChains(
-  snapshot: Snapshot,
-  view: OutboundView,
-  { bind, port, tcp }: OutboundListenerPlan,
+  surroundings: Surroundings,
+  { bind, port, tcp }: ListenerShape,
   { routeName, grpcWeb }: HttpTarget,
   sniffed: boolean,
 ): FilterChain[] {
-  const filter = httpConnectionManager(snapshot, view, {
+  const filter = outboundConnectionManager(surroundings, {
     statPrefix: `outbound_${listenerName(bind, port)}`,
     routes: { rds: routeName },
     // Off, Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
-    useRemoteAddress: snapshot.settings.sidecarUseRemoteAddress,
+    useRemoteAddress: surroundings.settings.sidecarUseRemoteAddress,
     grpcWeb,
   });
   if (!sniffed) return [{ filters: [filter] }];
