@@ -67,8 +67,30 @@ function seesAsAnybody(table: RuleTable, namespace: string, services: PMap<Servi
   if (namedBy(table).has(namespace)) return false;
   const own = table.get(namespace);
   if (own === undefined) return true;
-  const { hosts, open } = contentOf(own);
-  return open && hosts.every((host) => (services.get(host)?.namespace ?? namespace) === namespace);
+  return contentOf(own).open && areAboutOwn(own, namespace, services);
+}
+
+interface Comparison {
+  readonly services: PMap<Service>;
+  readonly own: boolean;
+}
+
+/** What the rules of a namespace were compared with last: mostly the services before the last change. */
+const comparisons = new WeakMap<Rules, Comparison>();
+
+/** Maps whose sizes differ by more are not of one scope, one after the other. */
+const FEW_SERVICES = 8;
+
+/** Whether the hosts that a namespace's rules are about are its own services, or none. */
+function areAboutOwn(rules: Rules, namespace: string, services: PMap<Service>): boolean {
+  const last = comparisons.get(rules);
+  if (last?.services === services) return last.own;
+  const { hosts } = contentOf(rules);
+  const follows = last?.own === true && Math.abs(last.services.size - services.size) <= FEW_SERVICES;
+  const candidates = follows ? services.changedKeys(last.services).filter((host) => hosts.has(host)) : [...hosts];
+  const own = candidates.every((host) => (services.get(host)?.namespace ?? namespace) === namespace);
+  comparisons.set(rules, { services, own });
+  return own;
 }
 
 const namedByTables = new WeakMap<RuleTable, ReadonlySet<string>>();
@@ -85,7 +107,7 @@ function namedBy(table: RuleTable): ReadonlySet<string> {
 
 interface RulesContent {
   /** The hosts that they are about. */
-  readonly hosts: readonly string[];
+  readonly hosts: ReadonlySet<string>;
   /** Whether everybody sees all of them, and each is about a single host. */
   readonly open: boolean;
   /** What those name that not everybody sees; `.` is among it. */
@@ -98,10 +120,10 @@ const contents = new WeakMap<Rules, RulesContent>();
 function contentOf(rules: Rules): RulesContent {
   let content = contents.get(rules);
   if (content === undefined) {
-    const hosts = [...rules.keys()];
+    const hosts = new Set(rules.keys());
     const exports = [...rules.values()].flatMap(({ rules: all }) => all.map(({ exportTo }) => exportTo));
     const hidden = exports.filter((exportTo) => !isPublic(exportTo));
-    const open = hidden.length === 0 && !hosts.some(isWildcardHost);
+    const open = hidden.length === 0 && ![...hosts].some(isWildcardHost);
     content = { hosts, open, exportedTo: [...new Set(hidden.flat())] };
     contents.set(rules, content);
   }
