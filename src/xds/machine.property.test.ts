@@ -9,11 +9,15 @@
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { XdsType } from '../generate/types.ts';
+import { Content } from './testing.ts';
 import { MODEL_TYPES, resourceName, type Simulation } from './testing-model.ts';
 import { DeltaSimulation, SotwSimulation } from './testing-model-protocols.ts';
 import { isFullSetType } from './type-urls.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
+
+/** Of several proxies together. */
+const RUNS_TOGETHER = { ...RUNS, numRuns: Math.ceil(RUNS.numRuns / 4) };
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'in-1', 'in-2'];
 
@@ -25,30 +29,28 @@ type Step =
 
 const type = fc.constantFrom(...MODEL_TYPES);
 const names = fc.uniqueArray(fc.constantFrom(...NAMES), { maxLength: 4 });
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.oneof(
-    {
-      weight: 5,
-      arbitrary: fc.record({
-        kind: fc.constant('set' as const),
-        type,
-        name: fc.constantFrom(...NAMES),
-        text: fc.constantFrom('1', '2', '3', 'bad1', 'bad2', undefined),
-      }),
-    },
-    { weight: 3, arbitrary: fc.record({ kind: fc.constant('connect' as const), type, wildcard: fc.boolean(), names }) },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant('names' as const), type, add: names, drop: names }) },
-    {
-      weight: 9,
-      arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
-    },
-  ),
-  { minLength: 5, maxLength: 80, size: 'max' },
+const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('set' as const),
+      type,
+      name: fc.constantFrom(...NAMES),
+      text: fc.constantFrom('1', '2', '3', 'bad1', 'bad2', undefined),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('connect' as const), type, wildcard: fc.boolean(), names }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('names' as const), type, add: names, drop: names }) },
+  {
+    weight: 9,
+    arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
+  },
 );
+const steps = fc.array(step, { minLength: 5, maxLength: 80, size: 'max' });
 
 /** What a resource makes a proxy ask for. */
 function refsOf({ discovers }: { readonly discovers: boolean }, type: XdsType, name: string): string[] {
@@ -57,55 +59,84 @@ function refsOf({ discovers }: { readonly discovers: boolean }, type: XdsType, n
 }
 
 function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
-  for (const step of plan) {
-    switch (step.kind) {
-      case 'set':
-        sim.content.set(step.type, resourceName(step.type, step.name), step.text, refsOf(sim, step.type, step.name));
-        if (sim.model(step.type).greeting) sim.resume(step.type, sim.model(step.type));
-        break;
-      case 'connect':
-        // An Envoy asks for virtual hosts when it has routes.
-        if (step.type === 'vhds') break;
-        // Endpoints and routes have no wildcard among Envoys.
-        sim.connect(
-          step.type,
-          step.wildcard && isFullSetType(step.type),
-          step.wildcard && isFullSetType(step.type) ? [] : step.names.map((name) => resourceName(step.type, name)),
-        );
-        break;
-      case 'names': {
-        const model = sim.model(step.type);
-        if (step.type === 'vhds') break;
-        const add = step.add.map((name) => resourceName(step.type, name));
-        const drop = step.drop
-          .map((name) => resourceName(step.type, name))
-          .filter((n) => model.names.has(n) && !add.includes(n));
-        if (model.connected && add.length + drop.length > 0) sim.changeNames(step.type, model, add, drop);
-        break;
-      }
-      case 'push':
-        sim.push();
-        break;
-      case 'up':
-        sim.deliverUp();
-        break;
-      case 'down':
-        sim.deliverDown();
-        break;
-      case 'reconnect':
-        sim.reconnect();
-        break;
-      case 'move':
-        sim.content.moveViews();
-        break;
-      case 'settle':
-        sim.settle();
+  for (const step of plan) take(sim, step);
+  settleAll([sim]);
+}
+
+/** Proxies of one server: of a step, all of them may be told from what was worked out for the first. */
+function runTogether<Request>(
+  sims: readonly Simulation<Request>[],
+  plan: readonly (readonly [whose: number, step: Step])[],
+): void {
+  for (const [whose, step] of plan) {
+    const sim = sims[whose % sims.length];
+    // Now and then all are through with everything, and are told of the next change one after the other.
+    const together = step.kind === 'set' && whose >= sims.length;
+    if (together) for (const each of sims) each.settle();
+    if (sim !== undefined) take(sim, step);
+    if (step.kind !== 'set') continue;
+    for (const each of sims) {
+      const model = each.model(step.type);
+      if (each !== sim && model.greeting) each.resume(step.type, model);
+      if (together) each.push();
     }
   }
-  sim.settle();
-  for (const one of MODEL_TYPES) sim.check(one);
-  if (sim.discovers) sim.checkHosts();
-  sim.checkQuiet();
+  settleAll(sims);
+}
+
+function settleAll<Request>(sims: readonly Simulation<Request>[]): void {
+  for (const sim of sims) sim.settle();
+  for (const sim of sims) {
+    for (const one of MODEL_TYPES) sim.check(one);
+    if (sim.discovers) sim.checkHosts();
+    sim.checkQuiet();
+  }
+}
+
+function take<Request>(sim: Simulation<Request>, step: Step): void {
+  switch (step.kind) {
+    case 'set':
+      sim.content.set(step.type, resourceName(step.type, step.name), step.text, refsOf(sim, step.type, step.name));
+      if (sim.model(step.type).greeting) sim.resume(step.type, sim.model(step.type));
+      break;
+    case 'connect':
+      // An Envoy asks for virtual hosts when it has routes.
+      if (step.type === 'vhds') break;
+      // Endpoints and routes have no wildcard among Envoys.
+      sim.connect(
+        step.type,
+        step.wildcard && isFullSetType(step.type),
+        step.wildcard && isFullSetType(step.type) ? [] : step.names.map((name) => resourceName(step.type, name)),
+      );
+      break;
+    case 'names': {
+      const model = sim.model(step.type);
+      if (step.type === 'vhds') break;
+      const add = step.add.map((name) => resourceName(step.type, name));
+      const drop = step.drop
+        .map((name) => resourceName(step.type, name))
+        .filter((n) => model.names.has(n) && !add.includes(n));
+      if (model.connected && add.length + drop.length > 0) sim.changeNames(step.type, model, add, drop);
+      break;
+    }
+    case 'push':
+      sim.push();
+      break;
+    case 'up':
+      sim.deliverUp();
+      break;
+    case 'down':
+      sim.deliverDown();
+      break;
+    case 'reconnect':
+      sim.reconnect();
+      break;
+    case 'move':
+      sim.content.moveViews();
+      break;
+    case 'settle':
+      sim.settle();
+  }
 }
 
 describe('protocol machines against a model proxy', () => {
@@ -120,6 +151,34 @@ describe('protocol machines against a model proxy', () => {
     fc.assert(
       fc.property(steps, (plan) => run(new SotwSimulation(), plan)),
       RUNS,
+    );
+  });
+
+  const shared = fc.array(fc.tuple(fc.nat({ max: 5 }), step), { minLength: 10, maxLength: 150, size: 'max' });
+
+  it('Delta proxies of one server converge, each with what it asked for', () => {
+    fc.assert(
+      fc.property(shared, (plan) => {
+        const content = new Content();
+        runTogether(
+          [1, 2, 3].map(() => new DeltaSimulation(content)),
+          plan,
+        );
+      }),
+      RUNS_TOGETHER,
+    );
+  });
+
+  it('SotW proxies of one server converge, each with what it asked for', () => {
+    fc.assert(
+      fc.property(shared, (plan) => {
+        const content = new Content();
+        runTogether(
+          [1, 2, 3].map(() => new SotwSimulation(content)),
+          plan,
+        );
+      }),
+      RUNS_TOGETHER,
     );
   });
 });

@@ -98,7 +98,7 @@ type Wire = { readonly type: XdsType; readonly bytes: Buffer; readonly answers: 
 
 /** A proxy, the server's machine, and the two directions of the wire between them. */
 export abstract class Simulation<Request> {
-  readonly content = new Content();
+  readonly content: Content;
   readonly models = new Map<XdsType, TypeModel>(MODEL_TYPES.map((type) => [type, freshModel()]));
   machine: AdsMachine<Request>;
   up: Wire[] = [];
@@ -106,7 +106,9 @@ export abstract class Simulation<Request> {
   /** Virtual hosts in force, by route configuration: those that came while the proxy had it. */
   readonly live = new Map<string, Map<string, string>>();
 
-  constructor() {
+  /** @param content what the server has; proxies may have it in common */
+  constructor(content = new Content()) {
+    this.content = content;
     this.machine = this.newMachine();
   }
 
