@@ -74,9 +74,17 @@ class Http2GrpcServer implements GrpcServer {
     const { keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs } = options;
     const shortest = Math.min(keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs);
     const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_PATIENCE));
-    this.#ticks = setInterval(() => {
-      for (const connection of this.#connections) connection.tick(options);
-    }, every).unref();
+    this.#ticks = setInterval(() => this.#tick(), every).unref();
+  }
+
+  /**
+   * When this process was busy for long, or was not let run, its timers come first: what clients have said and taken meanwhile is heard of
+   * before any of them is judged.
+   */
+  #tick(): void {
+    setImmediate(() => {
+      for (const connection of this.#connections) connection.tick(this.#options);
+    });
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,102 @@
+/**
+ * A server that was busy with something else for longer than its patience: what its clients did meanwhile counts, although it is only read
+ * now. They live in a thread of their own, since they are not busy.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { Worker } from 'node:worker_threads';
+import { FLAG_END_HEADERS, FRAME, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
+import { block, number, request } from './testing/raw-client.ts';
+import { SILENT, startServer, type TestServer } from './testing/server.ts';
+import type { SendResult } from './types.ts';
+
+/** Says what it is given, answers pings after a while, and tells when its connection has ended. */
+const CLIENT = `
+  const { connect } = require('node:net');
+  const { parentPort, workerData: { port, begin, answersAfterMs } } = require('node:worker_threads');
+  const socket = connect(port, '127.0.0.1', () => socket.write(begin));
+  socket.on('error', () => {});
+  socket.on('close', () => parentPort.postMessage('closed'));
+  let rest = Buffer.alloc(0);
+  socket.on('data', (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    for (;;) {
+      const end = 9 + (rest.length < 9 ? Infinity : rest.readUIntBE(0, 3));
+      if (end > rest.length) return;
+      const frame = Buffer.from(rest.subarray(0, end));
+      rest = rest.subarray(end);
+      if (frame[3] !== 6 || frame[4] !== 0) continue;
+      frame[4] = 1;
+      setTimeout(() => socket.write(frame), answersAfterMs);
+    }
+  });
+`;
+
+const ANSWERS_AFTER_MS = 20;
+const BUSY_MS = 250;
+const PATIENCE_MS = 80;
+
+/** Does nothing else for so long. */
+function beBusy(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_MS);
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
+
+/** A client with one call and all the room for answers that there can be. */
+async function start(t: TestContext, server: TestServer): Promise<{ closed: boolean }> {
+  t.after(() => server.server.destroy());
+  const begin = Buffer.concat([
+    PREFACE,
+    settingsFrame([[SETTING.initialWindowSize, 2 ** 30]]),
+    frame(FRAME.windowUpdate, 0, 0, number(2 ** 30)),
+    frame(FRAME.headers, FLAG_END_HEADERS, 1, block(request(SILENT))),
+  ]);
+  const worker = new Worker(CLIENT, {
+    eval: true,
+    workerData: { port: server.port, begin, answersAfterMs: ANSWERS_AFTER_MS },
+  });
+  t.after(() => worker.terminate());
+  const state = { closed: false };
+  worker.on('message', () => {
+    state.closed = true;
+  });
+  await once(worker, 'online');
+  while (server.streams.length === 0) await pause(5);
+  return state;
+}
+
+test('pings that were answered in time are not taken for unanswered', async (t) => {
+  const server = await startServer({ keepaliveIntervalMs: 20, keepaliveTimeoutMs: PATIENCE_MS });
+  const client = await start(t, server);
+  for (let round = 0; round < 8; round++) {
+    await pause(8 + round);
+    beBusy();
+  }
+  await pause(50);
+  assert.equal(client.closed, false);
+  assert.equal(server.streams[0]?.closed, false);
+});
+
+test('what has left in time is not taken for stuck', async (t) => {
+  const server = await startServer({ sendTimeoutMs: PATIENCE_MS });
+  await start(t, server);
+  const results: SendResult[] = [];
+  const content = Buffer.alloc(40_000_000);
+  for (let round = 0; round < 5; round++) {
+    const sent = new Promise<void>((resolve) =>
+      server.streams[0]?.write([content], (result) => {
+        results.push(result);
+        resolve();
+      }),
+    );
+    // Until the socket takes no more.
+    await pause(1);
+    beBusy();
+    await sent;
+  }
+  assert.deepEqual(results, Array(5).fill('drained'));
+});
