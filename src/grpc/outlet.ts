@@ -91,17 +91,21 @@ export class Outlet {
     // A stream that ends tells its owner, who may write to another.
     if (this.#pumping) return;
     this.#pumping = true;
-    while (!this.#closed) {
-      for (const stream of this.#ending) stream.finish();
-      const room = Math.min(this.sliceBytes - this.#outstanding, this.#window);
-      const [stream] = this.#ready;
-      if (stream === undefined || room <= 0) break;
-      this.#ready.delete(stream);
-      const batch = stream.cut(room, this.#slices);
-      this.enqueue(stream);
-      this.#write(stream, batch);
+    try {
+      while (!this.#closed) {
+        for (const stream of this.#ending) stream.finish();
+        const room = Math.min(this.sliceBytes - this.#outstanding, this.#window);
+        const [stream] = this.#ready;
+        if (stream === undefined || room <= 0) break;
+        this.#ready.delete(stream);
+        const batch = stream.cut(room, this.#slices);
+        this.enqueue(stream);
+        this.#write(stream, batch);
+      }
+    } finally {
+      // A fault of one stream's owner must not silence the others.
+      this.#pumping = false;
     }
-    this.#pumping = false;
   }
 
   #write(stream: Stream, batch: Batch): void {

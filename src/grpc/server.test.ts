@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import type { Server } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
 import { createGrpcServer, prefixed } from './index.ts';
+import { RawClient, request } from './testing/raw-client.ts';
+import { SILENT, startServer } from './testing/server.ts';
 import type { GrpcServerOptions, GrpcService } from './types.ts';
 
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -88,4 +92,35 @@ test('a stream takes and sends messages of any size, in order', async (t) => {
   stream.end();
   await new Promise((resolve, reject) => stream.on('end', resolve).on('error', reject));
   assert.deepEqual(got, sizes);
+});
+
+test('connections that cannot be accepted are told of, each time, and the others go on', async (t) => {
+  let listening: Server | undefined;
+  const seen = (message: unknown): void => {
+    listening ??= (message as { readonly server: Server }).server;
+  };
+  subscribe('tracing:net.server.listen:asyncStart', seen);
+  t.after(() => unsubscribe('tracing:net.server.listen:asyncStart', seen));
+  const { server, port, faults } = await startServer();
+  t.after(() => server.destroy());
+  const errors = [1, 2, 3].map(() => new Error('accept EMFILE'));
+  for (const error of errors) listening?.emit('error', error);
+  assert.deepEqual(faults, errors);
+  const client = await RawClient.connect(port);
+  await client.echo(1);
+  client.close();
+});
+
+test('a fault of who hears that a call is over leaves the other calls of its connection alone', async (t) => {
+  const { server, port, streams } = await startServer();
+  t.after(() => server.destroy());
+  const client = await RawClient.connect(port);
+  client.headers(1, request(SILENT));
+  await client.ping();
+  streams[0]?.onClose(() => {
+    throw new Error('a fault');
+  });
+  assert.throws(() => streams[0]?.end(), /a fault/);
+  await client.echo(3);
+  client.close();
 });

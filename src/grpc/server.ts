@@ -106,9 +106,11 @@ class Http2GrpcServer implements GrpcServer {
     });
     this.#listening.push({ server, close: () => secure?.stop() });
     return new Promise((resolve, reject) => {
-      server.once('error', (error) =>
-        reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error)),
-      );
+      server.on('error', (error) => {
+        // Later on, a connection could not be taken, for want of memory or of a file descriptor: those that stand go on.
+        if (server.listening) this.#options.observer.internalError(error, 'listener');
+        else reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error));
+      });
       server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
     });
   }
