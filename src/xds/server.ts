@@ -38,6 +38,8 @@ export interface XdsServerOptions {
   readonly requestTimeoutMs?: number;
   /** Unary requests of one connection that have not come whole. */
   readonly maxIncomplete?: number;
+  /** An ADS stream whose first request has not come whole after this long, ms, is ended. */
+  readonly firstRequestMs?: number;
   /** Streams waiting to be let in. */
   readonly maxEntering?: number;
   /**
@@ -60,6 +62,9 @@ const IDLE_MS = 60_000;
 
 /** A unary request is a few kilobytes, sent in one go. */
 const REQUEST_TIMEOUT_MS = 10_000;
+
+/** A proxy asks as soon as it has a stream. Who does not would hold for nothing what is counted for proxies, maybe unknown who it is. */
+const FIRST_REQUEST_MS = 30_000;
 
 /** Whoever sends many requests sends each whole, so that few are under way at once. */
 const MAX_INCOMPLETE = 256;
@@ -237,6 +242,7 @@ export class XdsServer {
       clock,
       closed: (ended) => {
         clearTimeout(age);
+        clearTimeout(silence);
         expiry.cancel();
         this.#streams.delete(ended);
       },
@@ -251,8 +257,18 @@ export class XdsServer {
       if (caller?.by === 'certificate') transport.retireConnection();
       void stream.drain(new CtlError('unauthenticated', EXPIRED));
     });
+    const silence = this.#silence(() => {
+      if (heard || call.closed) return;
+      this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
+      stream.close();
+    });
+    let heard = false;
     transport.read(lists, {
-      message: (bytes, known) => stream.receive(bytes, known),
+      message: (bytes, known) => {
+        if (!heard) clearTimeout(silence);
+        heard = true;
+        stream.receive(bytes, known);
+      },
       refused: (error) => {
         if (error.code === 'resource_exhausted') observer.requestTooLarge(transport.peer, error.message);
         transport.fail(error);
@@ -263,6 +279,11 @@ export class XdsServer {
       },
     });
     call.onClose(() => stream.close());
+  }
+
+  /** What has come while this process was busy is read first. */
+  #silence(end: () => void): NodeJS.Timeout {
+    return setTimeout(() => setImmediate(end), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
   }
 
   #age(retire: () => void): NodeJS.Timeout | undefined {

@@ -6,10 +6,12 @@ import { connect as dial, type Socket } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import type { CtlError } from '../core/errors.ts';
+import { prefixed } from '../grpc/index.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
-import { HEALTH_PATHS } from './services.ts';
-import { Content } from './testing.ts';
+import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
+import { Content, encodeDeltaRequest, encodeNode } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
+import { TYPE_URL_OF } from './type-urls.ts';
 
 let server: XdsServer;
 let sessions: ClientHttp2Session[] = [];
@@ -73,6 +75,27 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     // Complete but for its end.
     assert.equal(await call(session(), WHOLE, false).ended, status.DEADLINE_EXCEEDED);
     assert.equal(await call(session(), WHOLE, false, HEALTH_PATHS.watch).ended, status.DEADLINE_EXCEEDED);
+  });
+
+  it('are not waited for on a stream of a proxy either, of which one that has asked stays', async () => {
+    await start({ firstRequestMs: 300 });
+    const from = session();
+    const asking = call(
+      from,
+      prefixed(
+        encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
+      ),
+      false,
+      ADS_PATHS.delta,
+    );
+    const silent = call(from, HALF, false, ADS_PATHS.delta);
+    assert.equal(await silent.ended, status.DEADLINE_EXCEEDED);
+    assert.equal(await call(from, Buffer.alloc(0), false, ADS_PATHS.sotw).ended, status.DEADLINE_EXCEEDED);
+    assert.deepEqual(
+      server.connections().map(({ mode }) => mode),
+      ['delta'],
+    );
+    asking.stream.close();
   });
 
   it('are few per connection; whole ones and other connections are served on', async () => {
