@@ -50,10 +50,13 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
 /** Takes a batch of a source; `seenAt`: monotonic ms of the last sign of a change there, when the source knows it. */
 type OnEvents = (events: readonly ResourceEvent[], seenAt?: number) => void;
 
+/** Told that something is changing, at `at` in monotonic ms, before it is known what. */
+type OnSign = (at: number) => void;
+
 /** Resolves when every source has been read once; a configuration directory that does not exist is waited for. */
-export async function openSources(settings: DiscoverySettings, onEvents: OnEvents): Promise<Sources> {
+export async function openSources(settings: DiscoverySettings, onEvents: OnEvents, onSign: OnSign): Promise<Sources> {
   const closers: Close[] = [];
-  await Promise.all([readDirectory(settings, onEvents, closers), readMock(settings, onEvents)]);
+  await Promise.all([readDirectory(settings, { onEvents, onSign }, closers), readMock(settings, onEvents)]);
   return { close: closeAll(closers) };
 }
 
@@ -94,7 +97,11 @@ function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, clo
   return file.start();
 }
 
-function readDirectory(settings: DiscoverySettings, onEvents: OnEvents, closers: Close[]): Promise<void> {
+function readDirectory(
+  settings: DiscoverySettings,
+  { onEvents, onSign }: { readonly onEvents: OnEvents; readonly onSign: OnSign },
+  closers: Close[],
+): Promise<void> {
   const log = getScope('source');
   if (settings.configDir === '') {
     log.warn('no --configDir: only built-in registries are read');
@@ -105,6 +112,7 @@ function readDirectory(settings: DiscoverySettings, onEvents: OnEvents, closers:
     const source = createDirectorySource({
       dir: settings.configDir,
       onEvents: (events, seenAt) => onEvents(registry ? events : withoutRegistry(events), seenAt),
+      onSign,
       onSynced: resolve,
       log,
       clock: systemClock,

@@ -130,7 +130,11 @@ export class DiscoveryProgram {
   }
 
   async #openSources(store: Store): Promise<void> {
-    const sources = await openSources(this.#settings, (events, seenAt) => this.#take(store, events, seenAt));
+    const sources = await openSources(
+      this.#settings,
+      (events, seenAt) => this.#take(store, events, seenAt),
+      (at) => this.#running?.debouncer.stirring(at),
+    );
     this.#closers.push(() => sources.close());
   }
 

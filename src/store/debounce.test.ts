@@ -32,7 +32,11 @@ function fakeClock() {
     now = time;
     await settle();
   };
-  return { clock, advanceTo };
+  /** Time passes in which nothing runs, as in a process that is busy. */
+  const hangTo = (time: number) => {
+    now = time;
+  };
+  return { clock, advanceTo, hangTo };
 }
 
 interface Published {
@@ -41,7 +45,7 @@ interface Published {
 }
 
 function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number } = {}) {
-  const { clock, advanceTo } = fakeClock();
+  const { clock, advanceTo, hangTo } = fakeClock();
   const published: Published[] = [];
   const counts = { change: 0, reset: 0, quiesce: 0, max: 0, error: 0, concurrent: 0, running: 0 };
   const hooks: DebounceHooks = {
@@ -67,8 +71,55 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
     },
   });
   const change = (...keys: string[]) => debouncer.changed(new Set(keys));
-  return { debouncer, change, advanceTo, published, counts };
+  return { debouncer, change, advanceTo, hangTo, clock, published, counts };
 }
+
+test('a sign of a change prolongs the wait before it is known what changed; without a change nothing is published', async () => {
+  const { debouncer, change, advanceTo, published } = setUp();
+  debouncer.stirring(0);
+  await advanceTo(150);
+  assert.deepEqual(published, []);
+  change('Service/a/b');
+  for (const at of [200, 260, 320]) {
+    await advanceTo(at);
+    debouncer.stirring(at);
+  }
+  await advanceTo(419);
+  assert.deepEqual(published, []);
+  await advanceTo(420);
+  assert.deepEqual(
+    published.map(({ at }) => at),
+    [420],
+  );
+});
+
+test('a wait that ends late is over only when nothing is heard of that happened meanwhile', async () => {
+  const { debouncer, change, advanceTo, hangTo, clock, published, counts } = setUp();
+  change('Service/a/b');
+  await advanceTo(10);
+  hangTo(300);
+  // Timers run before what has happened is heard of.
+  clock.setTimer(0, () => debouncer.stirring(300));
+  await advanceTo(399);
+  assert.deepEqual(published, []);
+  hangTo(600);
+  await advanceTo(600);
+  assert.deepEqual([published.length, counts.quiesce], [1, 1]);
+});
+
+test('a process that is always late publishes all the same, at the maximum', async () => {
+  const { debouncer, change, advanceTo, hangTo, clock, published } = setUp();
+  change('Service/a/b');
+  for (let at = 150; at <= 1200; at += 150) {
+    hangTo(at);
+    clock.setTimer(0, () => debouncer.stirring(at));
+    await advanceTo(at);
+  }
+  assert.deepEqual(
+    published.map(({ at }) => at),
+    [1050],
+  );
+});
 
 test('reading what changed is part of the wait when it has been quiet since the first sign of it', async () => {
   const { debouncer, advanceTo, published, counts } = setUp();

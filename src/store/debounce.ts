@@ -3,6 +3,10 @@
  * after the first of them. A window of changes is opened by its first change and closed by its publish; what changes while a
  * publish is under way belongs to the next window, which waits its own time and for that publish.
  *
+ * Quiet is what has been looked for: a process that is behind with its work fires its timers before it hears of what happened meanwhile. So
+ * a wait that ends late is not believed before the event loop has gone round once more, and a sign of a change prolongs the wait when
+ * it comes, not when what changed has been read: otherwise those who are behind would publish most often.
+ *
  * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once, alone.
  */
 import type { ResourceKey } from '../resources/types.ts';
@@ -41,6 +45,8 @@ export interface Debouncer {
    * that it has been quiet there since; the time to read what changed is then part of the wait.
    */
   changed(keys: ReadonlySet<ResourceKey>, seenAt?: number): void;
+  /** Reports that something is changing, at `at` in monotonic ms; what it is will be reported when it is known. Prolongs a wait, opens none. */
+  stirring(at: number): void;
   /** Publishes what is pending without waiting, as after the first synchronisation. */
   flush(): void;
   /** Forgets what is pending; nothing is published any more. */
@@ -50,9 +56,14 @@ export interface Debouncer {
 /** Kinds that change which addresses serve, and nothing else. */
 const ENDPOINT_KINDS = ['EndpointSlice/', 'Endpoints/', 'WorkloadEntry/'];
 
+/** Timers of a process that is not behind are more punctual than this, milliseconds. */
+const LATE_MS = 5;
+
 interface Window {
   readonly openedAt: number;
   lastChangeAt: number;
+  /** The `lastChangeAt` whose wait ended late, and was not believed at once. */
+  doubted: number | undefined;
   /** Set once the wait is over and only a publish under way holds it back. */
   due: boolean;
 }
@@ -74,7 +85,13 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
     timer = undefined;
     if (window === undefined) return;
     const now = clock.now();
-    if (now - window.lastChangeAt >= afterMs) hooks.onQuiesce();
+    const quiet = now - window.lastChangeAt;
+    if (quiet > afterMs + LATE_MS && window.doubted !== window.lastChangeAt) {
+      window.doubted = window.lastChangeAt;
+      timer = clock.setTimer(0, onTimer);
+      return;
+    }
+    if (quiet >= afterMs) hooks.onQuiesce();
     else if (now - window.openedAt >= maxMs) hooks.onMaxTime();
     else {
       hooks.onTimerReset();
@@ -122,18 +139,21 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
       if (waits) {
         const at = Math.min(seenAt ?? Number.POSITIVE_INFINITY, clock.now());
         if (window === undefined) {
-          window = { openedAt: at, lastChangeAt: at, due: false };
+          window = { openedAt: at, lastChangeAt: at, doubted: undefined, due: false };
           arm(window);
         } else window.lastChangeAt = Math.max(window.lastChangeAt, at);
       }
       publishNext();
+    },
+    stirring(at) {
+      if (window !== undefined) window.lastChangeAt = Math.max(window.lastChangeAt, Math.min(at, clock.now()));
     },
     flush() {
       timer?.cancel();
       timer = undefined;
       urgent.clear();
       const now = clock.now();
-      window = { openedAt: now, lastChangeAt: now, due: true };
+      window = { openedAt: now, lastChangeAt: now, doubted: undefined, due: true };
       publishNext();
     },
     stop() {

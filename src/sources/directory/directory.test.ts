@@ -26,6 +26,8 @@ async function follow(
   const sets: string[] = [];
   /** For how long it had been quiet when a batch came, by its own account. */
   const quiet: number[] = [];
+  /** When there were signs of changes. */
+  const signs: number[] = [];
   /** Messages of all problems there have been. */
   const seen: string[] = [];
   let synced = false;
@@ -53,6 +55,7 @@ async function follow(
       for (const event of events) take(event);
       wake();
     },
+    onSign: (at) => void signs.push(at),
     onSynced: () => {
       synced = true;
       wake();
@@ -83,7 +86,7 @@ async function follow(
   };
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
   source.start();
-  return { dir, base, source, state, problems, seen, quiet, warnings, sets, until, is, isSynced: () => synced };
+  return { dir, base, source, state, problems, seen, quiet, signs, warnings, sets, until, is, isSynced: () => synced };
 }
 
 /** A clock that goes only as far as it is told to. */
@@ -118,7 +121,11 @@ function same(state: ReadonlyMap<string, number | undefined>, expected: Record<s
 
 test('a batch says since when it has been quiet; what has only lasted for long enough has no sign', async (context) => {
   const clock = fakeClock();
-  const { dir, quiet, state, is } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')), clock);
+  const { dir, quiet, signs, state, is } = await follow(
+    context,
+    (dir) => writeFile(join(dir, 'a.yaml'), service('a')),
+    clock,
+  );
   const passing = async (condition: () => boolean): Promise<void> => {
     for (let turns = 0; !condition(); turns++) {
       assert.ok(turns < 10_000);
@@ -127,7 +134,10 @@ test('a batch says since when it has been quiet; what has only lasted for long e
     }
   };
   await is({ a: 80 });
+  await writeFile(join(dir, 'notes.txt'), 'no resource');
   await writeFile(join(dir, 'b.yaml'), service('b'));
+  await passing(() => signs.length > 0);
+  assert.equal(state.has('b'), false);
   await passing(() => state.has('b'));
   await unlink(join(dir, 'a.yaml'));
   await passing(() => !state.has('a'));

@@ -36,6 +36,8 @@ export interface DirectorySourceOptions {
    * batch or a later one; the directory has been quiet since.
    */
   readonly onEvents: (events: readonly ResourceEvent[], seenAt: number) => void;
+  /** A resource file may have changed, at `at` in monotonic ms; what of it did comes with a later batch, if anything. */
+  readonly onSign?: (at: number) => void;
   /** Called once, after the first batch. Not before the directory exists. */
   readonly onSynced: () => void;
   readonly log: Log;
@@ -133,6 +135,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     if (isPlain && name !== undefined && isResourceFile(name)) {
       const path = join(directory, name);
       dirty.set(path, dirty.get(path) ?? now);
+      options.onSign?.(now);
     } else everything ??= { at: now };
     signAt = now;
     lookSoon();
