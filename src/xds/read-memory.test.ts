@@ -7,10 +7,10 @@ import { ReadMemory, youngCollector } from './read-memory.ts';
 const READ_BYTES = 64 * 1024;
 
 describe('what sockets have read', () => {
-  it('is collected each time that 32 MiB have come together', () => {
+  it('is collected each time that 16 MiB have come together', () => {
     let collections = 0;
     const memory = new ReadMemory(() => void collections++);
-    const counts = [511, 1, 511, 1].map((reads) => {
+    const counts = [255, 1, 255, 1].map((reads) => {
       for (let read = 0; read < reads; read++) memory.count(READ_BYTES);
       return collections;
     });

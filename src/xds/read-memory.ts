@@ -8,8 +8,11 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Half of what V8 takes for pressure: kExternalAllocationSoftLimit of its heap.h. */
-const COLLECTED_BYTES = 32 * 1024 * 1024;
+/**
+ * A quarter of what V8 takes for pressure (kExternalAllocationSoftLimit of its heap.h): what was collected is freed by another thread, and
+ * counts until then.
+ */
+const COLLECTED_BYTES = 16 * 1024 * 1024;
 
 /** Collects V8's young generation; does nothing where V8 does not let itself be asked. */
 export function youngCollector(): () => void {

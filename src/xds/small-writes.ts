@@ -13,12 +13,9 @@ const MAX_WAITING = 1024;
 export class SmallWrites {
   #waiting = 0;
 
-  /**
-   * True when a push of so many bytes needs no slot; `left` is to be called when it has left, or never will. Not in the state-of-the-world
-   * protocol: what answers it names all resources again, and 65 MB of that at once cost twice as much to read as little by little.
-   */
-  admit(mode: 'sotw' | 'delta', bytes: number): boolean {
-    if (mode === 'sotw' || bytes > MAX_BYTES || this.#waiting >= MAX_WAITING) return false;
+  /** True when a push of so many bytes needs no slot; `left` is to be called when it has left, or never will. */
+  admit(bytes: number): boolean {
+    if (bytes > MAX_BYTES || this.#waiting >= MAX_WAITING) return false;
     this.#waiting++;
     return true;
   }

@@ -273,7 +273,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** A push of a few bytes ends here, whenever they leave; a larger one when they have. */
   #write(messages: readonly Outgoing[], started: number, session: ProxySession): PushOutcome | Promise<PushOutcome> {
-    const { protocol, transport } = this.#deps;
+    const { transport } = this.#deps;
     const frames: Frame[] = [];
     const encoded: (readonly Uint8Array[])[] = [];
     let total = 0;
@@ -284,7 +284,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       encoded.push(chunks);
       total += bytes;
     }
-    const small = smallWrites.admit(protocol.mode, total);
+    const small = smallWrites.admit(total);
     let outcome: PushOutcome | undefined;
     let ended: ((outcome: PushOutcome) => void) | undefined;
     this.#writing = true;
