@@ -166,10 +166,7 @@ class Http2GrpcServer implements GrpcServer {
 
   #call(connection: Connection, stream: Stream, method: string): void {
     const { metadata } = stream;
-    const answer = (block: Buffer): void => {
-      connection.sendAnswer(stream, block);
-      stream.close();
-    };
+    const answer = (block: Buffer): void => connection.answer(stream, block);
     if (method !== 'POST') {
       answer(httpError(METHOD_NOT_ALLOWED));
       return;

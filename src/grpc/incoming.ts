@@ -1,0 +1,303 @@
+/**
+ * What a client sends: its frames become streams, and what happens on them; what it may say and when, and what is not put up with.
+ * Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
+ */
+import { CtlError } from '../core/errors.ts';
+import { Budget } from './budget.ts';
+import type { FrameSink } from './frame-reader.ts';
+import {
+  ERROR,
+  type ErrorCode,
+  FLAG_ACK,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FRAME,
+  frame,
+  Http2Error,
+  MAX_WINDOW_BYTES,
+  rstStream,
+  SETTINGS_ACK,
+} from './frames.ts';
+import { HeaderBlocks } from './header-blocks.ts';
+import { checkTrailers, requestHead } from './headers.ts';
+import type { HeaderField } from './hpack/types.ts';
+import type { OpenStreams } from './open-streams.ts';
+import type { Outlet } from './outlet.ts';
+import type { PeerSettings } from './peer-settings.ts';
+import type { Stream } from './stream.ts';
+import type { StreamNumbers } from './stream-numbers.ts';
+
+export interface IncomingOptions {
+  readonly streams: OpenStreams;
+  readonly outlet: Outlet;
+  readonly peer: PeerSettings;
+  readonly numbers: StreamNumbers;
+  /** Streams at a time. */
+  readonly maxStreams: number;
+  /** Monotonic ms. */
+  readonly now: () => number;
+  /** A request's headers have come. Called before anything else of the stream. */
+  readonly onStream: (stream: Stream, method: string) => void;
+  /** A fault of a stream's owner. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Its methods throw Http2Error for what ends the connection. */
+export class Incoming implements FrameSink {
+  readonly #options: IncomingOptions;
+  readonly #streams: OpenStreams;
+  readonly #outlet: Outlet;
+  readonly #peer: PeerSettings;
+  readonly #numbers: StreamNumbers;
+  readonly #blocks = new HeaderBlocks();
+  readonly #budget = new Budget();
+  /** What the DATA frame that is just coming takes from the windows. */
+  #frameBytes = 0;
+  /** None of that was content. */
+  #frameIsEmpty = true;
+  /** The client's first frame has come. */
+  #begun = false;
+  /** No new streams are taken. */
+  retired = false;
+  /** The connection is over: what still comes is passed over. */
+  over = false;
+
+  constructor(options: IncomingOptions) {
+    this.#options = options;
+    this.#streams = options.streams;
+    this.#outlet = options.outlet;
+    this.#peer = options.peer;
+    this.#numbers = options.numbers;
+  }
+
+  dataBegins(id: number, length: number): void {
+    if (this.over) return;
+    this.#checkTurn(FRAME.data, 0, id);
+    this.#frameBytes = length;
+    this.#frameIsEmpty = true;
+    this.#streams.receive(length);
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      this.#numbers.checkNotIdle(id, 'DATA');
+      // What was on its way when we reset the stream is passed over.
+      if (!this.#numbers.wasReset(id)) this.#refuse(id, ERROR.streamClosed);
+      return;
+    }
+    if (stream.remoteClosed) this.#resetFor(stream, ERROR.streamClosed);
+    stream.receiveWindow -= length;
+    if (stream.receiveWindow < 0) this.#resetFor(stream, ERROR.flowControl);
+  }
+
+  data(id: number, bytes: Buffer): void {
+    if (this.over) return;
+    this.#frameIsEmpty = false;
+    const stream = this.#streams.get(id);
+    try {
+      stream?.received(bytes);
+    } catch (error) {
+      this.#fault(stream, error);
+    }
+  }
+
+  dataEnds(id: number, flags: number): void {
+    if (this.over) return;
+    // A stream has only one end; many clients say it with a frame of its own.
+    if (this.#frameIsEmpty && (flags & FLAG_END_STREAM) === 0) this.#spend();
+    const stream = this.#streams.get(id);
+    if (stream === undefined) {
+      // Of a stream that is over: nobody else gives it back.
+      this.#streams.giveBack(this.#frameBytes);
+      return;
+    }
+    stream.receivedFrame(this.#frameBytes);
+    if ((flags & FLAG_END_STREAM) !== 0) this.#endOf(stream);
+  }
+
+  frame(type: number, flags: number, id: number, payload: Buffer): void {
+    if (this.over) return;
+    this.#checkTurn(type, flags, id);
+    switch (type) {
+      case FRAME.headers:
+        this.#blocks.begin(flags, id, payload);
+        if ((flags & FLAG_END_HEADERS) !== 0) this.#headers();
+        break;
+      case FRAME.continuation:
+        this.#spend();
+        this.#blocks.goOn(id, payload);
+        if ((flags & FLAG_END_HEADERS) !== 0) this.#headers();
+        break;
+      case FRAME.rstStream:
+        this.#resetByPeer(id, payload);
+        break;
+      case FRAME.settings:
+        this.#settings(flags, id, payload);
+        break;
+      case FRAME.ping:
+        this.#ping(flags, id, payload);
+        break;
+      case FRAME.windowUpdate:
+        this.#windowUpdate(id, payload);
+        break;
+      case FRAME.pushPromise:
+        throw new Http2Error(ERROR.protocol, 'PUSH_PROMISE of a client');
+      case FRAME.goaway:
+        if (id !== 0) throw new Http2Error(ERROR.protocol, 'GOAWAY on a stream');
+        break;
+      case FRAME.priority:
+        if (id === 0) throw new Http2Error(ERROR.protocol, 'PRIORITY on no stream');
+        if (payload.length !== 5) throw new Http2Error(ERROR.frameSize, 'PRIORITY of the wrong size');
+        this.#spend();
+        break;
+      default:
+        this.#spend();
+    }
+  }
+
+  /** Which frame may follow which: RFC 9113 sections 3.4 and 6.10. */
+  #checkTurn(type: number, flags: number, id: number): void {
+    if (!this.#begun && (type !== FRAME.settings || (flags & FLAG_ACK) !== 0))
+      throw new Http2Error(ERROR.protocol, 'the first frame is not SETTINGS');
+    this.#begun = true;
+    if (this.#blocks.open && (type !== FRAME.continuation || id !== this.#blocks.stream))
+      throw new Http2Error(ERROR.protocol, 'another frame between HEADERS and its CONTINUATION');
+  }
+
+  /** Frames that cost us more than their sender; see budget.ts. */
+  #spend(): void {
+    if (!this.#budget.spend(this.#options.now()))
+      throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');
+  }
+
+  #headers(): void {
+    const { stream: id, endStream } = this.#blocks;
+    const known = this.#streams.get(id);
+    // Decoded in any case: all blocks of a connection share one table.
+    const { fields, tooLarge } = this.#blocks.finish();
+    if (known !== undefined) {
+      this.#trailers(known, fields, endStream);
+      return;
+    }
+    if (!this.#numbers.begin(id)) return;
+    if (this.retired || this.#streams.size >= this.#options.maxStreams) this.#refuse(id, ERROR.refusedStream);
+    else if (tooLarge) this.#refuse(id, ERROR.enhanceYourCalm);
+    else this.#open(id, fields, endStream);
+  }
+
+  #refuse(id: number, code: ErrorCode): void {
+    this.#spend();
+    this.#numbers.reset(id);
+    this.#outlet.control(rstStream(id, code));
+  }
+
+  #open(id: number, fields: readonly HeaderField[], endStream: boolean): void {
+    try {
+      const head = requestHead(fields, id);
+      if (endStream && (head.contentLength ?? 0) > 0)
+        throw new Http2Error(ERROR.protocol, 'content-length without content', id);
+      const stream = this.#streams.open(id, head);
+      stream.remoteClosed = endStream;
+      this.#options.onStream(stream, head.method);
+      if (endStream) stream.receivedEnd();
+    } catch (error) {
+      const stream = this.#streams.get(id);
+      if (!(error instanceof Http2Error) || error.stream === 0) this.#fault(stream, error);
+      else if (stream === undefined) this.#refuse(id, error.code);
+      else this.#resetFor(stream, error.code);
+    }
+  }
+
+  #trailers(stream: Stream, fields: readonly HeaderField[], endStream: boolean): void {
+    try {
+      if (stream.remoteClosed) throw new Http2Error(ERROR.streamClosed, 'HEADERS behind the end', stream.id);
+      if (!endStream) throw new Http2Error(ERROR.protocol, 'HEADERS in the middle of a stream', stream.id);
+      checkTrailers(fields, stream.id);
+    } catch (error) {
+      if (!(error instanceof Http2Error)) throw error;
+      this.#resetFor(stream, error.code);
+      return;
+    }
+    this.#endOf(stream);
+  }
+
+  /** The client has ended its side of the stream. */
+  #endOf(stream: Stream): void {
+    if (stream.contentIsAmiss) {
+      this.#resetFor(stream, ERROR.protocol);
+      return;
+    }
+    try {
+      stream.receivedEnd();
+    } catch (error) {
+      this.#fault(stream, error);
+    }
+  }
+
+  /** A fault of the stream's owner ends that stream; one without a stream, or a rule that the client has broken, the connection. */
+  #fault(stream: Stream | undefined, error: unknown): void {
+    if (stream === undefined || error instanceof Http2Error) throw error;
+    this.#options.onError(error);
+    stream.end(new CtlError('internal', 'internal error'));
+  }
+
+  /** A stream ends because of what the client sent on it. */
+  #resetFor(stream: Stream, code: ErrorCode): void {
+    this.#spend();
+    stream.reset(code);
+  }
+
+  #resetByPeer(id: number, payload: Buffer): void {
+    if (payload.length !== 4) throw new Http2Error(ERROR.frameSize, 'RST_STREAM of the wrong size');
+    this.#numbers.checkNotIdle(id, 'RST_STREAM');
+    this.#spend();
+    this.#streams.get(id)?.close();
+  }
+
+  #settings(flags: number, id: number, payload: Buffer): void {
+    if (id !== 0) throw new Http2Error(ERROR.protocol, 'SETTINGS on a stream');
+    if ((flags & FLAG_ACK) !== 0) {
+      if (payload.length > 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS with ACK and content');
+      return;
+    }
+    this.#spend();
+    const grown = this.#peer.take(payload);
+    if (grown !== 0) for (const stream of this.#streams.all()) this.#widen(stream, grown, 0);
+    this.#outlet.control(SETTINGS_ACK);
+    this.#outlet.pump();
+  }
+
+  /** `blame`: the stream whose fault it is when the window gets too large. */
+  #widen(stream: Stream, bytes: number, blame: number): void {
+    stream.sendWindow += bytes;
+    if (stream.sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1', blame);
+    this.#outlet.enqueue(stream);
+  }
+
+  #ping(flags: number, id: number, payload: Buffer): void {
+    if (id !== 0) throw new Http2Error(ERROR.protocol, 'PING on a stream');
+    if (payload.length !== 8) throw new Http2Error(ERROR.frameSize, 'PING of the wrong size');
+    if ((flags & FLAG_ACK) !== 0) return;
+    this.#spend();
+    this.#outlet.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
+  }
+
+  #windowUpdate(id: number, payload: Buffer): void {
+    if (payload.length !== 4) throw new Http2Error(ERROR.frameSize, 'WINDOW_UPDATE of the wrong size');
+    const bytes = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
+    if (id === 0) {
+      if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE by nothing');
+      this.#outlet.widen(bytes);
+    } else {
+      const stream = this.#streams.get(id);
+      if (stream === undefined) {
+        this.#numbers.checkNotIdle(id, 'WINDOW_UPDATE');
+        return;
+      }
+      if (bytes === 0 || stream.sendWindow + bytes > MAX_WINDOW_BYTES) {
+        this.#resetFor(stream, bytes === 0 ? ERROR.protocol : ERROR.flowControl);
+        return;
+      }
+      this.#widen(stream, bytes, id);
+    }
+    this.#outlet.pump();
+  }
+}

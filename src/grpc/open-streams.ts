@@ -1,0 +1,160 @@
+/**
+ * The open streams of a connection, as what they are to each other: what they send goes out by one outlet, and what comes for them fills
+ * one window.
+ * Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
+ */
+import type { CtlError } from '../core/errors.ts';
+import {
+  ERROR,
+  type ErrorCode,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FRAME,
+  frame,
+  Http2Error,
+  rstStream,
+  windowUpdate,
+} from './frames.ts';
+import { RESPONSE_HEADERS, type RequestHead, trailers, trailersOnly } from './headers.ts';
+import type { Outlet } from './outlet.ts';
+import type { PeerSettings } from './peer-settings.ts';
+import { Stream, type StreamHost } from './stream.ts';
+import type { StreamNumbers } from './stream-numbers.ts';
+import type { ConnectionInfo } from './types.ts';
+
+/** What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a reader. */
+export const RECEIVE_WINDOW_BYTES = 256 * 1024;
+
+export interface OpenStreamsOptions {
+  readonly info: ConnectionInfo;
+  readonly outlet: Outlet;
+  readonly peer: PeerSettings;
+  readonly numbers: StreamNumbers;
+  /** Monotonic ms. */
+  readonly now: () => number;
+  /** The last stream has ended. */
+  readonly onIdle: () => void;
+  /** The connection is to take no new streams. */
+  readonly onRetire: () => void;
+}
+
+export class OpenStreams implements StreamHost {
+  readonly info: ConnectionInfo;
+  readonly #options: OpenStreamsOptions;
+  readonly #outlet: Outlet;
+  readonly #peer: PeerSettings;
+  readonly #numbers: StreamNumbers;
+  readonly #streams = new Map<number, Stream>();
+  #receiveWindow = RECEIVE_WINDOW_BYTES;
+  /** Bytes taken that the peer was not told of yet. */
+  #unreturned = 0;
+
+  constructor(options: OpenStreamsOptions) {
+    this.#options = options;
+    this.info = options.info;
+    this.#outlet = options.outlet;
+    this.#peer = options.peer;
+    this.#numbers = options.numbers;
+  }
+
+  now(): number {
+    return this.#options.now();
+  }
+
+  get sliceBytes(): number {
+    return this.#outlet.sliceBytes;
+  }
+
+  get size(): number {
+    return this.#streams.size;
+  }
+
+  get(id: number): Stream | undefined {
+    return this.#streams.get(id);
+  }
+
+  /** Those that are open now, whatever happens to them meanwhile. */
+  all(): readonly Stream[] {
+    return [...this.#streams.values()];
+  }
+
+  /** A request has begun. */
+  open(id: number, head: RequestHead): Stream {
+    const stream = new Stream({
+      id,
+      head,
+      host: this,
+      sendWindow: this.#peer.initialWindow,
+      receiveWindow: RECEIVE_WINDOW_BYTES,
+    });
+    this.#streams.set(id, stream);
+    return stream;
+  }
+
+  /** So much DATA comes, of whatever stream. Throws Http2Error when that is more than the client may send. */
+  receive(bytes: number): void {
+    this.#receiveWindow -= bytes;
+    if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection has room for');
+  }
+
+  #block(bytes: Buffer): Buffer {
+    const update = this.#peer.takeTableUpdate();
+    return update === undefined ? bytes : Buffer.concat([update, bytes]);
+  }
+
+  sendHeaders(stream: Stream): void {
+    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
+  }
+
+  sendEnd(stream: Stream, error: CtlError | undefined): void {
+    this.sendAnswer(stream, stream.opened ? trailers(error) : trailersOnly(error));
+  }
+
+  /** A header block that ends the stream. */
+  sendAnswer(stream: Stream, block: Buffer): void {
+    const { id, remoteClosed } = stream;
+    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));
+    // RFC 9113 section 8.1: what the client has still to say is not wanted.
+    if (!remoteClosed) this.sendReset(stream, ERROR.none);
+  }
+
+  sendReset({ id }: Stream, code: ErrorCode): void {
+    this.#numbers.reset(id);
+    this.#outlet.control(rstStream(id, code));
+  }
+
+  ready(stream: Stream): void {
+    this.#outlet.enqueue(stream);
+    this.#outlet.pump();
+  }
+
+  consumed(stream: Stream, bytes: number): void {
+    stream.unreturned += bytes;
+    if (stream.unreturned >= RECEIVE_WINDOW_BYTES / 2 && !stream.remoteClosed && !stream.closed) {
+      this.#outlet.control(windowUpdate(stream.id, stream.unreturned));
+      stream.receiveWindow += stream.unreturned;
+      stream.unreturned = 0;
+    }
+    this.giveBack(bytes);
+  }
+
+  /** Bytes that were taken, or passed over, are the connection's again. */
+  giveBack(bytes: number): void {
+    this.#unreturned += bytes;
+    if (this.#unreturned < RECEIVE_WINDOW_BYTES / 2) return;
+    this.#outlet.control(windowUpdate(0, this.#unreturned));
+    this.#receiveWindow += this.#unreturned;
+    this.#unreturned = 0;
+  }
+
+  ended(stream: Stream, held: number): void {
+    this.giveBack(held);
+    this.#streams.delete(stream.id);
+    this.#outlet.forget(stream);
+    if (this.#streams.size === 0) this.#options.onIdle();
+  }
+
+  retire(): void {
+    this.#options.onRetire();
+  }
+}
