@@ -17,9 +17,9 @@ import { applyChanges, createModel, replay } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { viewsOf } from '../src/push/views.ts';
-import { defaultMeshNetworks } from '../src/resources/mesh-config.ts';
+import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
-import { FIRST, MESH, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
+import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
 const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
 
@@ -31,16 +31,31 @@ interface Kept {
   readonly units: Units;
 }
 
+/** Changes of resources, and seldom of the mesh configuration, because everything is made afresh then. */
+const STEPS = fc.array(
+  fc.record({
+    edits: STEP,
+    mesh: fc.oneof(
+      { weight: 9, arbitrary: fc.constant(undefined) },
+      { weight: 1, arbitrary: fc.constantFrom(...MESHES) },
+    ),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+const [FIRST_MESH = defaultMeshConfig()] = MESHES;
+
 test('incremental generation equals fresh generation after any changes', () => {
   fc.assert(
-    fc.property(FIRST, fc.array(STEP, { minLength: 1, maxLength: 12 }), fc.boolean(), (base, steps, filtered) => {
+    fc.property(FIRST, STEPS, fc.boolean(), (base, steps, filtered) => {
       const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
-      const empty = () => createModel(settings, MESH, defaultMeshNetworks());
+      let mesh: MeshConfig = FIRST_MESH;
+      const empty = () => createModel(settings, mesh, defaultMeshNetworks());
       let snapshot = empty();
       const resources = new Map<ResourceKey, AnyResource>();
       const kept = new Map<string, Kept>();
-      for (const changes of [base, ...steps]) {
-        const applied = applyChanges(snapshot, { changes: merged(changes, resources) });
+      for (const { edits, mesh: become } of [{ edits: base, mesh: undefined }, ...steps]) {
+        mesh = become ?? mesh;
+        const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh });
         for (const { view, units } of kept.values()) {
           const selection = affectedUnits(snapshot, applied.snapshot, applied.changes, view);
           if (selection !== undefined) update(units, applied.snapshot, view, selection);
