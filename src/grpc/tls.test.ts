@@ -22,10 +22,11 @@ interface TlsServer extends TestServer {
   renew(dnsName: string): void;
 }
 
-async function startTls(t: TestContext, handshakeTimeout = 10_000): Promise<TlsServer> {
+async function startTls(t: TestContext, handshakeTimeout = 10_000, maxConnections = 1000): Promise<TlsServer> {
   let own = identity('one.test');
   const listeners = new Set<() => void>();
   const server = await startServer({
+    maxConnections,
     listeners: [
       {
         host: '127.0.0.1',
@@ -155,4 +156,55 @@ test('plain text on an encrypted listener is closed', async (t) => {
   const plain = await RawClient.open(server.port);
   plain.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
   await plain.untilEnded();
+});
+
+test('connections make room for others however they end', async (t) => {
+  const server = await startTls(t, 50, 5);
+  const endings: readonly (() => Promise<void>)[] = [
+    async () => {
+      const { client, socket } = await connected(server.port);
+      await client.begin();
+      socket.end();
+      await client.untilEnded();
+    },
+    async () => {
+      const { client, socket } = await connected(server.port);
+      client.headers(1, request(DOWNLOAD, { 'x-bytes': '5000000', 'x-chunk': '100000' }));
+      socket.destroy();
+    },
+    async () => {
+      const { client } = await connected(server.port);
+      client.send(Buffer.from('GET / HTTP/1.1\r\n\r\n'));
+      await client.untilEnded();
+      client.close();
+    },
+    async () => {
+      const socket = dial(server.port, { ...identity('client.test'), ALPNProtocols: ['http/1.1'] });
+      await once(socket, 'close').catch(() => {});
+    },
+    async () => {
+      const socket = dial(server.port, {});
+      await once(socket, 'close').catch(() => {});
+    },
+    async () => {
+      const plain = await RawClient.open(server.port);
+      plain.send(Buffer.from('no handshake'));
+      await plain.untilEnded();
+      plain.close();
+    },
+    async () => {
+      const silent = await RawClient.open(server.port);
+      await silent.untilEnded();
+      silent.close();
+    },
+  ];
+  for (let round = 0; round < 4; round++) for (const end of endings) await end();
+  const { client } = await connected(server.port);
+  await client.begin();
+  await client.echo(1);
+  client.close();
+  assert.deepEqual(
+    server.refused.filter(({ code }) => code === 'resource_exhausted'),
+    [],
+  );
 });
