@@ -213,7 +213,7 @@ export abstract class Simulation<Request> {
 
   reconnect(): void {
     // Such a proxy shows the version of the set before: when that set is current again, no server can tell.
-    if ([...this.models.values()].some(({ torn }) => torn)) return;
+    if ([...this.models.values()].some(({ torn }) => torn) || this.#lacksHosts()) return;
     this.up = [];
     this.down = [];
     this.machine = this.newMachine();
@@ -233,6 +233,13 @@ export abstract class Simulation<Request> {
       model.greeting = true;
       this.up.push({ type, bytes: this.first(type, model), answers: false });
     }
+  }
+
+  /** A configuration has come whose virtual hosts the proxy shows as received, from before it had it, and that follow only now. */
+  #lacksHosts(): boolean {
+    for (const name of this.model('vhds').has.keys())
+      if (this.live.get(routesOf(name))?.has(name) === false) return true;
+    return false;
   }
 
   settle(): void {
