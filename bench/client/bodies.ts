@@ -31,13 +31,15 @@ const MAX_KEPT_BYTES = 768 * 1024 * 1024;
 
 const EMPTY: Body = { id: 0, bytes: Buffer.alloc(0), resources: [] };
 
+/** Distinct in all books: sets of resources remember by it what they became. */
+let ids = 0;
+
 export class BodyBook {
   readonly mode: Mode;
   readonly #alike = new Map<string, Body[]>();
   readonly #oldest = new Map<Body, string>();
   readonly #resources = new Map<string, WeakRef<Resource>>();
   #kept = 0;
-  #ids = 0;
 
   constructor(mode: Mode) {
     this.mode = mode;
@@ -56,7 +58,7 @@ export class BodyBook {
   take(type: ProxyType, bytes: Buffer): Body {
     const known = this.candidates(type, bytes.length).find((body) => body.bytes.equals(bytes));
     if (known !== undefined) return known;
-    const body: Body = { id: ++this.#ids, bytes, resources: this.#parse(type, bytes) };
+    const body: Body = { id: ++ids, bytes, resources: this.#parse(type, bytes) };
     const key = `${type} ${bytes.length}`;
     const alike = this.#alike.get(key) ?? [];
     this.#alike.set(key, [body, ...alike.slice(0, MAX_ALIKE - 1)]);

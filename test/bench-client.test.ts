@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BodyBook } from '../bench/client/bodies.ts';
+import { NOTHING } from '../bench/client/resource-set.ts';
+
+function field(number: number, bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([number * 8 + 2, bytes.length]), bytes]);
+}
+
+/** The `resources` of a response with one cluster load assignment: a Resource of its name, with an Any with it. */
+function named(name: string): Buffer {
+  const text = Buffer.from(name);
+  return field(2, Buffer.concat([field(3, text), field(2, field(2, field(1, text)))]));
+}
+
+test('what a set becomes with a body of one book is not what it becomes with one of another', () => {
+  const names = ['first', 'second'].map((name) => {
+    const body = new BodyBook('delta').take('eds', named(name));
+    return [...NOTHING.after(body, [], false).map.keys()];
+  });
+  assert.deepEqual(names, [['first'], ['second']]);
+});
