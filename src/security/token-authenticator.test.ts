@@ -51,6 +51,23 @@ describe('a token', () => {
     assert.equal(caller?.expiresAt, NOW + 7000);
   });
 
+  it('is verified once for calls that come together, each time anew for those that come later', async () => {
+    let asked = 0;
+    const keys = async () => {
+      asked++;
+      return one.jwks;
+    };
+    const own = authenticator({ issuers: [{ issuer: ISSUER, keys: { keys, newerKeys: keys } }] });
+    const good = await one.token();
+    const expired = await one.token({ exp: IN_SECONDS - 100 });
+    for (const round of [1, 2]) {
+      const outcomes = await Promise.all([good, expired, good, expired, good].map((token) => outcome(token, own)));
+      assert.equal(asked, 2 * round);
+      const late = 'unauthenticated: it has expired';
+      assert.deepEqual(outcomes, [WEB, late, WEB, late, WEB]);
+    }
+  });
+
   it('is not asked for when there is none', async () => assert.equal(await outcome(undefined), 'not asked'));
 
   it('may come from an issuer whose clock is a little ahead', async () => {

@@ -155,12 +155,26 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
     return { identity: identityOf(payload.sub, trustDomain), by: 'token', expiresAt };
   };
 
+  /**
+   * By token. Headers that a client repeats are a byte or two of HTTP/2: thousands of calls with the same token, sent in one go by who may be
+   * anybody, cost one verification.
+   */
+  const underWay = new Map<string, Promise<Caller>>();
+
+  const verifiedOnce = (token: string): Promise<Caller> => {
+    const known = underWay.get(token);
+    if (known !== undefined) return known;
+    const result = verified(token).finally(() => underWay.delete(token));
+    underWay.set(token, result);
+    return result;
+  };
+
   return {
     name: 'token',
     authenticate: async ({ bearer }) => {
       if (bearer === undefined) return undefined;
       try {
-        return await verified(bearer);
+        return await verifiedOnce(bearer);
       } catch (error) {
         if (error instanceof CtlError) throw error;
         throw refused(reasonOf(error), error);
