@@ -128,23 +128,35 @@ export class OpenStreams implements StreamHost {
     this.#outlet.pump();
   }
 
+  /** With one stream both windows are due at once, and one write says so. */
   consumed(stream: Stream, bytes: number): void {
     stream.unreturned += bytes;
-    if (stream.unreturned >= RECEIVE_WINDOW_BYTES / 2 && !stream.remoteClosed && !stream.closed) {
-      this.#outlet.control(windowUpdate(stream.id, stream.unreturned));
-      stream.receiveWindow += stream.unreturned;
-      stream.unreturned = 0;
+    this.#unreturned += bytes;
+    if (stream.unreturned < RECEIVE_WINDOW_BYTES / 2 || stream.remoteClosed || stream.closed) {
+      this.giveBack(0);
+      return;
     }
-    this.giveBack(bytes);
+    const ofStream = windowUpdate(stream.id, stream.unreturned);
+    stream.receiveWindow += stream.unreturned;
+    stream.unreturned = 0;
+    const ofConnection = this.#returned();
+    this.#outlet.control(ofConnection === undefined ? ofStream : Buffer.concat([ofStream, ofConnection]));
   }
 
   /** Bytes that were taken, or passed over, are the connection's again. */
   giveBack(bytes: number): void {
     this.#unreturned += bytes;
-    if (this.#unreturned < RECEIVE_WINDOW_BYTES / 2) return;
-    this.#outlet.control(windowUpdate(0, this.#unreturned));
+    const update = this.#returned();
+    if (update !== undefined) this.#outlet.control(update);
+  }
+
+  /** What tells the peer of the bytes that are the connection's again, when they are enough to be told. */
+  #returned(): Buffer | undefined {
+    if (this.#unreturned < RECEIVE_WINDOW_BYTES / 2) return undefined;
+    const update = windowUpdate(0, this.#unreturned);
     this.#receiveWindow += this.#unreturned;
     this.#unreturned = 0;
+    return update;
   }
 
   ended(stream: Stream, held: number): void {
