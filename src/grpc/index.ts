@@ -1,3 +1,3 @@
 /** gRPC over HTTP/2, the server's side. */
-export { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
+export { checkedLength, MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
 export { createGrpcServer } from './server.ts';

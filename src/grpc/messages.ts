@@ -16,13 +16,19 @@ export function prefixed(message: Uint8Array): Buffer {
   return bytes;
 }
 
+/** Why a message with this prefix is not taken; undefined when it is. */
+export function prefixError(flag: number, length: number, maxBytes: number): CtlError | undefined {
+  // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
+  if (flag !== 0) return new CtlError('internal', 'compressed message, but the call has no message encoding');
+  return length > maxBytes
+    ? new CtlError('resource_exhausted', `received message larger than max (${length} vs ${maxBytes})`)
+    : undefined;
+}
+
 /** Length of the message behind a prefix. Throws CtlError for one that is not taken. */
 export function checkedLength(prefix: Buffer, maxBytes: number): number {
   const length = prefix.readUInt32BE(1);
-  // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
-  if (prefix.readUInt8(0) !== 0)
-    throw new CtlError('internal', 'compressed message, but the call has no message encoding');
-  if (length > maxBytes)
-    throw new CtlError('resource_exhausted', `received message larger than max (${length} vs ${maxBytes})`);
+  const error = prefixError(prefix.readUInt8(0), length, maxBytes);
+  if (error !== undefined) throw error;
   return length;
 }

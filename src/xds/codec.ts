@@ -3,6 +3,7 @@
  * are a head of a few bytes made per stream, followed by encoded resources that all streams share.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
+import { MESSAGE_PREFIX_BYTES } from '../grpc/index.ts';
 import type { EncodedResource } from '../push/types.ts';
 import type { FormIndex } from './known-lists.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
@@ -128,9 +129,6 @@ export interface ResponseMessage {
   readonly body: readonly Uint8Array[];
 }
 
-/** Bytes of the gRPC frame prefix: compressed flag, then length (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). */
-export const FRAME_PREFIX_BYTES = 5;
-
 /** The length-prefixed gRPC message as chunks: own head, then the shared body. */
 export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] {
   // Fields may stand in any order; the head has all but `resources` (2).
@@ -140,8 +138,8 @@ export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] 
     { number: 5, text: message.nonce },
     ...message.removed.map((text) => ({ number: 6, text })),
   ];
-  const head = encodeStrings(fields, FRAME_PREFIX_BYTES);
-  let length = head.length - FRAME_PREFIX_BYTES;
+  const head = encodeStrings(fields, MESSAGE_PREFIX_BYTES);
+  let length = head.length - MESSAGE_PREFIX_BYTES;
   for (const chunk of message.body) length += chunk.length;
   head.writeUInt8(0, 0);
   head.writeUInt32BE(length, 1);

@@ -2,8 +2,8 @@
  * Requests out of the bytes of a gRPC stream, however these are cut.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
  */
-import { CtlError } from '../core/errors.ts';
-import { FRAME_PREFIX_BYTES } from './codec.ts';
+import type { CtlError } from '../core/errors.ts';
+import { MESSAGE_PREFIX_BYTES, prefixError } from '../grpc/index.ts';
 import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
 
 export interface RequestSink {
@@ -53,7 +53,7 @@ export class RequestReader {
         this.#held.push(Buffer.from(bytes.subarray(at)));
         return;
       }
-      at = this.#prefixFilled < FRAME_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
+      at = this.#prefixFilled < MESSAGE_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
     }
   }
 
@@ -84,29 +84,25 @@ export class RequestReader {
 
   #takePrefix(bytes: Buffer, start: number): number {
     let at = start;
-    while (at < bytes.length && this.#prefixFilled < FRAME_PREFIX_BYTES) {
+    while (at < bytes.length && this.#prefixFilled < MESSAGE_PREFIX_BYTES) {
       const byte = bytes[at++] ?? 0;
       if (this.#prefixFilled++ === 0) this.#flag = byte;
       else this.#length = this.#length * 256 + byte;
     }
-    if (this.#prefixFilled === FRAME_PREFIX_BYTES) this.#begin(this.#length);
+    if (this.#prefixFilled === MESSAGE_PREFIX_BYTES) this.#begin(this.#length);
     return at;
   }
 
   #begin(length: number): void {
     this.#length = 0;
     this.#missing = length;
-    // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
-    if (this.#flag !== 0)
-      this.#refuse(new CtlError('internal', 'compressed message, but the call has no message encoding'));
-    else if (length > this.#maxBytes)
-      this.#refuse(
-        new CtlError('resource_exhausted', `received message larger than max (${length} vs ${this.#maxBytes})`),
-      );
-    else {
-      this.#assembly.begin(length);
-      if (length === 0) this.#done();
+    const error = prefixError(this.#flag, length, this.#maxBytes);
+    if (error !== undefined) {
+      this.#refuse(error);
+      return;
     }
+    this.#assembly.begin(length);
+    if (length === 0) this.#done();
   }
 
   #takeMessage(bytes: Buffer, at: number): number {
