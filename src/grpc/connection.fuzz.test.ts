@@ -79,7 +79,7 @@ async function run({ frames, cuts, deeds, reads }: Run): Promise<void> {
   const connection = new Connection({
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
-    info: { peer: 'test', secured: undefined },
+    info: { peer: 'test', address: '10.0.0.9', secured: undefined },
     maxStreams: 4,
     now: () => 0,
     onStream: (call) => {

@@ -46,7 +46,7 @@ function connected({ secured = false } = {}) {
   const connection = new Connection({
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
-    info: { peer: 'test', secured: secured ? (socket as unknown as TLSSocket) : undefined },
+    info: { peer: 'test', address: '10.0.0.9', secured: secured ? (socket as unknown as TLSSocket) : undefined },
     maxStreams: 100,
     now: () => clock.now,
     onStream: (stream) => streams.push(stream),

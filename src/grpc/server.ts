@@ -5,8 +5,8 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
+import { AddressShares } from './address-shares.ts';
 import { Connection } from './connection.ts';
-import { ConnectionLimits } from './connection-limits.ts';
 import { Http2Error } from './frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
 import type { Stream } from './stream.ts';
@@ -58,7 +58,7 @@ class Http2GrpcServer implements GrpcServer {
   readonly #options: GrpcServerOptions;
   readonly #handlers: ReadonlyMap<string, Handler>;
   readonly #unary: UnaryCalls;
-  readonly #limits: ConnectionLimits;
+  readonly #places: AddressShares;
   readonly #listening: Listening[] = [];
   /** Also those that have not done their handshake. */
   readonly #sockets = new Set<Socket>();
@@ -70,7 +70,7 @@ class Http2GrpcServer implements GrpcServer {
     this.#options = options;
     this.#handlers = handlersOf(options);
     this.#unary = new UnaryCalls(options, options.observer);
-    this.#limits = new ConnectionLimits(options.maxConnections);
+    this.#places = new AddressShares(options.maxConnections);
     const { keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs } = options;
     const shortest = Math.min(keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs);
     const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_PATIENCE));
@@ -128,7 +128,7 @@ class Http2GrpcServer implements GrpcServer {
 
   #admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? '';
-    const leave = this.#limits.enter(address);
+    const leave = this.#places.enter(address);
     if (leave === undefined || this.#draining) {
       leave?.();
       const message = 'too many connections of this address, or in all (see the limit of open files)';
@@ -147,7 +147,7 @@ class Http2GrpcServer implements GrpcServer {
 
   #connected(socket: Socket, secured: TLSSocket | undefined): void {
     const { maxStreams, observer } = this.#options;
-    const info: ConnectionInfo = { peer: peerOf(socket), secured };
+    const info: ConnectionInfo = { peer: peerOf(socket), address: socket.remoteAddress ?? '', secured };
     const connection: Connection = new Connection({
       socket,
       info,

@@ -17,6 +17,8 @@ export interface Metadata {
 export interface ConnectionInfo {
   /** Address and port of the other end, for logs. */
   readonly peer: string;
+  /** The other end's address alone; empty when it has gone by now. */
+  readonly address: string;
   /** Set when the connection is encrypted. */
   readonly secured: TLSSocket | undefined;
 }

@@ -126,7 +126,7 @@ class World {
     this.connection = new Connection({
       // Of a socket it uses nothing that a stream does not have.
       socket: this.socket as unknown as Socket,
-      info: { peer: 'test', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
+      info: { peer: 'test', address: '10.0.0.9', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
       maxStreams: 100,
       now: () => this.now,
       onStream: (stream) => this.streams.push(stream),

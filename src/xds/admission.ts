@@ -4,34 +4,40 @@
  * first first, and those that would wait long are turned away at once: they come back after their backoff, or find another replica.
  */
 import { CtlError } from '../core/errors.ts';
+import { AddressShares } from '../grpc/index.ts';
 
 /** Streams let in per turn of the event loop: at 0.3 ms each a turn stays near 5 ms. */
 const PER_TURN = 16;
 
-/** Streams waiting or being made ready. Twice the size of the largest mesh that one process is meant for. */
+/** Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one process is meant for. */
 export const MAX_ENTERING = 10_000;
 
+/** Where the streams of one client address come in. */
+export interface Entrance {
+  /**
+   * Resolves when it is the stream's turn, with what it calls when it is ready (or gave up). Rejects with resource_exhausted when there
+   * are too many.
+   */
+  enter(): Promise<() => void>;
+}
+
 export class Admission {
-  readonly #limit: number;
+  readonly #places: AddressShares;
   readonly #waiting: (() => void)[] = [];
-  #entering = 0;
   #scheduled = false;
 
   constructor(limit = MAX_ENTERING) {
-    this.#limit = limit;
+    this.#places = new AddressShares(limit);
   }
 
-  /** Resolves when it is the stream's turn, with what it calls when it is ready (or gave up). Rejects with resource_exhausted when there are too many. */
-  enter(): Promise<() => void> {
-    if (this.#entering >= this.#limit)
+  of(address: string): Entrance {
+    return { enter: () => this.#enter(address) };
+  }
+
+  #enter(address: string): Promise<() => void> {
+    const leave = this.#places.enter(address);
+    if (leave === undefined)
       return Promise.reject(new CtlError('resource_exhausted', 'too many proxies are connecting, try again later'));
-    this.#entering++;
-    let left = false;
-    const leave = (): void => {
-      if (left) return;
-      left = true;
-      this.#entering--;
-    };
     return new Promise((resolve) => {
       this.#waiting.push(() => resolve(leave));
       this.#schedule();

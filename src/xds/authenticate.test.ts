@@ -99,7 +99,7 @@ describe('a stream whose caller is asked for', () => {
     await until(() => asked === 2);
     // The limit is that of a connection as well.
     const other = connected();
-    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 proxies');
+    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 proxies, or too many of this address');
     other.close();
     answer.resolve(web());
     for (const { outcome } of two) assert.equal(await outcome, 'served');

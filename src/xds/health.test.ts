@@ -3,10 +3,11 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
-import { encodeHealthRequest } from './health.ts';
+import { encodeHealthRequest, Health } from './health.ts';
 import { createXdsServer, type XdsServer } from './server.ts';
 import { ADS_SERVICE, HEALTH_PATHS } from './services.ts';
 import { Content } from './testing.ts';
+import { FakeCall } from './testing-call.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
 import { asIs } from './testing-peer.ts';
 
@@ -79,5 +80,50 @@ describe('health service', { timeout: 20_000 }, () => {
     assert.equal(await first(encodeHealthRequest('other')), 3);
     assert.equal(await first(encodeHealthRequest(ADS_SERVICE)), 2);
     assert.equal(await first(Buffer.from([0xff])), 'INVALID_ARGUMENT');
+  });
+});
+
+describe('watches of health', () => {
+  let health: Health;
+  let refused: string[];
+
+  beforeEach(() => {
+    refused = [];
+    health = new Health({
+      services: [],
+      requestTimeoutMs: 10_000,
+      refused: (peer, { code }) => refused.push(`${peer} ${code}`),
+    });
+  });
+  afterEach(() => health.close());
+
+  /** Watches; each call is a connection of its own unless it is given another's. */
+  function watch(address: string, connection?: FakeCall['connection']): FakeCall {
+    const call = new FakeCall(address);
+    const handler = health.service().streams?.[HEALTH_PATHS.watch];
+    assert.ok(handler !== undefined);
+    handler(connection === undefined ? call : Object.assign(call, { connection }));
+    return call;
+  }
+  const taken = (call: FakeCall): boolean => call.done.length === 0;
+
+  it('are not all of one address: others find some, and who is turned away is told of', () => {
+    const greedy = Array.from({ length: 1000 }, () => watch('10.0.0.1'));
+    assert.equal(greedy.filter(taken).length, 800);
+    assert.match(greedy.at(-1)?.done[0] ?? '', /^end resource_exhausted/);
+    assert.deepEqual([refused.length, refused[0]], [200, '10.0.0.1:1234 resource_exhausted']);
+    assert.equal(taken(watch('10.0.0.2')), true);
+    assert.equal(taken(watch('10.0.0.1')), false);
+    for (const call of greedy.slice(0, 100)) call.close();
+    assert.equal(taken(watch('10.0.0.1')), true);
+  });
+
+  it('are few of one connection, others of its address find some', () => {
+    const { connection } = new FakeCall('10.0.0.1');
+    const calls = Array.from({ length: 17 }, () => watch('10.0.0.1', connection));
+    assert.equal(calls.filter(taken).length, 16);
+    assert.equal(taken(watch('10.0.0.1')), true);
+    calls[0]?.close();
+    assert.equal(taken(watch('10.0.0.1', connection)), true);
   });
 });

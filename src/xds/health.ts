@@ -3,7 +3,7 @@
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
 import { CtlError } from '../core/errors.ts';
-import { prefixed } from '../grpc/index.ts';
+import { AddressShares, prefixed } from '../grpc/index.ts';
 import type { GrpcService, StreamCall, UnaryCall } from '../grpc/types.ts';
 import { oneRequest } from './one-request.ts';
 import { HEALTH_PATHS } from './services.ts';
@@ -36,23 +36,37 @@ function serviceOf(bytes: Buffer): string {
 /** A request is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;
 
-/** Anyone may watch; a load balancer does once per connection. */
+/** Anyone may watch, so that no single address gets all of these; a load balancer watches once per connection. */
 const MAX_WATCHERS = 1000;
+
+/** Watches of one connection: what is served here are two names. */
+const MAX_WATCHERS_OF_CONNECTION = 16;
+
+export interface HealthOptions {
+  /** The services that are asked about, besides the server as a whole. */
+  readonly services: readonly string[];
+  /** A watcher who has not said after this long, ms, what he watches is refused. */
+  readonly requestTimeoutMs: number;
+  /** Tells of a watcher who is turned away. */
+  readonly refused: (peer: string, error: CtlError) => void;
+}
 
 /** Health of the server and of the services it names; `''` is the server as a whole. */
 export class Health {
   readonly #services: ReadonlySet<string>;
-  readonly #requestTimeoutMs: number;
+  readonly #options: HealthOptions;
+  readonly #places = new AddressShares(MAX_WATCHERS);
+  /** By connection. */
+  readonly #watches = new WeakMap<object, number>();
   /** All who watch, or are about to say what. */
   readonly #calls = new Set<StreamCall>();
   /** Those of them who hear of changes: not who watches a service that is not here. */
   readonly #watchers = new Set<StreamCall>();
   #serving = false;
 
-  /** `requestTimeoutMs`: a watcher who has not said by then what he watches is refused. */
-  constructor(services: readonly string[], requestTimeoutMs: number) {
-    this.#services = new Set(['', ...services]);
-    this.#requestTimeoutMs = requestTimeoutMs;
+  constructor(options: HealthOptions) {
+    this.#options = options;
+    this.#services = new Set(['', ...options.services]);
   }
 
   /** As a server takes it. */
@@ -80,21 +94,40 @@ export class Health {
   };
 
   readonly #watch = (call: StreamCall): void => {
-    if (this.#calls.size >= MAX_WATCHERS) {
-      call.end(new CtlError('resource_exhausted', `${MAX_WATCHERS} watch already`));
+    const leave = this.#enter(call);
+    if (leave === undefined) {
+      const error = new CtlError(
+        'resource_exhausted',
+        'too many watches of health of this connection, this address, or in all',
+      );
+      this.#options.refused(call.connection.peer, error);
+      call.end(error);
       return;
     }
     this.#calls.add(call);
     call.onClose(() => {
+      leave();
       this.#calls.delete(call);
       this.#watchers.delete(call);
     });
-    oneRequest(call, { maxBytes: MAX_REQUEST_BYTES, timeoutMs: this.#requestTimeoutMs })
+    oneRequest(call, { maxBytes: MAX_REQUEST_BYTES, timeoutMs: this.#options.requestTimeoutMs })
       .then((request) => this.#answer(call, serviceOf(request)))
       .catch((error: unknown) =>
         call.end(error instanceof CtlError ? error : new CtlError('internal', 'internal error', {}, error)),
       );
   };
+
+  /** @returns what to call when the watch is over; undefined when it cannot be taken */
+  #enter({ connection }: StreamCall): (() => void) | undefined {
+    const before = this.#watches.get(connection) ?? 0;
+    const leave = before < MAX_WATCHERS_OF_CONNECTION ? this.#places.enter(connection.address) : undefined;
+    if (leave === undefined) return undefined;
+    this.#watches.set(connection, before + 1);
+    return () => {
+      leave();
+      this.#watches.set(connection, (this.#watches.get(connection) ?? 1) - 1);
+    };
+  }
 
   #answer(call: StreamCall, service: string): void {
     // It may be over by now.

@@ -1,6 +1,6 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
 import { CtlError } from '../core/errors.ts';
-import { createGrpcServer } from '../grpc/index.ts';
+import { AddressShares, createGrpcServer } from '../grpc/index.ts';
 import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../grpc/types.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
@@ -21,7 +21,7 @@ export interface XdsServerOptions {
   readonly listeners: readonly GrpcListener[];
   /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
-  /** Streams of one connection, and ADS streams of the server (MESH_GPRC_MAXSTREAMS). */
+  /** Streams of one connection, and ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). */
   readonly maxStreams: number;
   /** Idle time before a ping, and wait for its answer, ms. */
   readonly keepaliveIntervalMs: number;
@@ -40,7 +40,7 @@ export interface XdsServerOptions {
   readonly maxIncomplete?: number;
   /** An ADS stream whose first request has not come whole after this long, ms, is ended. */
   readonly firstRequestMs?: number;
-  /** Streams waiting to be let in. */
+  /** Streams waiting to be let in, of which no single address gets all. */
   readonly maxEntering?: number;
   /**
    * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known on. Rejects with
@@ -108,14 +108,20 @@ export class XdsServer {
   readonly #health: Health;
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
-  #authenticating = 0;
+  /** For ADS streams, also while their callers are asked for. */
+  readonly #places: AddressShares;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
     const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
-    this.#health = new Health([ADS_SERVICE], requestTimeoutMs);
+    this.#places = new AddressShares(options.maxStreams);
+    this.#health = new Health({
+      services: [ADS_SERVICE],
+      requestTimeoutMs,
+      refused: (peer, error) => options.observer.refused(peer, error),
+    });
     this.#server = createGrpcServer({
       listeners: options.listeners,
       services: [this.#ads(), this.#health.service(), ...(options.services ?? [])],
@@ -182,26 +188,31 @@ export class XdsServer {
   }
 
   #accept<Request extends AnyRequest>(call: StreamCall, kind: StreamKind<Request>): void {
-    const { authenticate, observer } = this.#options;
-    const refusal = this.#refusal();
-    if (refusal !== undefined) {
-      this.#refuse(call, refusal);
+    const { authenticate, maxStreams, observer } = this.#options;
+    if (this.#draining) {
+      this.#refuse(call, stopping());
+      return;
+    }
+    const leave = this.#places.enter(call.connection.address);
+    if (leave === undefined) {
+      const message = `more than ${maxStreams} proxies, or too many of this address`;
+      this.#refuse(call, new CtlError('resource_exhausted', message));
       return;
     }
     if (authenticate === undefined) {
+      call.onClose(leave);
       this.#open(call, undefined, kind);
       return;
     }
     // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
-    this.#authenticating++;
     authenticate(call)
-      .finally(() => this.#authenticating--)
+      // Whoever gives up sooner keeps his place until then, for asking costs as much.
+      .finally(() => call.onClose(leave))
       .then((caller) => {
         // It may have gone, or the server may be shutting down by now.
         if (call.closed) return;
-        const late = this.#refusal();
-        if (late === undefined) this.#open(call, caller, kind);
-        else this.#refuse(call, late);
+        if (this.#draining) this.#refuse(call, stopping());
+        else this.#open(call, caller, kind);
       })
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
@@ -213,15 +224,6 @@ export class XdsServer {
           call.end(new CtlError('internal', 'internal error'));
         }
       });
-  }
-
-  /** Why no stream can be taken now. */
-  #refusal(): CtlError | undefined {
-    const { maxStreams } = this.#options;
-    if (this.#draining) return stopping();
-    return this.#streams.size + this.#authenticating >= maxStreams
-      ? new CtlError('resource_exhausted', `more than ${maxStreams} proxies`)
-      : undefined;
   }
 
   #open<Request extends AnyRequest>(
@@ -236,7 +238,7 @@ export class XdsServer {
       protocol,
       decode,
       engine,
-      admission: this.#admission,
+      admission: this.#admission.of(call.connection.address),
       caller,
       observer,
       clock,

@@ -32,8 +32,12 @@ async function start(options: Partial<XdsServerOptions>): Promise<void> {
   await server.start();
 }
 
-function session(): ClientHttp2Session {
-  const made = connect(`http://127.0.0.1:${server.ports()[0]}`);
+/** A connection; all of 127.0.0.0/8 are addresses that it can come from. */
+function session(localAddress = '127.0.0.1'): ClientHttp2Session {
+  const port = server.ports()[0] ?? 0;
+  const made = connect(`http://127.0.0.1:${port}`, {
+    createConnection: () => dial({ host: '127.0.0.1', port, localAddress }),
+  });
   made.on('error', () => {});
   sessions.push(made);
   return made;
@@ -116,6 +120,39 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
       const { ended } = call(session(), Buffer.from([0, 0, 1, 0, 0]), false, path);
       assert.equal(await ended, status.RESOURCE_EXHAUSTED);
     }
+  });
+});
+
+describe('streams of proxies', { timeout: 20_000 }, () => {
+  const request = prefixed(
+    encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
+  );
+  /** `served`, or with what status it has ended. */
+  async function outcome({ stream, ended }: ReturnType<typeof call>): Promise<'served' | number | undefined> {
+    return Promise.race([once(stream, 'data').then(() => 'served' as const), ended]);
+  }
+
+  it('are not all of one address, on however few connections; those of another are served, which are turned away is said', async () => {
+    const refused: string[] = [];
+    const content = new Content();
+    content.set('cds', 'a', '1');
+    await start({
+      engine: new FakeEngine(content),
+      maxStreams: 5,
+      observer: { ...quietObserver, refused: (peer, error) => refused.push(`${peer} ${error.code}`) },
+    });
+    const greedy = session();
+    const taken = Array.from({ length: 4 }, () => call(greedy, request, false, ADS_PATHS.delta));
+    for (const one of taken) assert.equal(await outcome(one), 'served');
+    for (const from of [greedy, session()])
+      assert.equal(await outcome(call(from, request, false, ADS_PATHS.delta)), status.RESOURCE_EXHAUSTED);
+    assert.equal(refused.length, 2);
+    for (const line of refused) assert.match(line, /^127\.0\.0\.1:\d+ resource_exhausted$/);
+    assert.equal(await outcome(call(session('127.0.0.2'), request, false, ADS_PATHS.delta)), 'served');
+    // Those that end make room.
+    for (const { stream } of taken) stream.close();
+    await Promise.all(taken.map(({ ended }) => ended));
+    assert.equal(await outcome(call(greedy, request, false, ADS_PATHS.delta)), 'served');
   });
 });
 

@@ -61,7 +61,7 @@ async function deltaStream(transport = heldTransport()): Promise<AdsStream<Retur
     protocol: DELTA,
     decode: decodeDeltaRequest,
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
-    admission: new Admission(),
+    admission: new Admission().of('10.0.0.9'),
   });
   stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
   await turn();
@@ -153,7 +153,7 @@ describe('a push of a stream', () => {
       protocol: SOTW,
       decode: decodeSotwRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
-      admission: new Admission(),
+      admission: new Admission().of('10.0.0.9'),
     });
     stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
     await turn();
@@ -194,7 +194,7 @@ describe('a rejected secret', () => {
       protocol: DELTA,
       decode: decodeDeltaRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
-      admission: new Admission(),
+      admission: new Admission().of('10.0.0.9'),
     });
     stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }), []);
     await turn();

@@ -8,7 +8,7 @@ import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
 import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutcome, PushSink } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
-import type { Admission } from './admission.ts';
+import type { Entrance } from './admission.ts';
 import { claimedNode } from './claim.ts';
 import { AdsMachine, type Outgoing } from './machine.ts';
 import type { KnownRun } from './message-assembly.ts';
@@ -73,7 +73,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   /** Throws CtlError invalid_argument. */
   readonly decode: (bytes: Buffer, known: readonly KnownRun[]) => Request;
   readonly engine: PushEngine;
-  readonly admission: Admission;
+  readonly admission: Entrance;
   /** Whose stream it is; undefined on an address that does not ask. */
   readonly caller: Caller | undefined;
   readonly observer: XdsObserver;

@@ -1,11 +1,11 @@
 /** Test support: a call without a connection. What a client would send is fed to it; what is done to it can be read off. */
 import type { CtlError } from '../core/errors.ts';
-import type { CallReader, SendResult, StreamCall } from '../grpc/types.ts';
+import type { CallReader, ConnectionInfo, SendResult, StreamCall } from '../grpc/types.ts';
 
 export class FakeCall implements StreamCall {
   readonly path = '/test/Stream';
   readonly metadata = { get: () => [] };
-  readonly connection = { peer: '10.0.0.9:1234', secured: undefined };
+  readonly connection: ConnectionInfo;
   /** What was done, in order. */
   readonly done: string[] = [];
   /** What was written and has not ended. */
@@ -15,6 +15,11 @@ export class FakeCall implements StreamCall {
   readonly #listeners: (() => void)[] = [];
   readonly #waiting: (Buffer | 'end')[] = [];
   #reader: CallReader | undefined;
+
+  /** `address`: where the client is. */
+  constructor(address = '10.0.0.9') {
+    this.connection = { peer: `${address}:1234`, address, secured: undefined };
+  }
 
   /** The client sends these bytes; where they were is written over as soon as they are read. */
   feed(bytes: Uint8Array): void {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ConnectionLimits } from './connection-limits.ts';
+import { AddressShares } from './address-shares.ts';
 
-function fill(limits: ConnectionLimits, addressOf: (index: number) => string): (() => void)[] {
+function fill(limits: AddressShares, addressOf: (index: number) => string): (() => void)[] {
   return Array.from({ length: 1000 }, (_, index) => limits.enter(addressOf(index))).filter(
     (leave) => leave !== undefined,
   );
 }
 
 test('one address gets most of the room, the next one still finds some, and all together get no more than there is', () => {
-  const limits = new ConnectionLimits(100);
+  const limits = new AddressShares(100);
   const first = fill(limits, () => '10.0.0.1');
   assert.equal(first.length, 80);
   assert.equal(fill(limits, () => '10.0.0.2').length, 16);
@@ -28,12 +28,12 @@ test('an address is the same however it is written, and a network of IPv6 counts
     ['::1', 'fd00::1', false],
   ];
   for (const [one, other, same] of rows) {
-    const limits = new ConnectionLimits(10);
+    const limits = new AddressShares(10);
     assert.equal(fill(limits, () => one).length, 8);
     assert.equal(fill(limits, () => other).length, same ? 0 : 2, `${one} ${other}`);
   }
 });
 
 test('without a limit all are taken', () => {
-  assert.equal(fill(new ConnectionLimits(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
+  assert.equal(fill(new AddressShares(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
 });

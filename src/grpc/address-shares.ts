@@ -1,30 +1,35 @@
 /**
- * How many connections are taken. Each costs a file descriptor and, encrypted, a handshake, before anybody has said who he is; a
- * process without descriptors can neither accept a proxy nor read a file. One address may hold most of them, for thousands of proxies
- * can come from behind one address translation, but never so many that nothing is left for other addresses.
+ * Something that there is so much of for all clients together: connections, streams, watches. Whoever asks first would get all of it, and
+ * who comes later nothing, though one of them has said who he is. One address may hold most, for thousands of proxies can come from behind
+ * one address translation, but never so much that nothing is left for other addresses. Clients behind the same address are not told apart:
+ * where that is not enough, they have to come encrypted.
  */
 
-/** Connections of one address for each that is still free: so at most 4 of 5 are of one address. */
+/** Places of one address for each that is still free: so at most 4 of 5 are of one address. */
 const PER_FREE = 4;
 
-export class ConnectionLimits {
+export class AddressShares {
   readonly #max: number;
   readonly #ofAddress = new Map<string, number>();
   #all = 0;
 
-  /** @param max connections of all addresses together; Infinity: no limit */
+  /** @param max places of all addresses together; Infinity: no limit */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Takes note of a connection. @returns what to call when it has ended; undefined when it cannot be taken */
+  /** Takes a place. @returns what to call, any number of times, when it is free again; undefined when there is none for this address */
   enter(remoteAddress: string): (() => void) | undefined {
     const address = placeOf(remoteAddress);
     const held = this.#ofAddress.get(address) ?? 0;
     if (held >= PER_FREE * (this.#max - this.#all)) return undefined;
     this.#all++;
     this.#ofAddress.set(address, held + 1);
-    return () => this.#leave(address);
+    let left = false;
+    return () => {
+      if (!left) this.#leave(address);
+      left = true;
+    };
   }
 
   #leave(address: string): void {

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Admission } from './admission.ts';
+
+/** Lets so many in that do not get ready, and says how many there was room for. */
+async function enter(admission: Admission, address: string, count: number): Promise<(() => void)[]> {
+  const entrance = admission.of(address);
+  const entered = await Promise.allSettled(Array.from({ length: count }, () => entrance.enter()));
+  return entered.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+}
+
+describe('room for streams that come in', () => {
+  it('is not all for one address: another one still finds some, and the first again when its streams are ready', async () => {
+    const admission = new Admission(100);
+    const greedy = await enter(admission, '10.0.0.1', 200);
+    assert.equal(greedy.length, 80);
+    assert.equal((await enter(admission, '10.0.0.2', 5)).length, 5);
+    assert.equal((await enter(admission, '10.0.0.1', 1)).length, 0);
+    for (const leave of greedy.slice(0, 40)) leave();
+    assert.equal((await enter(admission, '10.0.0.1', 1)).length, 1);
+  });
+
+  it('is given back once, however often it is said', async () => {
+    const admission = new Admission(2);
+    const [first] = await enter(admission, '10.0.0.1', 2);
+    for (let i = 0; i < 3; i++) first?.();
+    assert.equal((await enter(admission, '10.0.0.1', 2)).length, 1);
+  });
+
+  it('is given to those first who came first', async () => {
+    const admission = new Admission();
+    const order: number[] = [];
+    const all = Array.from({ length: 50 }, (_, index) =>
+      admission
+        .of('10.0.0.1')
+        .enter()
+        .then(() => order.push(index)),
+    );
+    await Promise.all(all);
+    assert.deepEqual(
+      order,
+      [...order].sort((a, b) => a - b),
+    );
+  });
+});
