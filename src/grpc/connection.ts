@@ -23,6 +23,7 @@ import { Incoming } from './incoming.ts';
 import { OpenStreams, RECEIVE_WINDOW_BYTES } from './open-streams.ts';
 import { Outlet } from './outlet.ts';
 import { PeerSettings } from './peer-settings.ts';
+import type { OnBytes } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import { StreamNumbers } from './stream-numbers.ts';
 import type { ConnectionInfo } from './types.ts';
@@ -45,6 +46,8 @@ const PING = frame(FRAME.ping, 0, 0, Buffer.from('meshd/go'));
 
 export interface ConnectionOptions {
   readonly socket: Socket;
+  /** Where the socket's bytes are had from, when not from the socket itself; see shared-reads.ts. */
+  readonly onBytes?: OnBytes | undefined;
   readonly info: ConnectionInfo;
   /** Streams at a time. */
   readonly maxStreams: number;
@@ -94,7 +97,8 @@ export class Connection {
     this.#reader = new FrameReader(this.#incoming);
     this.#heardAt = options.now();
     this.#idleSince = this.#heardAt;
-    this.#socket.on('data', (bytes: Buffer) => this.#take(bytes));
+    if (options.onBytes === undefined) this.#socket.on('data', (bytes: Buffer) => this.#take(bytes));
+    else options.onBytes((bytes) => this.#take(bytes));
     // Its error is followed by its close.
     this.#socket.on('error', () => {});
     this.#socket.once('close', () => {

@@ -9,6 +9,7 @@ import { AddressShares } from './address-shares.ts';
 import { Connection } from './connection.ts';
 import { Http2Error } from './frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
+import { readShared, type SharedReads } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import type {
   ConnectionInfo,
@@ -98,10 +99,10 @@ class Http2GrpcServer implements GrpcServer {
 
   #listen({ host, port, tls }: GrpcListener): Promise<void> {
     const secure = tls === undefined ? undefined : this.#secure(tls);
-    const server = createServer({ noDelay: true }, (socket) => {
+    const server = createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
       if (!this.#admit(socket)) return;
       // Node's documented way to have a TLS server take a connection that it has not accepted itself.
-      if (secure === undefined) this.#connected(socket, undefined);
+      if (secure === undefined) this.#connected(readShared(socket), undefined);
       else secure.server.emit('connection', socket);
     });
     this.#listening.push({ server, close: () => secure?.stop() });
@@ -118,7 +119,7 @@ class Http2GrpcServer implements GrpcServer {
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
     const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2') this.#connected(socket, socket);
+      if (socket.alpnProtocol === 'h2') this.#connected({ socket }, socket);
       else socket.destroy();
     });
     // A client's failed handshake is its own affair.
@@ -145,11 +146,12 @@ class Http2GrpcServer implements GrpcServer {
     return true;
   }
 
-  #connected(socket: Socket, secured: TLSSocket | undefined): void {
+  #connected({ socket, onBytes }: SharedReads, secured: TLSSocket | undefined): void {
     const { maxStreams, observer } = this.#options;
     const info: ConnectionInfo = { peer: peerOf(socket), address: socket.remoteAddress ?? '', secured };
     const connection: Connection = new Connection({
       socket,
+      onBytes,
       info,
       maxStreams,
       now: () => performance.now(),

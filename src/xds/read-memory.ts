@@ -1,6 +1,6 @@
 /**
- * Lets go of what sockets have read. Node gives each read a buffer of its own outside of V8's heap, which lives until V8 collects its
- * young generation. A thousand proxies that acknowledge 65 KB each are 65 MB within no time, and little in the heap that would be a
+ * Lets go of what encrypted sockets have read. Node gives each of their reads a buffer of its own outside of V8's heap, which lives until V8
+ * collects its young generation. A thousand proxies that acknowledge 65 KB each are 65 MB within no time, and little in the heap that would be a
  * reason to: V8 takes 64 MB of such memory for pressure then and marks the whole heap, which was measured to be two thirds of what the
  * processor did for a change of one endpoint. Collecting the young generation before that takes a millisecond or two, and the memory
  * of the buffers is used again.

@@ -30,7 +30,7 @@ export interface Transport {
   retireConnection(): void;
 }
 
-/** Of all streams: they are where nearly all comes that sockets read. */
+/** Of all encrypted streams; plain sockets are read into memory that stays. */
 const readMemory = new ReadMemory(youngCollector());
 
 class CallTransport implements Transport {
@@ -51,11 +51,12 @@ class CallTransport implements Transport {
 
   read(lists: ListFields, handler: RequestHandler): void {
     const call = this.#call;
+    const encrypted = call.connection.secured !== undefined;
     const reader = new RequestReader(handler, lists, this.#maxReceiveBytes);
     this.#reader = reader;
     call.read({
       data(bytes) {
-        readMemory.count(bytes.length);
+        if (encrypted) readMemory.count(bytes.length);
         if (call.closed) return;
         reader.take(bytes);
         if (reader.full) call.pause();
