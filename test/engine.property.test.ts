@@ -135,9 +135,9 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
   const found: Content['eds'] = [];
   for (const view of viewsOf(snapshot, session.node)) {
     if (view.part === 'inbound') continue;
-    for (const name of session.parts('cds').flatMap((part) => part.resources().flatMap(({ refs }) => refs))) {
-      const input = resolveEndpoints(snapshot, view, name);
-      if (input !== undefined) found.push([name, contentVersion(encodeEndpoints(input))]);
+    for (const { name, refs } of session.parts('cds').flatMap((part) => part.resources())) {
+      const input = refs.length === 0 ? undefined : resolveEndpoints(snapshot, view, name);
+      if (input !== undefined) found.push([input.name, contentVersion(encodeEndpoints(input))]);
     }
   }
   return found;

@@ -10,6 +10,11 @@ interface Waiting {
   at: number;
 }
 
+/** What the proxy calls a resource: endpoints are stated by their cluster, which says what they are called (`service_name`). */
+function nameAt(proxy: BenchProxy, { type, name }: Predicate): string {
+  return type === 'eds' ? (proxy.set('cds').map.get(name)?.refs[0] ?? name) : name;
+}
+
 function holds(
   predicate: Predicate,
   before: string | undefined,
@@ -17,7 +22,8 @@ function holds(
   head: ResponseHead,
   body: Body,
 ): boolean {
-  const { type, state, name } = predicate;
+  const { type, state } = predicate;
+  const name = nameAt(proxy, predicate);
   const now = proxy.set(type).map.get(name);
   switch (state) {
     case 'present':
@@ -40,7 +46,7 @@ export class Watch {
     for (const proxy of proxies) {
       const open = predicates.map((predicate) => ({
         predicate,
-        before: proxy.set(predicate.type).map.get(predicate.name)?.identity,
+        before: proxy.set(predicate.type).map.get(nameAt(proxy, predicate))?.identity,
       }));
       this.#waiting.set(proxy, { open, at: 0 });
     }

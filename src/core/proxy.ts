@@ -39,6 +39,8 @@ export interface ProxyNode {
   readonly meshVersion: string;
   /** Whether its route configurations may leave their virtual hosts to VHDS on the stream that it opened. */
   readonly discoversVirtualHosts: boolean;
+  /** Whether its clusters are to ask for their endpoints by short names, because the proxy repeats them all on its stream. */
+  readonly shortEndpointNames: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither speaks nor takes mutual TLS. */
   readonly sds: boolean;
 }

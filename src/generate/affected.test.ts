@@ -64,6 +64,7 @@ const OUTBOUND: OutboundView = {
   network: '',
   locality: '',
   virtualHosts: 'inline',
+  endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
 };
 const INBOUND: InboundView = {
@@ -90,6 +91,7 @@ const GATEWAY: GatewayView = {
   dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
+  endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
 };
 

@@ -21,6 +21,7 @@ const VIEW: OutboundView = {
   network: '',
   locality: '',
   virtualHosts: 'inline',
+  endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
 };
 

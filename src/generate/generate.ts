@@ -153,7 +153,7 @@ function danglingRefs(
       if (type === 'cds' && provided.has(resource)) continue;
       for (const ref of resource.refs) {
         if (type === 'cds') {
-          if (view.part === 'inbound' || resolveEndpoints(snapshot, view, ref) === undefined) {
+          if (view.part === 'inbound' || resolveEndpoints(snapshot, view, resource.name)?.name !== ref) {
             return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
           }
         }

@@ -21,6 +21,9 @@ export interface Capabilities {
   readonly sds: boolean;
 }
 
+/** How a proxy's clusters name their endpoints: see `endpoint-names.ts`. */
+export type EndpointNames = 'cluster' | 'short';
+
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */
 export interface OutboundView {
   readonly part: 'outbound';
@@ -41,6 +44,7 @@ export interface OutboundView {
    * so that a changed one is all that has to be sent.
    */
   readonly virtualHosts: 'inline' | 'discovered';
+  readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
 }
 
@@ -94,6 +98,7 @@ export interface GatewayView {
   readonly dnsDomain: string;
   readonly network: string;
   readonly locality: string;
+  readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
 }
 

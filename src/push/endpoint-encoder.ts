@@ -17,12 +17,16 @@ type HostInputs = ReadonlyMap<string, EndpointsInput>;
 
 const NOTHING: Encoded = [];
 
-/** The host of all EDS names that clusters ask for; '' for none, undefined for several. */
+/** The host of all clusters that ask for endpoints; '' for none, undefined for several. */
 const hosts = new WeakMap<Encoded, string | undefined>();
+
+function asksForEndpoints({ refs }: EncodedResource): boolean {
+  return refs.length > 0;
+}
 
 function hostOfUnit(clusters: Encoded): string | undefined {
   if (!hosts.has(clusters)) {
-    const found = new Set(clusters.flatMap(({ refs }) => refs.map(hostOfCluster)));
+    const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
     const [only = ''] = found;
     hosts.set(clusters, found.size > 1 ? undefined : only);
   }
@@ -64,12 +68,10 @@ export class EndpointEncoder {
       const inputs = inputsOf(host);
       const known = this.#byUnit.get(inputs);
       if (known?.clusters === clusters) return known.resources;
-      const resources = clusters.flatMap(({ refs }) =>
-        refs.flatMap((name) => {
-          const input = inputs.get(name);
-          return input === undefined ? [] : [this.encode(input)];
-        }),
-      );
+      const resources = clusters.filter(asksForEndpoints).flatMap(({ name }) => {
+        const input = inputs.get(name);
+        return input === undefined ? [] : [this.encode(input)];
+      });
       this.#byUnit.set(inputs, { clusters, resources });
       return resources;
     } catch {
@@ -79,9 +81,9 @@ export class EndpointEncoder {
   }
 
   #make(input: EndpointsInput): EncodedResource {
-    const { key, endpoints, clusterName } = input;
+    const { name, key, endpoints } = input;
     const bytes = encodeEndpoints(input);
-    const made = this.#interner.intern('eds', clusterName, contentVersion(bytes), [], () => bytes);
+    const made = this.#interner.intern('eds', name, contentVersion(bytes), [], () => bytes);
     // "No endpoints" may be one list for all services: nothing that lives so long is remembered.
     if (endpoints.length > 0) this.#remember(endpoints, key, made);
     return made;

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { endpointName } from '../generate/index.ts';
 import { XDS_TYPES } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { workerUrl } from '../paths.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { PoolGenerator } from './generator.ts';
-import { content, endpoints, inline, Mesh, service, sidecar, virtualService } from './testing.ts';
+import { type Connected, content, endpoints, inline, Mesh, service, sidecar, virtualService } from './testing.ts';
 
 const pools: PoolGenerator[] = [];
 function pooled(threads: number, crashes: unknown[] = []) {
@@ -47,6 +48,47 @@ describe('engine', () => {
     const now = content(session);
     assert.notDeepEqual(now.eds, before.eds);
     assert.deepEqual({ ...now, eds: before.eds }, before);
+  });
+
+  it('gives proxies that are to have short names the endpoints under those, shared, at changes and removals too', async () => {
+    const mesh = new Mesh(inline, SHOP);
+    const short = (address: string, namespace: string) => ({
+      ...sidecar(address, namespace),
+      shortEndpointNames: true,
+    });
+    const one = mesh.connect(short('10.5.0.1', 'client'));
+    const two = mesh.connect(short('10.5.0.2', 'guest'));
+    const long = mesh.connect(sidecar('10.5.0.3', 'client'));
+    const all = [one, two, long];
+    await Promise.all(all.map(({ session }) => session.ready));
+    const clusters = ({ session }: Connected) =>
+      session.parts('cds').flatMap((part) => part.resources().filter(({ refs }) => refs.length > 0));
+    const assigned = ({ session }: Connected) => session.parts('eds').flatMap((part) => [...part.resources()]);
+    const namesOf = (connected: Connected) => new Set(assigned(connected).map(({ name }) => name));
+    const asked = (connected: Connected) => new Set(clusters(connected).flatMap(({ refs }) => refs));
+    const check = (services: number) => {
+      for (const connected of all) assert.deepEqual(namesOf(connected), asked(connected));
+      assert.equal(assigned(one).length, services);
+      assert.deepEqual(
+        clusters(one).map(({ name, refs }) => [name, ...refs]),
+        clusters(long).map(({ name }) => [name, endpointName('short', name)]),
+      );
+      assert.deepEqual(namesOf(long), new Set(clusters(long).map(({ name }) => name)));
+      for (const resource of assigned(one)) assert.ok(assigned(two).includes(resource));
+    };
+    check(2);
+    for (const { pushes } of all) pushes.length = 0;
+    mesh.change([endpoints('shop', 'web', '10.0.0.1', '10.0.0.3')]);
+    await mesh.settled();
+    check(2);
+    for (const { pushes } of all)
+      assert.deepEqual(
+        pushes.map(({ types }) => [...types]),
+        [['eds']],
+      );
+    mesh.change([], ['Service/shop/web', 'Endpoints/shop/web']);
+    await mesh.settled();
+    check(1);
   });
 
   it('pushes nothing to proxies that a change does not concern', async () => {

@@ -65,6 +65,7 @@ export function sidecar(address: string, namespace: string): ProxyNode {
     version: '1.40.0',
     meshVersion: '',
     discoversVirtualHosts: false,
+    shortEndpointNames: false,
     sds: false,
   };
 }

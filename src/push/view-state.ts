@@ -3,7 +3,7 @@
  * together, so that a stream never sees listeners of one snapshot beside clusters of another.
  */
 import type { GenerateJob } from '../../workers/protocol.ts';
-import { type EndpointsInput, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
+import { type EndpointsInput, endpointName, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedType,
@@ -252,24 +252,22 @@ export class ViewState<S> {
     for (const clusterName of clusterNames) {
       const cluster = clusters.get(clusterName);
       if (cluster === undefined || cluster.refs.length === 0) {
-        changes.set(clusterName, undefined);
+        changes.set(endpointName(view.endpointNames, clusterName), undefined);
         continue;
       }
-      for (const name of cluster.refs) {
-        try {
-          // The clusters of a host come one after the other.
-          const next = hostOfCluster(name);
-          if (next !== host) {
-            host = undefined;
-            inputs = endpointsOfHost(snapshot, view, next);
-            host = next;
-          }
-          const input = inputs.get(name);
-          // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
-          if (input !== undefined) changes.set(name, encoder.encode(input));
-        } catch (error) {
-          failures.push(`eds ${name} of ${this.key}: ${error instanceof Error ? error.message : String(error)}`);
+      try {
+        // The clusters of a host come one after the other.
+        const next = hostOfCluster(clusterName);
+        if (next !== host) {
+          host = undefined;
+          inputs = endpointsOfHost(snapshot, view, next);
+          host = next;
         }
+        const input = inputs.get(clusterName);
+        // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
+        if (input !== undefined) changes.set(input.name, encoder.encode(input));
+      } catch (error) {
+        failures.push(`eds ${clusterName} of ${this.key}: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
     return changes;

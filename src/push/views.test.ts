@@ -45,6 +45,14 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
+  it('differ by how clusters name their endpoints, in the part that has some', () => {
+    for (const node of [sidecar('10.0.0.1', 'shop'), router]) {
+      const names = (shortEndpointNames: boolean) => keys(mesh(), { ...node, shortEndpointNames });
+      assert.notEqual(names(true)[0], names(false)[0]);
+      assert.equal(names(true)[1], names(false)[1]);
+    }
+  });
+
   it('never are shared between namespaces', () => {
     const [outbound, inbound] = keys(mesh(), sidecar('10.5.0.1', 'shop'));
     const other = keys(mesh(), { ...sidecar('10.5.0.1', 'other'), dnsDomain: 'shop.svc.cluster.local' });

@@ -5,7 +5,15 @@
 import { hash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS, namesSecrets } from '../generate/index.ts';
-import type { Capabilities, GatewayView, InboundPort, InboundView, OutboundView, View } from '../generate/types.ts';
+import type {
+  Capabilities,
+  EndpointNames,
+  GatewayView,
+  InboundPort,
+  InboundView,
+  OutboundView,
+  View,
+} from '../generate/types.ts';
 import { isEmptySelector, labelsMatch } from '../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
@@ -34,6 +42,10 @@ function localityFor(snapshot: Snapshot, node: ProxyNode): string {
   return snapshot.mesh.localityLbSetting?.enabled === false ? '' : node.locality;
 }
 
+function endpointNamesFor(node: ProxyNode): EndpointNames {
+  return node.shortEndpointNames ? 'short' : 'cluster';
+}
+
 function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): OutboundView {
   return {
     part: 'outbound',
@@ -46,6 +58,7 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     network: node.network,
     locality: localityFor(snapshot, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
+    endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
   };
 }
@@ -160,6 +173,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     dnsDomain: node.dnsDomain,
     network: node.network,
     locality: localityFor(snapshot, node),
+    endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
   };
 }

@@ -75,6 +75,7 @@ describe('parseNode', () => {
       version: '1.40.2',
       meshVersion: '1.20.0',
       discoversVirtualHosts: true,
+      shortEndpointNames: false,
       sds: true,
     });
   });

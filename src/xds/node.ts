@@ -247,6 +247,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
+    shortEndpointNames: false,
     sds: text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
   };
 }

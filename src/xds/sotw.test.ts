@@ -42,6 +42,32 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['cds in-web web']);
   });
 
+  it('a proxy of an earlier release, whose clusters call their endpoints otherwise: no error, and nothing waits in the end', () => {
+    const peer = new SotwPeer(content);
+    // All four at once, as an Envoy does that comes back.
+    peer.ask('cds', { version: 'earlier' });
+    peer.ask('eds', { names: ['outbound|80||web'], version: 'earlier' });
+    peer.ask('lds', { version: 'earlier' });
+    peer.ask('rds', { names: ['80'], version: 'earlier' });
+    // Nothing has that name any more, which takes nothing away: the proxy keeps what it has until it has the new clusters.
+    assert.deepEqual(peer.push(), ['cds in-web web', 'eds']);
+    peer.ack();
+    // The new cluster warms beside the old one.
+    peer.ask('eds', { names: ['eds-web', 'outbound|80||web'], nonce: peer.last[1]?.message.nonce ?? '' });
+    const first = peer.push();
+    assert.equal(first[0], 'eds eds-web');
+    peer.ack();
+    const rest = [...first.slice(1), ...peer.push()];
+    peer.ack();
+    assert.deepEqual(rest, ['lds http', 'rds 80']);
+    peer.ask('eds', { names: ['eds-web'] });
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.parts));
+    assert.equal(peer.machine.awaiting, false);
+    content.set('eds', 'eds-web', '2');
+    assert.deepEqual(peer.push(), ['eds eds-web']);
+  });
+
   it('sends full sets of clusters and only the change of endpoints', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer(content);

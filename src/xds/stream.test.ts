@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { CtlError } from '../core/errors.ts';
+import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
 import type { ProxySession, PushOutcome } from '../push/types.ts';
@@ -179,6 +180,30 @@ describe('a push of a stream', () => {
     sends[0]?.end('drained');
     await drained;
     assert.deepEqual(seen, ['pushed cds', 'failed unavailable', 'closed']);
+  });
+});
+
+describe('what a proxy is taken for', () => {
+  it('over the state of the world, which makes it repeat names: to want short ones', async () => {
+    const connected: boolean[] = [];
+    const engine = new FakeEngine(content);
+    const deps = {
+      ...common,
+      transport: heldTransport(),
+      engine: {
+        connect: (proxy: ProxyNode) => {
+          connected.push(proxy.shortEndpointNames);
+          return engine.connect(proxy, { push: () => 'nothing' });
+        },
+      },
+      admission: new Admission(),
+    };
+    const sotw = new AdsStream({ ...deps, protocol: SOTW, decode: decodeSotwRequest });
+    sotw.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    const delta = new AdsStream({ ...deps, protocol: DELTA, decode: decodeDeltaRequest });
+    delta.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    await turn();
+    assert.deepEqual(connected, [true, false]);
   });
 });
 

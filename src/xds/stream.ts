@@ -159,10 +159,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     transport.resume();
   }
 
-  /** Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. */
+  /**
+   * Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. There the proxy, too, names all
+   * endpoints that it asks for at each change.
+   */
   #nodeOf(request: Request): ProxyNode {
     const node = parseNode(request.node);
-    return this.#deps.protocol.mode === 'delta' ? node : { ...node, discoversVirtualHosts: false };
+    if (this.#deps.protocol.mode === 'delta') return node;
+    return { ...node, discoversVirtualHosts: false, shortEndpointNames: true };
   }
 
   #handle(request: Request): void {

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { request, startDiscovery, tempDir } from '../harness/index.ts';
+import { endpoints } from './support/config.ts';
 import { waitSynced } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
-import { HTTP_PORT, startVersionsMesh, type VersionsMesh } from './support/versions.ts';
+import { call, eventuallyAll } from './support/traffic.ts';
+import { HTTP_PORT, startVersionsMesh, type VersionsMesh, webWorkloads } from './support/versions.ts';
 
 const owner = suiteOwner();
 const shared = lazy<VersionsMesh>();
@@ -100,6 +102,44 @@ test('our dump of a proxy holds what the Envoy itself says it has: the same name
     for (const name of Object.keys(ours.endpoints ?? {})) assert.ok(known.includes(name), name);
     assert.equal(Object.keys(ours.endpoints ?? {}).length, 3);
   }
+});
+
+test('over State of the World endpoints have short names, and edsz says whose they are, as the Envoy does', async () => {
+  for (const client of mesh().clients) {
+    const [edsz] = await page<{ endpoints: { cluster_name: string }[]; clusters?: Record<string, string> }[]>(
+      `edsz?proxyID=${client.workload}`,
+    );
+    const lines = await client.admin('/clusters');
+    const theirs = [...lines.matchAll(/^(\S+)::eds_service_name::(\S+)$/gm)].map(([, cluster, name]) => [
+      name,
+      cluster,
+    ]);
+    assert.equal(edsz?.endpoints.length, 3);
+    if (client.mode === 'delta') assert.deepEqual([edsz.clusters, theirs], [undefined, []]);
+    else {
+      assert.deepEqual(edsz.clusters, Object.fromEntries(theirs));
+      for (const { cluster_name } of edsz.endpoints) assert.match(edsz.clusters?.[cluster_name] ?? '', /^outbound\|/);
+    }
+  }
+});
+
+test('a changed endpoint arrives under the name that the proxy asks by', async () => {
+  const { config, address, clients } = mesh();
+  const answering = (by: readonly string[]) =>
+    eventuallyAll(clients, async (client) => {
+      const answers = new Set<string | undefined>();
+      for (let count = 0; count < 8; count++)
+        answers.add((await call({ address: client.address, port: HTTP_PORT, host: 'web' })).by);
+      assert.deepEqual([...answers].sort(), by, client.mode);
+    });
+  await answering(['web-v1', 'web-v2']);
+  const [v1, v2] = webWorkloads(address(21), address(22));
+  assert.ok(v1 && v2);
+  const http = [{ name: 'http', port: HTTP_PORT }];
+  await config.apply('workloads', v1, v2, endpoints('web', { 'web-v2': address(22) }, http));
+  await answering(['web-v2']);
+  await config.apply('workloads', ...webWorkloads(address(21), address(22)));
+  await answering(['web-v1', 'web-v2']);
 });
 
 test('every page that the index lists answers, and is JSON', async () => {

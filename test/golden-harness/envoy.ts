@@ -80,7 +80,11 @@ function complaintOf(error: unknown): string {
 function withEndpoints(cluster: JsonObject, assignments: ReadonlyMap<string, JsonObject>): JsonObject {
   const { eds_cluster_config: eds, ...rest } = cluster;
   if (!isObject(eds)) return cluster;
-  return { ...rest, type: 'STATIC', load_assignment: assignments.get(String(eds.service_name)) ?? null };
+  return {
+    ...rest,
+    type: 'STATIC',
+    load_assignment: assignments.get(String(eds.service_name ?? cluster.name)) ?? null,
+  };
 }
 
 /** Each HTTP connection manager's `rds` becomes the route configuration that it names. */

@@ -42,6 +42,7 @@ const proxy = z.strictObject({
   /** The service account that its credential proves; without, it has shown none. */
   account: z.string().optional(),
   discoversVirtualHosts: z.boolean().default(false),
+  shortEndpointNames: z.boolean().default(false),
 });
 
 const header = z.strictObject({
@@ -100,7 +101,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { sds, account, discoversVirtualHosts } = parsed;
+  const { sds, account, discoversVirtualHosts, shortEndpointNames } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -124,6 +125,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     version: '1.40.0',
     meshVersion: '',
     discoversVirtualHosts,
+    shortEndpointNames,
     sds,
   };
 }

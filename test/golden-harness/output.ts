@@ -52,10 +52,10 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
 }
 
 function endpointsOf(snapshot: Snapshot, view: View, clusters: readonly GeneratedResource[]): JsonObject[] {
-  return clusters.flatMap(({ refs }) =>
-    refs.map((name) => {
+  return clusters.flatMap(({ name, refs }) =>
+    refs.map((ref) => {
       const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, name);
-      if (input === undefined) throw new Error(`nothing answers for the endpoints of ${name}`);
+      if (input?.name !== ref) throw new Error(`nothing answers for the endpoints ${ref} of ${name}`);
       return decoded(TYPE_URL.endpoint, encodeEndpoints(input));
     }),
   );

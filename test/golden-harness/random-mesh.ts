@@ -61,6 +61,7 @@ export const NODES: readonly ProxyNode[] = [
   proxyNode('client', { type: 'sidecar', address: '10.0.9.9', namespace: 'c', locality: 'r1/z1' }),
   proxyNode('discovering', { address: '10.0.9.7', namespace: 'a', locality: 'r1/z1', discoversVirtualHosts: true }),
   proxyNode('other-discovering', { address: '10.0.9.6', namespace: 'd', discoversVirtualHosts: true }),
+  proxyNode('repeating', { address: '10.0.9.5', namespace: 'c', locality: 'r1/z1', shortEndpointNames: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
   proxyNode('unredirected', {
     type: 'sidecar',

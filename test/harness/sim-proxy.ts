@@ -159,6 +159,11 @@ export class SimProxy {
     return this.#state(type).has;
   }
 
+  /** What it calls the endpoints of a cluster: as the cluster says. */
+  endpointsName(cluster: string): string {
+    return this.#state('cds').refs.get(cluster)?.[0] ?? cluster;
+  }
+
   /** True when it has every endpoint and route set that its clusters and listeners name. */
   complete(): boolean {
     const covered = (by: SimType, of: SimType): boolean =>

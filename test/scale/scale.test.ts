@@ -7,6 +7,7 @@ import { before, test } from 'node:test';
 import { type ConfigDir, configDir, type Document } from '../e2e/support/config.ts';
 import { lazy, suiteOwner } from '../e2e/support/suite.ts';
 import { type Discovery, eventually, startDiscovery, tempDir } from '../harness/index.ts';
+import type { SimProxy } from '../harness/sim-proxy.ts';
 import {
   ENDPOINTS,
   endpointsFile,
@@ -72,11 +73,12 @@ let revision = 0;
 async function editEndpoint(namespace: number, index: number): Promise<void> {
   const { config, proxies } = scale();
   const cluster = clusterOf(namespace, index);
-  const before = proxies.map(({ proxy }) => proxy.content('eds').get(cluster));
+  const endpointsOf = (proxy: SimProxy) => proxy.content('eds').get(proxy.endpointsName(cluster));
+  const before = proxies.map(({ proxy }) => endpointsOf(proxy));
   await config.apply(endpointsFile(namespace, index), serviceEndpoints(namespace, index, ++revision));
   await eventually(() => {
     for (const [each, { namespace: of, proxy }] of proxies.entries()) {
-      if (sees(of, namespace)) assert.notEqual(proxy.content('eds').get(cluster), before[each], proxy.options.id);
+      if (sees(of, namespace)) assert.notEqual(endpointsOf(proxy), before[each], proxy.options.id);
     }
   }, PATIENCE);
   await waitSynced();
@@ -89,7 +91,8 @@ function clear(): void {
 /** Asserts that those who see the namespace got exactly one response of this one resource, and the others nothing. */
 function assertOneResource(namespace: number, index: number): void {
   for (const { namespace: of, proxy, received } of scale().proxies) {
-    const expected = sees(of, namespace) ? [{ type: 'eds', names: [clusterOf(namespace, index)], removed: [] }] : [];
+    const names = [proxy.endpointsName(clusterOf(namespace, index))];
+    const expected = sees(of, namespace) ? [{ type: 'eds', names, removed: [] }] : [];
     assert.deepEqual(received, expected, proxy.options.id);
   }
 }
@@ -106,8 +109,9 @@ test('all proxies come in sync, and each has what its namespace sees', { timeout
     assert.equal(proxy.content('eds').size, visible.length * SERVICES, proxy.options.id);
     const types = ['cds', 'eds', 'lds', 'rds'] as const;
     const { mode } = proxy.options;
-    // Whether SotW or Delta, proxies of a namespace have the same; versions are kept in another form by each.
-    const everyone = types.map((type) => [...proxy.content(type).keys()].sort());
+    // Whether SotW or Delta, proxies of a namespace have the same; versions are kept in another form by each, and what clusters call
+    // their endpoints is another name.
+    const everyone = types.filter((type) => type !== 'eds').map((type) => [...proxy.content(type).keys()].sort());
     const alike = types.map((type) => [...proxy.content(type)].sort());
     for (const [key, content] of [
       [`${namespace}`, everyone],

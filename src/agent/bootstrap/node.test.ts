@@ -31,6 +31,7 @@ test('the control plane reads out of the node what went into it', () => {
       meshVersion: '1.2.3',
       sds: true,
       discoversVirtualHosts: false,
+      shortEndpointNames: false,
     },
   );
 });

@@ -36,6 +36,7 @@ const SIDECAR: OutboundView = {
   network: '',
   locality: '',
   virtualHosts: 'inline',
+  endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
 };
 

@@ -19,6 +19,7 @@ const VIEW: OutboundView = {
   network: '',
   locality: '',
   virtualHosts: 'inline',
+  endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: true },
 };
 

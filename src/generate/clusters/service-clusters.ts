@@ -10,6 +10,7 @@ import type {
 } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { endpointName } from '../endpoint-names.ts';
 import { assignEndpoints } from '../endpoints/assign.ts';
 import { assignmentMessage } from '../endpoints/message.ts';
 import {
@@ -24,7 +25,7 @@ import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
 import { clusterName, meshServerName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
-import type { GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { adsConfigSource, durationOf } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { type ClientCredential, clientCredentials, readCredential } from './client-credentials.ts';
@@ -61,6 +62,8 @@ export interface ClusterInputs {
   readonly part: ClientView['part'];
   /** Whether the view also passes the mutual TLS of others on to the service. */
   readonly passedOn: boolean;
+  /** How the clusters name the endpoints that they ask for. */
+  readonly endpointNames: EndpointNames;
   /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
@@ -83,7 +86,7 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   const service = scope.services.get(host);
   if (service === undefined) return { resources: [], findings: [] };
   const { mesh, settings } = snapshot;
-  const { part } = view;
+  const { part, endpointNames } = view;
   const { sds } = view.capabilities;
   const peers = sds ? snapshot.peers.get(service.key) : undefined;
   const rule = scope.destinationRule(host);
@@ -97,6 +100,7 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
       settings,
       part,
       passedOn,
+      endpointNames,
       sds,
       peers,
       credentials,
@@ -105,7 +109,19 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   }
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
   const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
-  return clusters.get(service, { service, rule, mesh, settings, part, passedOn, sds, peers, credentials, ...carried });
+  return clusters.get(service, {
+    service,
+    rule,
+    mesh,
+    settings,
+    part,
+    passedOn,
+    endpointNames,
+    sds,
+    peers,
+    credentials,
+    ...carried,
+  });
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -190,7 +206,7 @@ function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarg
 
 function resourceOf(cluster: Cluster, name: string, discovery: Discovery): GeneratedResource {
   const bytes = encode(envoy.config.cluster.v3.Cluster, cluster);
-  return { name, bytes, refs: discovery === 'eds' ? [name] : [] };
+  return { name, bytes, refs: discovery === 'eds' ? [cluster.edsClusterConfig?.serviceName ?? name] : [] };
 }
 
 function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
@@ -214,8 +230,10 @@ function discovered(
 ): Cluster {
   const { mesh, settings, networks, endpoints, network, locality } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
-    // Endpoints have the name of their cluster: what Envoy asks for when `service_name` says nothing else.
-    return { type: EDS, edsClusterConfig: { edsConfig: adsConfigSource(settings.initialFetchTimeoutMs) } };
+    // Envoy asks for the cluster's name when `service_name` says nothing else.
+    const asked = endpointName(inputs.endpointNames, name);
+    const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
+    return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
   }
   const sources = { mesh, networks, endpoints, network, locality };
   return {

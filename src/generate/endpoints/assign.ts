@@ -47,7 +47,7 @@ export function assignEndpoints(input: EndpointsInput): Assignment {
   localities.sort(
     (a, b) => a.priority - b.priority || (a.locality < b.locality ? -1 : a.locality > b.locality ? 1 : 0),
   );
-  return { clusterName: input.clusterName, localities: withinLimits(localities) };
+  return { clusterName: input.name, localities: withinLimits(localities) };
 }
 
 /** An endpoint on its way to its group; `network` decides whether it is reached directly. */

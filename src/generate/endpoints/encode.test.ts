@@ -31,7 +31,7 @@ function endpoint(address: string, more: Partial<Endpoint> = {}): Endpoint {
 
 function input(endpoints: readonly Endpoint[], more: Partial<EndpointsInput> = {}): EndpointsInput {
   return {
-    clusterName: 'outbound|80||web.default.svc.cluster.local',
+    name: 'outbound|80||web.default.svc.cluster.local',
     service: 'default/web.default.svc.cluster.local',
     key: '',
     endpoints,
@@ -99,8 +99,8 @@ test('the written bytes are those of the compiled messages, for any endpoints', 
 
 test('text that is not ASCII where the buffer is full', () => {
   for (let length = 200; length < 300; length++) {
-    const value = input([], { clusterName: `${'a'.repeat(length)}ü` });
-    assert.equal(ClusterLoadAssignment.decode(encodeEndpoints(value)).clusterName, value.clusterName);
+    const value = input([], { name: `${'a'.repeat(length)}ü` });
+    assert.equal(ClusterLoadAssignment.decode(encodeEndpoints(value)).clusterName, value.name);
   }
 });
 

@@ -13,11 +13,12 @@ import type {
 } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import { discoveryOf } from '../clusters/discovery.ts';
+import { endpointName } from '../endpoint-names.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
 import { clusterName, hostOfCluster, meshServerName } from '../names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
-import type { GatewayView, OutboundView } from '../types.ts';
+import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
@@ -26,7 +27,8 @@ import { type NetworkGateway, networkGateways } from './networks.ts';
 export type ClientView = OutboundView | GatewayView;
 
 export interface EndpointsInput {
-  readonly clusterName: string;
+  /** What the cluster calls its endpoints: `ClusterLoadAssignment.cluster_name`. */
+  readonly name: string;
   readonly service: ServiceKey;
   /**
    * Names everything below but `endpoints`, whose identity changes when they change: (key, endpoints) → bytes is a safe cache.
@@ -79,6 +81,7 @@ interface ServiceInputs extends EndpointSources {
   readonly part: ClientView['part'];
   /** Whether the view also passes connections to the service on. */
   readonly passedOn: boolean;
+  readonly endpointNames: EndpointNames;
 }
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
@@ -111,6 +114,7 @@ export function endpointsOfHost(
     settings: snapshot.settings,
     part: view.part,
     passedOn: isPassedOn(snapshot, view, service),
+    endpointNames: view.endpointNames,
     ...endpointSources(snapshot, view, service),
   };
   return inputsByCluster.get(service, inputs);
@@ -129,7 +133,7 @@ export function endpointSources(snapshot: Snapshot, view: ClientView, service: S
 
 /** The EDS clusters of a service by name. Of ports or subsets that are said twice, the first stands. */
 function edsClusters(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput> {
-  const { service, rule, settings } = inputs;
+  const { service, rule, settings, endpointNames } = inputs;
   const found = new Map<string, EndpointsInput>();
   for (const port of service.ports) {
     if (port.protocol === 'UDP') continue;
@@ -139,19 +143,19 @@ function edsClusters(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput>
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
       if (discoveryOf(service, policy, settings, inputs) !== 'eds') continue;
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
-      found.set(name, endpointsInput(inputs, name, target, false));
+      found.set(name, endpointsInput(inputs, endpointName(endpointNames, name), target, false));
       if (!inputs.passedOn) continue;
       const passed = meshServerName(port.port, target.subset, service.hostname);
-      found.set(passed, endpointsInput(inputs, passed, target, true));
+      found.set(passed, endpointsInput(inputs, endpointName(endpointNames, passed), target, true));
     }
   }
   return found;
 }
 
-/** The same for a cluster that is known already. */
+/** The same for a cluster that is known already; `name` as in the result. */
 export function endpointsInput(
   sources: EndpointSources,
-  clusterName: string,
+  name: string,
   { service, port, labels, policy }: ClusterTarget,
   passedOn: boolean,
 ): EndpointsInput {
@@ -161,10 +165,10 @@ export function endpointsInput(
   const resolvesNames = service.resolution === 'dns';
   const sortedLabels = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return {
-    clusterName,
+    name,
     service: service.key,
     key: JSON.stringify([
-      clusterName,
+      name,
       service.key,
       port.name,
       resolvesNames,

@@ -17,6 +17,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     dnsDomain: 'edge.svc.cluster.local',
     network: '',
     locality: '',
+    endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },
     ...changes,
   };

@@ -80,6 +80,7 @@ export function outboundView(changes: Partial<OutboundView> = {}): OutboundView 
     network: '',
     locality: '',
     virtualHosts: 'inline',
+    endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },
     ...changes,
   };

@@ -20,6 +20,7 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
     network: '',
     locality: '',
     virtualHosts: 'inline',
+    endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },
     ...changes,
   };

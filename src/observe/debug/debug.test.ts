@@ -167,6 +167,26 @@ describe('debug interface', () => {
     );
   });
 
+  it('edsz: says whose endpoints they are where clusters call them otherwise', async () => {
+    const another = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
+    const { session } = another.connect({ ...sidecar('10.5.0.9', 'guest'), shortEndpointNames: true });
+    await session.ready;
+    const { node, connectionId } = session;
+    const before = connections;
+    connections = [...before, { connectionId, node, peer: '', mode: 'sotw', connectedAtMs: 0, types: new Map() }];
+    sessions.push(session);
+    try {
+      const [delta, sotw] = await page<{ endpoints: { cluster_name: string }[]; clusters?: object }[]>('edsz');
+      const cluster = 'outbound|80||web.shop.svc.cluster.local';
+      assert.deepEqual([delta?.endpoints[0]?.cluster_name, delta?.clusters], [cluster, undefined]);
+      assert.deepEqual(sotw?.clusters, { [String(sotw?.endpoints[0]?.cluster_name)]: cluster });
+    } finally {
+      connections = before;
+      sessions.pop();
+      session.close();
+    }
+  });
+
   it('asks for a proxy where all of them would be too many', async () => {
     const [only] = connections;
     assert.ok(only !== undefined);

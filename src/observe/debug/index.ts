@@ -4,7 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectionStatus } from '../../push/types.ts';
 import { configz, endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
-import { adsz, configDump, decoded, resourcesOf, syncStatus } from './proxies.ts';
+import { adsz, clustersByEndpoints, configDump, decoded, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
 
 export type { DebugSource } from './types.ts';
@@ -28,22 +28,32 @@ function connectionsFor(source: DebugSource, query: URLSearchParams): readonly C
 /** More proxies than this are not decoded and printed in one answer: the program would do nothing else meanwhile. */
 const MAX_PRINTED = 32;
 
-/** Endpoints and clusters: per proxy, or for the one asked for. In a large mesh one has to be asked for. */
-function perProxy(type: 'cds' | 'eds'): Page['answer'] {
+/** Per proxy, or for the one asked for. In a large mesh one has to be asked for. */
+function perProxy(shown: (source: DebugSource, connection: ConnectionStatus) => object): Page['answer'] {
   return (source, query) => {
     const connections = connectionsFor(source, query);
     if (connections.length === 0 && query.has('proxyID')) return undefined;
     if (connections.length > MAX_PRINTED) return undefined;
-    return connections.map((connection) => ({
-      proxy: connection.node.workload,
-      [type === 'cds' ? 'clusters' : 'endpoints']: resourcesOf(source, connection, type).map((r) => decoded(type, r)),
-    }));
+    return connections.map((connection) => ({ proxy: connection.node.workload, ...shown(source, connection) }));
   };
 }
 
+const clustersOf = perProxy((source, connection) => ({
+  clusters: resourcesOf(source, connection, 'cds').map((resource) => decoded('cds', resource)),
+}));
+
+/** With `clusters` for proxies whose clusters call their endpoints otherwise than themselves: by that name, the cluster's. */
+const endpointsOf = perProxy((source, connection) => {
+  const clusters = clustersByEndpoints(source, connection);
+  return {
+    endpoints: resourcesOf(source, connection, 'eds').map((resource) => decoded('eds', resource)),
+    ...(Object.keys(clusters).length > 0 && { clusters }),
+  };
+});
+
 const PAGES: Readonly<Record<string, Page>> = {
   adsz: { title: 'Connected proxies and what they watch', answer: (source) => adsz(source) },
-  cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: perProxy('cds') },
+  cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
     title: 'Configuration of one proxy, as Envoy prints it (?proxyID=pod.namespace)',
     answer: (source, query) => {
@@ -57,7 +67,7 @@ const PAGES: Readonly<Record<string, Page>> = {
     answer: (source, query) => source.distribution?.(query.get('resource') ?? ''),
   },
   configz: { title: 'Configuration in force, and documents refused', answer: (source) => configz(source) },
-  edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: perProxy('eds') },
+  edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {
     title: 'Endpoints by host name and namespace',
     answer: (source) => endpointShardz(source.snapshot()),

@@ -84,6 +84,14 @@ export function resourcesOf(source: DebugSource, connection: ConnectionStatus, t
   return source.parts(connection.connectionId, type).flatMap((bundle) => [...bundle.resources()]);
 }
 
+/** Clusters by what they call their endpoints, where that is not their own name: over State of the World. */
+export function clustersByEndpoints(source: DebugSource, connection: ConnectionStatus): Record<string, string> {
+  const named = resourcesOf(source, connection, 'cds').flatMap(({ name, refs }) =>
+    refs.flatMap((ref) => (ref === name ? [] : [[ref, name] as const])),
+  );
+  return Object.fromEntries(named);
+}
+
 /** The message as JSON; of a secret only what everybody may know. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
   const name = TYPE_URLS[type].slice(TYPE_URLS[type].indexOf('/') + 1);
