@@ -4,8 +4,9 @@
  */
 
 import { parseCommandLine, usage } from './options.ts';
-import { writeReport } from './report/report.ts';
-import { asText, tablesOf } from './report/table.ts';
+import { asideAims } from './report/aims.ts';
+import { machine, writeReport } from './report/report.ts';
+import { asText, LEGEND, tablesOf } from './report/table.ts';
 import { BENCHES, chooseBenches, runBenches } from './suite.ts';
 
 const started = performance.now();
@@ -23,7 +24,12 @@ async function main(args: readonly string[]): Promise<number> {
   const { names, runs } = parseCommandLine(args);
   const benches = chooseBenches(names);
   const { outcomes, profiles, failures } = await runBenches({ benches, runs, progress });
+  process.stdout.write(`\n${machine()}\n`);
   for (const table of [...tablesOf(outcomes), ...profiles]) process.stdout.write(`\n${asText(table)}`);
+  const rows = outcomes.flatMap((outcome) => outcome.rows);
+  if (rows.length > 0) process.stdout.write(`\n${LEGEND.join('\n')}\n`);
+  const aims = asideAims(rows);
+  if (aims !== undefined) process.stdout.write(`\n${asText(aims)}`);
   const [options] = runs;
   if (options !== undefined) {
     const command = ['npm run bench --', ...args].join(' ');

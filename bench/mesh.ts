@@ -5,14 +5,16 @@ import { tempDir } from '../test/harness/files.ts';
 import { createScope, type Owner } from '../test/harness/owner.ts';
 import { type Client, startClient } from './client/client.ts';
 import type { Arrivals, Totals } from './client/messages.ts';
+import { type CpuTimes, type Lost, lostBetween, readCpuTimes } from './disturbance.ts';
 import type { Samples } from './metrics.ts';
 import type { BenchOptions, Size } from './options.ts';
 import { cpuSeconds, type Memory, memoryOf } from './process-stats.ts';
-import { mean, median, type Outcome, quantiles, type Row } from './results.ts';
+import { latencyOf, mean, median, type Outcome, type Row } from './results.ts';
+import { type Measured, type RoundsContext, type Series, tallyOf } from './rounds.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
 import { monotonicMs } from './world/clock.ts';
 import { createIdentities, type Identities } from './world/identities.ts';
-import { type Change, namespaceName, World, type WorldSize } from './world/world.ts';
+import { type Change, type ChangeKind, namespaceName, World, type WorldSize } from './world/world.ts';
 
 /** All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a core. */
 const QUIET_STEPS = 4;
@@ -46,6 +48,8 @@ export interface Mesh {
   readonly identities: Identities | undefined;
   readonly client: Client;
   server: Server;
+  /** Just before that server was started. */
+  started: Counters;
 }
 
 export interface MeshOptions {
@@ -71,8 +75,10 @@ export async function withMesh<T>(
     await world.write();
     const identities = security === 'mtls' ? await createIdentities(scope) : undefined;
     const client = startClient(scope);
+    // Waits for the proxies' process, so that its own start is not beside the server's.
+    const started = await countersWithout(client);
     const server = await startServer(scope, serverOptions(context, folder, identities));
-    return await work({ size, world, identities, client, server }, scope);
+    return await work({ size, world, identities, client, server, started }, scope);
   } finally {
     await scope.close();
   }
@@ -88,9 +94,15 @@ function serverOptions(context: BenchContext, configDir: string, identities: Ide
 }
 
 /** A new server in the place of the mesh's, on the same ports. */
-export function startAgain(context: BenchContext, owner: Owner, mesh: Mesh): Promise<Server> {
+export async function startAgain(context: BenchContext, owner: Owner, mesh: Mesh): Promise<void> {
   const options = serverOptions(context, mesh.world.folder, mesh.identities);
-  return startServer(owner, { ...options, ports: mesh.server.ports });
+  mesh.started = await countersWithout(mesh.client);
+  mesh.server = await startServer(owner, { ...options, ports: mesh.server.ports });
+}
+
+/** What `addRound` needs of a bench's context. */
+export function roundsOf({ options: { policy }, progress }: BenchContext): RoundsContext {
+  return { policy, progress };
 }
 
 export interface JoinOptions {
@@ -99,8 +111,15 @@ export interface JoinOptions {
   readonly count?: number;
 }
 
+export interface Joined extends Measured {
+  /** Milliseconds from the server's start until each proxy had everything. */
+  readonly latencies: readonly number[];
+  /** When the last one had. */
+  readonly synced: Counters;
+}
+
 /** Connects the proxies and waits until all have everything. */
-export async function joinProxies(context: BenchContext, mesh: Mesh, options: JoinOptions = {}): Promise<Arrivals> {
+export async function joinProxies(context: BenchContext, mesh: Mesh, options: JoinOptions = {}): Promise<Joined> {
   const { size, client, server } = mesh;
   const namespaces = options.namespaces ?? Array.from({ length: size.namespaces }, (_, index) => namespaceName(index));
   const count = options.count ?? size.proxies;
@@ -116,7 +135,10 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
     slow: options.slow ?? 0,
     ...(certificates === undefined ? {} : { certificates }),
   });
-  return complete(await client.do({ op: 'synced', timeoutMs: context.options.timeoutMs }), 'the first configuration');
+  const { timeoutMs } = context.options;
+  const { at } = complete(await client.do({ op: 'synced', timeoutMs }), 'the first configuration');
+  const synced = await countersOf(mesh);
+  return { latencies: at.map((arrival) => arrival - server.startedAt), synced, lost: lostIn(mesh.started, synced) };
 }
 
 /** Throws when it has not arrived everywhere. */
@@ -129,12 +151,38 @@ export function complete(arrivals: Arrivals, what: string): Arrivals {
 /** The counters that a round is the difference of. */
 export interface Counters {
   readonly serverCpu: number;
+  /** CPU seconds of this process, which looks on. */
+  readonly benchCpu: number;
+  readonly machine: CpuTimes | undefined;
   readonly totals: Totals;
 }
 
-export async function countersOf({ client, server }: Mesh): Promise<Counters> {
+interface CountedProcesses {
+  readonly client: Client;
+  readonly server: { readonly pid: number };
+}
+
+/** The server may be any process. */
+export async function countersOf({ client, server }: CountedProcesses): Promise<Counters> {
   const totals = await client.do({ op: 'totals' });
-  return { totals, serverCpu: cpuSeconds(server.pid) };
+  return { ...ownCounters(), totals, serverCpu: cpuSeconds(server.pid) };
+}
+
+/** While there is no server. */
+async function countersWithout(client: Client): Promise<Counters> {
+  const totals = await client.do({ op: 'totals' });
+  return { ...ownCounters(), totals, serverCpu: 0 };
+}
+
+function ownCounters(): Pick<Counters, 'benchCpu' | 'machine'> {
+  const { user, system } = process.cpuUsage();
+  return { benchCpu: (user + system) / 1e6, machine: readCpuTimes() };
+}
+
+/** What was lost to others between two readings of one server. */
+export function lostIn(before: Counters, after: Counters): Lost | undefined {
+  const used = ({ serverCpu, benchCpu, totals }: Counters): number => serverCpu + benchCpu + totals.cpuSeconds;
+  return lostBetween(before.machine, after.machine, used(after) - used(before));
 }
 
 /** Waits until nothing is sent any more and the server has worked off the answers; gives the counters then. */
@@ -152,7 +200,7 @@ export async function quiet(mesh: Mesh): Promise<Counters> {
   return before;
 }
 
-export interface Round {
+export interface Round extends Measured {
   /** Milliseconds from the change on disk, each watched proxy. */
   readonly latencies: readonly number[];
   readonly serverCpu: number;
@@ -163,6 +211,9 @@ export interface Round {
   readonly before: Samples;
   readonly after: Samples;
 }
+
+/** How the table names a row. */
+export type Label = Pick<Row, 'bench' | 'what'>;
 
 let watches = 0;
 
@@ -193,6 +244,7 @@ export async function measureChange(
   const after = await quiet(mesh);
   return {
     latencies: arrivals.map((arrival) => arrival - at),
+    lost: lostIn(before, after),
     serverCpu: after.serverCpu - before.serverCpu,
     clientCpu: after.totals.cpuSeconds - before.totals.cpuSeconds,
     bytes: after.totals.bytes - before.totals.bytes,
@@ -203,29 +255,59 @@ export async function measureChange(
   };
 }
 
+/** What can be done only once takes another change before it is done again. */
+const WAY_BACK: Partial<Record<ChangeKind, ChangeKind>> = {
+  'service added': 'service removed',
+  'service removed': 'service added',
+};
+
+/** Measures the change of a kind in a round; another attempt at it begins with what the first one began with. */
+export async function measureKind(
+  context: BenchContext,
+  mesh: Mesh,
+  kind: ChangeKind,
+  round: number,
+  attempt: number,
+): Promise<Round> {
+  const back = attempt === 0 ? undefined : WAY_BACK[kind];
+  if (back !== undefined) await measureChange(context, mesh, mesh.world.change(back, round));
+  return measureChange(context, mesh, mesh.world.change(kind, round, attempt));
+}
+
 /** `max - min`; 0 for none. */
 export function spread(values: readonly number[]): number {
   return values.length === 0 ? 0 : Math.max(...values) - Math.min(...values);
 }
 
 /** One row of several rounds of the same change. */
-export function rowOf(bench: string, what: string, mesh: Mesh, rounds: readonly Round[], note?: string): Row {
-  const latencies = rounds.flatMap((round) => round.latencies);
-  const seen = latencies.length > 0;
+export function rowOf(context: BenchContext, what: Label, mesh: Mesh, series: Series<Round>, note?: string): Row {
+  const { counted } = series;
+  const latencies = counted.map((round) => round.latencies);
+  const seen = latencies.some((round) => round.length > 0);
   return {
-    bench,
-    what,
+    ...what,
     size: mesh.size,
-    ...(seen
-      ? { latency: quantiles(latencies), spreadMs: median(rounds.map((round) => spread(round.latencies))) }
-      : {}),
-    serverCpu: median(rounds.map((round) => round.serverCpu)),
-    clientCpu: median(rounds.map((round) => round.clientCpu)),
-    bytes: mean(rounds.map((round) => round.bytes)),
-    messages: mean(rounds.map((round) => round.messages)),
-    resources: mean(rounds.map((round) => round.resources)),
+    ...latencyOf(latencies),
+    ...(seen ? { spreadMs: median(latencies.map(spread)) } : {}),
+    rounds: tallyOf(series, context.options.policy),
+    serverCpu: median(counted.map((round) => round.serverCpu)),
+    clientCpu: median(counted.map((round) => round.clientCpu)),
+    bytes: mean(counted.map((round) => round.bytes)),
+    messages: mean(counted.map((round) => round.messages)),
+    resources: mean(counted.map((round) => round.resources)),
     ...memory(mesh),
     ...(note === undefined ? {} : { note }),
+  };
+}
+
+/** How long the first start took, which is not repeated, with the memory used now. */
+export function startRow(context: BenchContext, what: Label, mesh: Mesh, joined: Joined): Row {
+  return {
+    ...what,
+    size: mesh.size,
+    ...latencyOf([joined.latencies]),
+    rounds: tallyOf({ counted: [joined], thrownAway: 0 }, context.options.policy),
+    ...memory(mesh),
   };
 }
 

@@ -1,6 +1,7 @@
 /** What a run of the benches is asked for: sizes, protocol, rounds, where results go. One table; the help text comes from it. */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { RoundsPolicy } from './rounds.ts';
 
 /** How large the generated mesh is and how it is talked to. */
 export interface Size {
@@ -28,6 +29,8 @@ export interface BenchOptions extends Size {
   readonly rounds: number;
   /** Repetitions before them that are thrown away: code is compiled, caches are filled. */
   readonly warmUp: number;
+  /** When a round counts as disturbed, and how many of a row are run again for that. */
+  readonly policy: RoundsPolicy;
   /** Length of the `churn` bench. */
   readonly seconds: number;
   /** Longest wait for anything that the proxies are expected to get. */
@@ -57,6 +60,9 @@ const ARGUMENTS = {
   mode: { fallback: 'delta', meaning: 'delta or sotw, or both' },
   security: { fallback: 'plain', meaning: 'plain or mtls, or both' },
   rounds: { fallback: '3', meaning: 'measured repetitions' },
+  repeats: { fallback: '3', meaning: 'disturbed rounds of a row that are run again, at most; 0: none' },
+  stolen: { fallback: '3', meaning: 'a round is disturbed when the hypervisor took more than so many % of its CPU' },
+  others: { fallback: '10', meaning: '… or when processes other than the bench used more than so many % of all cores' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
@@ -90,6 +96,13 @@ function whole(name: string, text: string, min: number): number {
   return value;
 }
 
+/** A share, of a text in percent. */
+function share(name: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() === '' || !(value >= 0 && value <= 100)) throw new Error(`--${name}: 0 to 100 percent, not ${text}`);
+  return value / 100;
+}
+
 function oneOf<T extends string>(name: string, text: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text);
   if (choice === undefined) throw new Error(`--${name}: one of ${choices.join(', ')}, not ${text}`);
@@ -119,6 +132,11 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     namespaces,
     rounds: whole('rounds', text('rounds'), 1),
     warmUp: 1,
+    policy: {
+      repeats: whole('repeats', text('repeats'), 0),
+      stolen: share('stolen', text('stolen')),
+      others: share('others', text('others')),
+    },
     seconds: whole('seconds', text('seconds'), 1),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
     server: oneOf('server', text('server'), ['dist', 'sources'] as const),

@@ -1,5 +1,6 @@
 /** What benches give: rows of one table with the same columns, and tables of their own where those do not fit. */
 import type { Size } from './options.ts';
+import type { RoundsTally } from './rounds.ts';
 
 export interface Quantiles {
   readonly p50: number;
@@ -12,8 +13,12 @@ export interface Row {
   readonly bench: string;
   readonly what: string;
   readonly size: Size;
-  /** Milliseconds from the change to its bytes at each proxy, over all rounds. */
+  /** Milliseconds from the change to its bytes at each proxy, of all proxies and rounds together: one bad round shows in it. */
   readonly latency?: Quantiles;
+  /** Each quantile is the median over the rounds of that of one round: one bad round of three does not show in it. */
+  readonly medianRound?: Quantiles;
+  /** How many rounds all this is of, and how far they can be believed. */
+  readonly rounds?: RoundsTally;
   /** First to last proxy of a round, ms, median of the rounds. */
   readonly spreadMs?: number;
   /** CPU seconds per round: the server's, and the simulated proxies'. */
@@ -51,10 +56,27 @@ function quantile(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(q * sorted.length) - 1))] ?? Number.NaN;
 }
 
-export function quantiles(values: readonly number[]): Quantiles {
+function quantiles(values: readonly number[]): Quantiles {
   const sorted = [...values].sort((a, b) => a - b);
   const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1].map((q) => quantile(sorted, q));
   return { p50: p50 ?? Number.NaN, p90: p90 ?? Number.NaN, p99: p99 ?? Number.NaN, max: max ?? Number.NaN };
+}
+
+/** Both ways to sum up what the rounds took; `rounds` holds the latencies of each. Nothing when there are none. */
+export function latencyOf(rounds: readonly (readonly number[])[]): Pick<Row, 'latency' | 'medianRound'> {
+  const all = rounds.flat();
+  if (all.length === 0) return {};
+  const each = rounds.map(quantiles);
+  const middle = (pick: (round: Quantiles) => number): number => median(each.map(pick));
+  return {
+    latency: quantiles(all),
+    medianRound: {
+      p50: middle(({ p50 }) => p50),
+      p90: middle(({ p90 }) => p90),
+      p99: middle(({ p99 }) => p99),
+      max: middle(({ max }) => max),
+    },
+  };
 }
 
 export function mean(values: readonly number[]): number {

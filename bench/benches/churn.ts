@@ -1,8 +1,9 @@
 /** Ten endpoint changes a second and a new service every ten seconds, for a while. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Arrivals } from '../client/messages.ts';
-import { type Bench, complete, joinProxies, memory, nextWatch, quiet, verify, withMesh } from '../mesh.ts';
-import { quantiles, type Row } from '../results.ts';
+import { type Bench, complete, joinProxies, lostIn, memory, nextWatch, quiet, verify, withMesh } from '../mesh.ts';
+import { latencyOf, type Row } from '../results.ts';
+import { tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';
 import type { Change } from '../world/world.ts';
 
@@ -49,6 +50,9 @@ export const churn: Bench = {
       const service = (await Promise.all(pending.service)).flat();
       const after = await quiet(mesh);
       const verdict = await verify(context, mesh);
+      // One long round, which is not repeated.
+      const series = { counted: [{ lost: lostIn(before, after) }], thrownAway: 0 };
+      const rounds = tallyOf(series, context.options.policy);
       const all = {
         serverCpu: after.serverCpu - before.serverCpu,
         clientCpu: after.totals.cpuSeconds - before.totals.cpuSeconds,
@@ -62,13 +66,14 @@ export const churn: Bench = {
           bench: 'churn',
           what: 'endpoint',
           size: mesh.size,
-          latency: quantiles(endpoint),
+          ...latencyOf([endpoint]),
+          rounds,
           ...all,
           note: `${pending.endpoint.length} changes in ${lasted.toFixed(1)} s; sums are of all changes; ${verdict}`,
         },
       ];
       if (service.length > 0)
-        rows.push({ bench: 'churn', what: 'service added', size: mesh.size, latency: quantiles(service) });
+        rows.push({ bench: 'churn', what: 'service added', size: mesh.size, ...latencyOf([service]), rounds });
       return { rows };
     }),
 };

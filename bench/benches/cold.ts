@@ -3,18 +3,19 @@ import type { Owner } from '../../test/harness/owner.ts';
 import {
   type Bench,
   type BenchContext,
-  countersOf,
   joinProxies,
   type Mesh,
   memory,
   quiet,
+  roundsOf,
   startAgain,
   verify,
   withMesh,
 } from '../mesh.ts';
-import { mean, median, type Quantiles, quantiles, type Row } from '../results.ts';
+import { latencyOf, mean, median, type Row } from '../results.ts';
+import { type Measured, runRounds, type Series, tallyOf } from '../rounds.ts';
 
-interface ColdRound {
+interface ColdRound extends Measured {
   readonly latencies: readonly number[];
   readonly readyMs: number;
   readonly serverCpu: number;
@@ -27,19 +28,18 @@ interface ColdRound {
 }
 
 async function coldRound(context: BenchContext, mesh: Mesh): Promise<ColdRound> {
-  const { server } = mesh;
-  const before = await mesh.client.do({ op: 'totals' });
-  const { at } = await joinProxies(context, mesh);
-  const synced = await countersOf(mesh);
+  const { server, started } = mesh;
+  const { latencies, synced, lost } = await joinProxies(context, mesh);
   const { totals } = await quiet(mesh);
   return {
-    latencies: at.map((arrived) => arrived - server.startedAt),
+    latencies,
+    lost,
     readyMs: server.readyAt - server.startedAt,
     serverCpu: synced.serverCpu,
-    clientCpu: synced.totals.cpuSeconds - before.cpuSeconds,
-    bytes: totals.bytes - before.bytes,
-    messages: totals.messages - before.messages,
-    resources: totals.resources - before.resources,
+    clientCpu: synced.totals.cpuSeconds - started.totals.cpuSeconds,
+    bytes: totals.bytes - started.totals.bytes,
+    messages: totals.messages - started.totals.messages,
+    resources: totals.resources - started.totals.resources,
     ...memory(mesh),
   };
 }
@@ -47,7 +47,7 @@ async function coldRound(context: BenchContext, mesh: Mesh): Promise<ColdRound> 
 async function again(context: BenchContext, mesh: Mesh, owner: Owner): Promise<void> {
   await mesh.client.do({ op: 'drop' });
   await mesh.server.stop();
-  mesh.server = await startAgain(context, owner, mesh);
+  await startAgain(context, owner, mesh);
 }
 
 export const cold: Bench = {
@@ -55,26 +55,26 @@ export const cold: Bench = {
   about: 'from the start of ctl-discovery to all proxies in sync',
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
-      const rounds: ColdRound[] = [];
-      for (let round = 0; round < context.options.rounds; round++) {
-        if (round > 0) await again(context, mesh, owner);
-        context.progress(`cold start ${round + 1} of ${context.options.rounds}`);
-        rounds.push(await coldRound(context, mesh));
-      }
+      const { rounds } = context.options;
+      const series = await runRounds(roundsOf(context), { rounds }, async (round, attempt) => {
+        if (round + attempt > 1) await again(context, mesh, owner);
+        context.progress(`cold start ${round} of ${rounds}`);
+        return coldRound(context, mesh);
+      });
       const verdict = await verify(context, mesh);
-      return { rows: [coldRow(mesh, rounds, verdict)] };
+      return { rows: [coldRow(context, mesh, series, verdict)] };
     }),
 };
 
-function coldRow(mesh: Mesh, rounds: readonly ColdRound[], verdict: string): Row {
-  const latency: Quantiles = quantiles(rounds.flatMap(({ latencies }) => latencies));
-  const each = (pick: (round: ColdRound) => number): number[] => rounds.map(pick);
+function coldRow(context: BenchContext, mesh: Mesh, series: Series<ColdRound>, verdict: string): Row {
+  const each = <T>(pick: (round: ColdRound) => T): T[] => series.counted.map(pick);
   const ready = Math.round(median(each(({ readyMs }) => readyMs)));
   return {
     bench: 'cold',
     what: 'start to in sync',
     size: mesh.size,
-    latency,
+    ...latencyOf(each(({ latencies }) => latencies)),
+    rounds: tallyOf(series, context.options.policy),
     serverCpu: median(each(({ serverCpu }) => serverCpu)),
     clientCpu: median(each(({ clientCpu }) => clientCpu)),
     bytes: mean(each(({ bytes }) => bytes)),

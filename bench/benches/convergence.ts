@@ -1,7 +1,18 @@
 /** From an edit of a file to its bytes at every proxy, for each kind of change; and what the program itself says about it. */
-import { type Bench, joinProxies, measureChange, memory, type Round, rowOf, verify, withMesh } from '../mesh.ts';
+import {
+  type Bench,
+  joinProxies,
+  measureKind,
+  type Round,
+  roundsOf,
+  rowOf,
+  startRow,
+  verify,
+  withMesh,
+} from '../mesh.ts';
 import { meanMs, since } from '../metrics.ts';
-import { mean, quantiles, type Row, type Table } from '../results.ts';
+import { mean, type Row, type Table } from '../results.ts';
+import { addRound, createSeries, type Series } from '../rounds.ts';
 import { CHANGE_KINDS, type ChangeKind } from '../world/world.ts';
 
 export const convergence: Bench = {
@@ -11,30 +22,26 @@ export const convergence: Bench = {
     withMesh(context, {}, async (mesh) => {
       const { rounds: count, warmUp } = context.options;
       const joined = await joinProxies(context, mesh);
-      const measured = new Map<ChangeKind, Round[]>();
+      const measured = new Map(CHANGE_KINDS.map((kind) => [kind, createSeries<Round>()]));
       for (let round = 1 - warmUp; round <= count; round++)
-        for (const kind of CHANGE_KINDS) {
+        for (const [kind, series] of measured) {
           context.progress(`${kind}, round ${round} of ${count}`);
-          const result = await measureChange(context, mesh, mesh.world.change(kind, round));
-          if (round > 0) measured.set(kind, [...(measured.get(kind) ?? []), result]);
+          if (round < 1) await measureKind(context, mesh, kind, round, 0);
+          else await addRound(roundsOf(context), series, (attempt) => measureKind(context, mesh, kind, round, attempt));
         }
       const verdict = await verify(context, mesh);
-      const rows: Row[] = [...measured].map(([kind, rounds]) => rowOf('convergence', kind, mesh, rounds));
-      const sync: Row = {
-        bench: 'convergence',
-        what: 'at the end',
-        size: mesh.size,
-        latency: quantiles(joined.at.map((at) => at - mesh.server.startedAt)),
-        ...memory(mesh),
-        note: `latency: from the server's start; ${verdict}`,
-      };
-      return { rows: [...rows, sync], tables: [agreement(measured)] };
+      const rows: Row[] = [...measured].map(([what, series]) =>
+        rowOf(context, { bench: 'convergence', what }, mesh, series),
+      );
+      const end = startRow(context, { bench: 'convergence', what: 'at the end' }, mesh, joined);
+      rows.push({ ...end, note: `latency: from the server's start; ${verdict}` });
+      return { rows, tables: [agreement(measured)] };
     }),
 };
 
 /** Mean times as the program tells them, beside the mean seen from outside. */
-function agreement(measured: ReadonlyMap<ChangeKind, readonly Round[]>): Table {
-  const rows = [...measured].map(([kind, rounds]) => {
+function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>): Table {
+  const rows = [...measured].map(([kind, { counted: rounds }]) => {
     const told = (name: string): { ms: number | undefined; count: number } => {
       const parts = rounds.map(({ before, after }) => since(before, after, name));
       const all = { count: parts.reduce((n, p) => n + p.count, 0), sum: parts.reduce((n, p) => n + p.sum, 0) };

@@ -2,20 +2,22 @@
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { Owner } from '../../test/harness/owner.ts';
-import type { BenchContext } from '../mesh.ts';
 import {
   type Bench,
+  type BenchContext,
   complete,
+  countersOf,
   joinProxies,
+  lostIn,
   type Mesh,
-  measureChange,
-  type Round,
+  measureKind,
+  roundsOf,
   rowOf,
   spread,
   withMesh,
 } from '../mesh.ts';
-import { cpuSeconds } from '../process-stats.ts';
-import { median, quantiles, type Row } from '../results.ts';
+import { latencyOf, median, type Row } from '../results.ts';
+import { type Measured, runRounds, tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';
 
 const MB = 1e6;
@@ -40,34 +42,41 @@ async function rawServer(
   return { port, pid: child.pid ?? 0, write: (sockets) => void child.send(sockets) };
 }
 
+interface RawRound extends Measured {
+  readonly latencies: readonly number[];
+  readonly serverCpu: number;
+  readonly clientCpu: number;
+}
+
 async function rawRow(context: BenchContext, mesh: Mesh, owner: Owner, bytes: number): Promise<Row> {
   const { client, size } = mesh;
-  const { rounds, warmUp, timeoutMs } = context.options;
+  const { timeoutMs, policy } = context.options;
   const server = await rawServer(owner, bytes);
   await client.do({ op: 'rawOpen', port: server.port, count: size.proxies, bytes });
-  const latencies: number[][] = [];
-  const cpu: number[] = [];
-  const clientCpu: number[] = [];
-  for (let round = 1 - warmUp; round <= rounds; round++) {
-    const before = cpuSeconds(server.pid);
-    const { cpuSeconds: clientBefore } = await client.do({ op: 'totals' });
+  const series = await runRounds(roundsOf(context), context.options, async (): Promise<RawRound> => {
+    const before = await countersOf({ client, server });
     const at = monotonicMs();
     server.write(size.proxies);
     const arrivals = complete(await client.do({ op: 'rawArrived', timeoutMs }), 'the raw bytes');
-    if (round < 1) continue;
-    latencies.push(arrivals.at.map((arrived) => arrived - at));
-    cpu.push(cpuSeconds(server.pid) - before);
-    clientCpu.push((await client.do({ op: 'totals' })).cpuSeconds - clientBefore);
-  }
-  const spreadMs = median(latencies.map(spread));
+    const after = await countersOf({ client, server });
+    return {
+      latencies: arrivals.at.map((arrived) => arrived - at),
+      serverCpu: after.serverCpu - before.serverCpu,
+      clientCpu: after.totals.cpuSeconds - before.totals.cpuSeconds,
+      lost: lostIn(before, after),
+    };
+  });
+  const { counted } = series;
+  const spreadMs = median(counted.map(({ latencies }) => spread(latencies)));
   return {
     bench: 'fan-out',
     what: 'raw TCP',
     size,
-    latency: quantiles(latencies.flat()),
+    ...latencyOf(counted.map(({ latencies }) => latencies)),
     spreadMs,
-    serverCpu: median(cpu),
-    clientCpu: median(clientCpu),
+    rounds: tallyOf(series, policy),
+    serverCpu: median(counted.map(({ serverCpu }) => serverCpu)),
+    clientCpu: median(counted.map(({ clientCpu }) => clientCpu)),
     bytes: bytes * size.proxies,
     messages: size.proxies,
     note: speed(bytes * size.proxies, spreadMs),
@@ -83,15 +92,13 @@ export const fanOut: Bench = {
   about: 'a route configuration to all proxies, against raw TCP',
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
-      const { rounds, warmUp } = context.options;
+      const { rounds } = context.options;
       await joinProxies(context, mesh);
-      const measured: Round[] = [];
-      for (let round = 1 - warmUp; round <= rounds; round++) {
+      const measured = await runRounds(roundsOf(context), context.options, (round, attempt) => {
         context.progress(`route, round ${round} of ${rounds}`);
-        const result = await measureChange(context, mesh, mesh.world.change('route', round));
-        if (round > 0) measured.push(result);
-      }
-      const row = rowOf('fan-out', 'route over ADS', mesh, measured);
+        return measureKind(context, mesh, 'route', round, attempt);
+      });
+      const row = rowOf(context, { bench: 'fan-out', what: 'route over ADS' }, mesh, measured);
       await mesh.client.do({ op: 'drop' });
       context.progress('raw TCP');
       const perProxy = Math.max(1, Math.round((row.bytes ?? 0) / mesh.size.proxies));

@@ -3,13 +3,14 @@ import {
   type Bench,
   type BenchContext,
   joinProxies,
-  measureChange,
-  memory,
-  type Round,
+  measureKind,
+  roundsOf,
   rowOf,
+  startRow,
   withMesh,
 } from '../mesh.ts';
-import { type Outcome, quantiles, type Row } from '../results.ts';
+import type { Outcome, Row } from '../results.ts';
+import { runRounds } from '../rounds.ts';
 import type { ChangeKind } from '../world/world.ts';
 
 const KINDS = ['endpoint', 'route', 'service added'] as const satisfies readonly ChangeKind[];
@@ -19,24 +20,13 @@ const SERVICE_FACTORS = [0.25, 0.5];
 async function rowsAt(context: BenchContext, proxies: number, services: number): Promise<Row[]> {
   context.progress(`${services} services, ${proxies} proxies`);
   return withMesh(context, { size: { proxies, services } }, async (mesh) => {
-    const { rounds: count, warmUp } = context.options;
     const joined = await joinProxies(context, mesh);
-    const rows: Row[] = [
-      {
-        bench: 'growth',
-        what: 'cold',
-        size: mesh.size,
-        latency: quantiles(joined.at.map((at) => at - mesh.server.startedAt)),
-        ...memory(mesh),
-      },
-    ];
-    for (const kind of KINDS) {
-      const rounds: Round[] = [];
-      for (let round = 1 - warmUp; round <= count; round++) {
-        const result = await measureChange(context, mesh, mesh.world.change(kind, round));
-        if (round > 0) rounds.push(result);
-      }
-      rows.push(rowOf('growth', kind, mesh, rounds));
+    const rows: Row[] = [startRow(context, { bench: 'growth', what: 'cold' }, mesh, joined)];
+    for (const what of KINDS) {
+      const series = await runRounds(roundsOf(context), context.options, (round, attempt) =>
+        measureKind(context, mesh, what, round, attempt),
+      );
+      rows.push(rowOf(context, { bench: 'growth', what }, mesh, series));
     }
     return rows;
   });

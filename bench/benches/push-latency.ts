@@ -1,8 +1,10 @@
 /** Where the time of a push goes inside the program: its own stage times, per kind of change. */
-import { type Bench, joinProxies, measureChange, type Round, withMesh } from '../mesh.ts';
+import { percent } from '../disturbance.ts';
+import { type Bench, joinProxies, measureKind, type Round, roundsOf, withMesh } from '../mesh.ts';
 import { meanMs, sinceByLabel } from '../metrics.ts';
 import { modeText } from '../options.ts';
 import { mean } from '../results.ts';
+import { type RoundsTally, runRounds, tallyOf } from '../rounds.ts';
 import type { ChangeKind } from '../world/world.ts';
 
 const KINDS = ['endpoint', 'route', 'service added', 'policy'] as const satisfies readonly ChangeKind[];
@@ -14,24 +16,27 @@ export const pushLatency: Bench = {
   about: 'the stages of a push, as ctl_stage_seconds tells them',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
-      const { rounds: count, warmUp } = context.options;
+      const { rounds: count, policy } = context.options;
       await joinProxies(context, mesh);
-      const rows: (string | number | undefined)[][] = [];
+      const rows: Cells[] = [];
       for (const kind of KINDS) {
-        const rounds: Round[] = [];
-        for (let round = 1 - warmUp; round <= count; round++) {
+        const series = await runRounds(roundsOf(context), context.options, (round, attempt) => {
           context.progress(`${kind}, round ${round} of ${count}`);
-          const result = await measureChange(context, mesh, mesh.world.change(kind, round));
-          if (round > 0) rounds.push(result);
-        }
-        rows.push(...stagesOf(kind, rounds));
+          return measureKind(context, mesh, kind, round, attempt);
+        });
+        rows.push(...stagesOf(kind, series.counted, tallyOf(series, policy)));
       }
-      const columns = ['change', 'stage', 'times per round', 'mean ms', 'sum ms per round'];
+      const columns = [
+        ...['change', 'stage', 'times per round', 'mean ms', 'sum ms per round'],
+        ...['rounds', 'thrown away', 'stolen at worst'],
+      ];
       return { rows: [], tables: [{ title: `Stages of a push (${modeText(mesh.size)})`, columns, rows }] };
     }),
 };
 
-function stagesOf(kind: ChangeKind, rounds: readonly Round[]): (string | number | undefined)[][] {
+type Cells = (string | number | undefined)[];
+
+function stagesOf(kind: ChangeKind, rounds: readonly Round[], { stolen, thrownAway }: RoundsTally): Cells[] {
   const parts = rounds.map(({ before, after }) => sinceByLabel(before, after, 'ctl_stage_seconds'));
   const rows = STAGES.map((stage) => {
     const all = { count: 0, sum: 0 };
@@ -41,5 +46,7 @@ function stagesOf(kind: ChangeKind, rounds: readonly Round[]): (string | number 
     }
     return [kind, stage, all.count / rounds.length, meanMs(all), (all.sum * 1000) / rounds.length];
   });
-  return [...rows, [kind, 'seen outside', 1, mean(rounds.flatMap(({ latencies }) => latencies)), undefined]];
+  const outside = mean(rounds.flatMap(({ latencies }) => latencies));
+  const lost = stolen === undefined ? undefined : percent(stolen);
+  return [...rows, [kind, 'seen outside', 1, outside, undefined, rounds.length, thrownAway, lost]];
 }

@@ -3,23 +3,27 @@
  * nothing should be sent; the server being done is seen by its streams being open and its CPU at rest.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Owner } from '../../test/harness/owner.ts';
 import {
   type Bench,
   type BenchContext,
   type Counters,
   countersOf,
   joinProxies,
+  lostIn,
   type Mesh,
   measureChange,
   memory,
   quiet,
+  roundsOf,
   rowOf,
   startAgain,
   verify,
   withMesh,
 } from '../mesh.ts';
 import { cpuSeconds } from '../process-stats.ts';
-import { mean, median, quantiles, type Row } from '../results.ts';
+import { latencyOf, mean, median, type Row } from '../results.ts';
+import { type Measured, runRounds, type Series, tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';
 
 /** The server is at rest when it used less than this part of a core in each of the last steps. */
@@ -51,7 +55,7 @@ async function streamsOf(mesh: Mesh): Promise<number> {
   return (await mesh.server.samples()).get('ctl_xds') ?? 0;
 }
 
-interface Return {
+interface Return extends Measured {
   readonly ms: number;
   readonly before: Counters;
   readonly after: Counters;
@@ -59,21 +63,48 @@ interface Return {
   readonly serverCpu: number;
 }
 
-function returnRow(what: string, mesh: Mesh, returns: readonly Return[], note?: string): Row {
+/** All drop and come back to the same process. */
+async function comeBack(context: BenchContext, mesh: Mesh): Promise<Return> {
+  await quiet(mesh);
+  await mesh.client.do({ op: 'drop' });
+  // The server has taken note of the ends before the rush begins.
+  await delay(500);
+  const before = await countersOf(mesh);
+  const at = monotonicMs();
+  await mesh.client.do({ op: 'connect', retry: false });
+  const ms = (await settled(context, mesh)) - at;
+  const after = await quiet(mesh);
+  return { ms, before, after, serverCpu: after.serverCpu - before.serverCpu, lost: lostIn(before, after) };
+}
+
+/** The process ends, and another one takes its place. */
+async function restart(context: BenchContext, mesh: Mesh, owner: Owner): Promise<Return> {
+  const before = await quiet(mesh);
+  await mesh.client.do({ op: 'connect', retry: true });
+  await mesh.server.kill();
+  await startAgain(context, owner, mesh);
+  const ms = (await settled(context, mesh)) - mesh.server.startedAt;
+  const after = await quiet(mesh);
+  return { ms, before, after, serverCpu: after.serverCpu, lost: lostIn(mesh.started, after) };
+}
+
+function returnRow(context: BenchContext, what: string, mesh: Mesh, series: Series<Return>, note: string): Row {
+  const { counted } = series;
   const difference = (pick: (counters: Counters) => number): number =>
-    mean(returns.map(({ before, after }) => pick(after) - pick(before)));
+    mean(counted.map(({ before, after }) => pick(after) - pick(before)));
   return {
     bench: 'reconnect',
     what,
     size: mesh.size,
-    latency: quantiles(returns.map(({ ms }) => ms)),
-    serverCpu: median(returns.map(({ serverCpu }) => serverCpu)),
+    ...latencyOf(counted.map(({ ms }) => [ms])),
+    rounds: tallyOf(series, context.options.policy),
+    serverCpu: median(counted.map(({ serverCpu }) => serverCpu)),
     clientCpu: difference(({ totals }) => totals.cpuSeconds),
     bytes: difference(({ totals }) => totals.bytes),
     messages: difference(({ totals }) => totals.messages),
     resources: difference(({ totals }) => totals.resources),
     ...memory(mesh),
-    ...(note === undefined ? {} : { note }),
+    note,
   };
 }
 
@@ -83,40 +114,26 @@ export const reconnect: Bench = {
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
       const { rounds } = context.options;
+      const again = roundsOf(context);
       await joinProxies(context, mesh);
-      const dropped: Return[] = [];
-      const restarted: Return[] = [];
-      for (let round = 1; round <= rounds; round++) {
+      const dropped = await runRounds(again, { rounds }, (round) => {
         context.progress(`all reconnect, round ${round} of ${rounds}`);
-        await quiet(mesh);
-        await mesh.client.do({ op: 'drop' });
-        // The server has taken note of the ends before the rush begins.
-        await delay(500);
-        const before = await countersOf(mesh);
-        const at = monotonicMs();
-        await mesh.client.do({ op: 'connect', retry: false });
-        const ms = (await settled(context, mesh)) - at;
-        const after = await quiet(mesh);
-        dropped.push({ ms, before, after, serverCpu: after.serverCpu - before.serverCpu });
-      }
-      for (let round = 1; round <= rounds; round++) {
+        return comeBack(context, mesh);
+      });
+      const restarted = await runRounds(again, { rounds }, (round) => {
         context.progress(`restart of ctl-discovery, round ${round} of ${rounds}`);
-        const before = await quiet(mesh);
-        await mesh.client.do({ op: 'connect', retry: true });
-        await mesh.server.kill();
-        mesh.server = await startAgain(context, owner, mesh);
-        const ms = (await settled(context, mesh)) - mesh.server.startedAt;
-        const after = await quiet(mesh);
-        restarted.push({ ms, before, after, serverCpu: after.serverCpu });
-      }
+        return restart(context, mesh, owner);
+      });
       context.progress('a route after all that');
-      const route = await measureChange(context, mesh, mesh.world.change('route', rounds));
+      const route = await runRounds(again, { rounds: 1 }, (round, attempt) =>
+        measureChange(context, mesh, mesh.world.change('route', round, attempt)),
+      );
       const verdict = await verify(context, mesh);
       return {
         rows: [
-          returnRow('all drop, come back', mesh, dropped, 'one value per round: until the server is at rest'),
-          returnRow('server restarted', mesh, restarted, 'from the start of the new process'),
-          rowOf('reconnect', 'route afterwards', mesh, [route], verdict),
+          returnRow(context, 'all drop, come back', mesh, dropped, 'one value per round: until the server is at rest'),
+          returnRow(context, 'server restarted', mesh, restarted, 'from the start of the new process'),
+          rowOf(context, { bench: 'reconnect', what: 'route afterwards' }, mesh, route, verdict),
         ],
       };
     }),

@@ -4,12 +4,13 @@ import {
   type BenchContext,
   joinProxies,
   measureChange,
-  type Round,
+  roundsOf,
   rowOf,
   verify,
   withMesh,
 } from '../mesh.ts';
 import type { Outcome, Row } from '../results.ts';
+import { runRounds } from '../rounds.ts';
 import { scopedNamespace } from '../world/world.ts';
 
 /** At full size (`--services 1000`) the mesh has 10,000 services and 500 Sidecars. */
@@ -20,17 +21,16 @@ async function scopeRows(context: BenchContext, services: number, sidecars: numb
   const proxyNamespaces = Array.from({ length: sidecars }, (_, index) => scopedNamespace(index));
   const size = { services, proxies: sidecars };
   return withMesh(context, { size, world: { sidecars } }, async (mesh) => {
-    const { rounds: count, warmUp } = context.options;
+    const { rounds } = context.options;
     await joinProxies(context, mesh, { namespaces: proxyNamespaces });
-    const changed: Round[] = [];
-    for (let round = 1 - warmUp; round <= count; round++) {
-      context.progress(`Sidecar of ${services} services, round ${round} of ${count}`);
+    const changed = await runRounds(roundsOf(context), context.options, (round, attempt) => {
+      context.progress(`Sidecar of ${services} services, round ${round} of ${rounds}`);
       const index = round % sidecars;
-      const result = await measureChange(context, mesh, mesh.world.scope(index, round), [index]);
-      if (round > 0) changed.push(result);
-    }
+      return measureChange(context, mesh, mesh.world.scope(index, round + attempt), [index]);
+    });
     const verdict = await verify(context, mesh);
-    return [rowOf('scope', `1 of ${sidecars} Sidecars changed`, mesh, changed, verdict)];
+    const what = `1 of ${sidecars} Sidecars changed`;
+    return [rowOf(context, { bench: 'scope', what }, mesh, changed, verdict)];
   });
 }
 

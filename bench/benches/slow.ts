@@ -6,19 +6,27 @@ import {
   type Mesh,
   measureChange,
   type Round,
+  roundsOf,
   rowOf,
   withMesh,
 } from '../mesh.ts';
 import type { Row } from '../results.ts';
+import { runRounds, type Series } from '../rounds.ts';
 
 const SLOW_PART = 0.01;
 const SLOW_BYTES_PER_SECOND = 10_000;
 
-async function routes(context: BenchContext, mesh: Mesh, fast: readonly number[], first: number): Promise<Round[]> {
-  const rounds: Round[] = [];
-  for (let round = 0; round < context.options.rounds; round++)
-    rounds.push(await measureChange(context, mesh, mesh.world.change('route', first + round), fast));
-  return rounds;
+/** `first`: number of the first round, so that none changes what another one did. */
+async function routes(
+  context: BenchContext,
+  mesh: Mesh,
+  fast: readonly number[],
+  first: number,
+): Promise<Series<Round>> {
+  const { rounds } = context.options;
+  return runRounds(roundsOf(context), { rounds }, (round, attempt) =>
+    measureChange(context, mesh, mesh.world.change('route', first + round, attempt), fast),
+  );
 }
 
 export const slow: Bench = {
@@ -32,7 +40,8 @@ export const slow: Bench = {
       const fast = Array.from({ length: proxies - slowCount }, (_, index) => index);
       await joinProxies(context, mesh, { slow: slowCount });
       context.progress('all fast');
-      await routes(context, mesh, fast, 0);
+      for (let round = 0; round < rounds; round++)
+        await measureChange(context, mesh, mesh.world.change('route', round), fast);
       const before = await routes(context, mesh, fast, rounds);
       context.progress(`${slowCount} slow`);
       await mesh.client.do({ op: 'crawl', bytesPerSecond: SLOW_BYTES_PER_SECOND });
@@ -40,10 +49,10 @@ export const slow: Bench = {
       const { broken } = await mesh.client.do({ op: 'totals' });
       const timeouts = (await mesh.server.samples()).get('ctl_xds_write_timeout') ?? 0;
       const rows: Row[] = [
-        rowOf('slow', 'route, all fast', mesh, before),
+        rowOf(context, { bench: 'slow', what: 'route, all fast' }, mesh, before),
         rowOf(
-          'slow',
-          'route, 1 % slow',
+          context,
+          { bench: 'slow', what: 'route, 1 % slow' },
           mesh,
           during,
           `${slowCount} slow; ${broken} streams ended, ${timeouts} by write timeout`,

@@ -2,11 +2,14 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { arch, availableParallelism, cpus, platform, release, totalmem } from 'node:os';
 import { join } from 'node:path';
+import { percent } from '../disturbance.ts';
 import type { BenchOptions } from '../options.ts';
 import type { Outcome, Table } from '../results.ts';
+import type { RoundsPolicy } from '../rounds.ts';
+import { asideAims } from './aims.ts';
 import { plotsOf } from './plots.ts';
 import { svgPlot } from './svg.ts';
-import { asMarkdown, tablesOf } from './table.ts';
+import { asMarkdown, LEGEND, tablesOf } from './table.ts';
 
 const GIB = 1024 ** 3;
 
@@ -19,16 +22,23 @@ export interface Report {
   readonly profiles: readonly Table[];
 }
 
-function machine(): string {
+/** The machine in one line: cores, model, memory, kernel, Node. */
+export function machine(): string {
   const [cpu] = cpus();
   const memory = (totalmem() / GIB).toFixed(0);
   return `${availableParallelism()} x ${cpu?.model.trim() ?? arch()}, ${memory} GiB, ${platform()} ${release()}, Node ${process.version}`;
+}
+
+function disturbanceText({ repeats, stolen, others }: RoundsPolicy): string {
+  const limits = `the hypervisor took more than ${percent(stolen)} of the CPU time it wanted, or other processes used more than ${percent(others)} of all cores`;
+  return `A round is disturbed when ${limits}; ${repeats} rounds of a row are run again for that at most.`;
 }
 
 /** Returns the path of the Markdown file. */
 export async function writeReport({ command, at, options, outcomes, profiles }: Report): Promise<string> {
   await mkdir(options.out, { recursive: true });
   const rows = outcomes.flatMap((outcome) => outcome.rows);
+  const aims = asideAims(rows);
   const plots = plotsOf(rows);
   for (const [file, plot] of plots) await writeFile(join(options.out, file), svgPlot(plot));
   const served = options.server === 'dist' ? 'as built (`dist/`)' : 'from its sources';
@@ -39,15 +49,17 @@ export async function writeReport({ command, at, options, outcomes, profiles }: 
     '',
     `${machine()}. ctl-discovery ran ${served}; the simulated proxies ran on the same machine.`,
     '',
-    'Latency: from the edit on disk (one `rename`) to the last byte that shows it at each proxy, all rounds together. CPU, MB, messages and resources: per round, all proxies together. MB: gRPC messages as received.',
+    disturbanceText(options.policy),
     '',
+    ...LEGEND.flatMap((line) => [line, '']),
     ...tablesOf(outcomes).map(asMarkdown),
     ...[...plots].map(([file, { title }]) => `![${title}](${file})\n`),
     ...profiles.map(asMarkdown),
+    ...(aims === undefined ? [] : [asMarkdown(aims)]),
   ].join('\n');
   const file = join(options.out, 'RESULTS.md');
   await writeFile(file, markdown);
-  const json = JSON.stringify({ at, command, machine: machine(), options, outcomes, profiles }, undefined, 2);
+  const json = JSON.stringify({ at, command, machine: machine(), options, outcomes, profiles, aims }, undefined, 2);
   await writeFile(options.json ?? join(options.out, 'results.json'), `${json}\n`);
   return file;
 }

@@ -1,29 +1,66 @@
 /** Results as text: for the terminal and for Markdown. */
+import { percent } from '../disturbance.ts';
 import { modeText } from '../options.ts';
 import type { Outcome, Row, Table } from '../results.ts';
+import type { RoundsTally } from '../rounds.ts';
 
 const MB = 1e6;
 
-const COLUMNS = [
-  'bench',
-  'what',
-  'mode',
-  'services',
-  'proxies',
-  'p50 ms',
-  'p90 ms',
-  'p99 ms',
-  'max ms',
-  'spread ms',
-  'CPU s',
-  'client CPU s',
-  'MB',
-  'messages',
-  'resources',
-  'RSS MiB',
-  'peak MiB',
-  'note',
+/** One column of the main table. */
+interface Column {
+  readonly name: string;
+  readonly of: (row: Row) => string | number | undefined;
+  /** When it is the same in all rows it stands in the title instead, to leave room. */
+  readonly inTitle?: (value: string) => string;
+}
+
+const COLUMNS: readonly Column[] = [
+  { name: 'bench', of: ({ bench }) => bench },
+  { name: 'what', of: ({ what }) => what },
+  { name: 'mode', of: ({ size }) => modeText(size), inTitle: (value) => value },
+  {
+    name: 'services',
+    of: ({ size }) => `${size.services} x ${size.endpoints}`,
+    inTitle: (value) => `${value} services`,
+  },
+  {
+    name: 'proxies',
+    of: ({ size }) => `${size.proxies} in ${size.namespaces}`,
+    inTitle: (value) => `proxies ${value}`,
+  },
+  { name: 'rounds', of: ({ rounds }) => rounds && roundsText(rounds) },
+  { name: 'stolen', of: ({ rounds }) => percentText(rounds?.stolen) },
+  { name: 'others', of: ({ rounds }) => percentText(rounds?.others) },
+  { name: 'p50 ms', of: ({ latency }) => latency?.p50 },
+  { name: 'p90 ms', of: ({ latency }) => latency?.p90 },
+  { name: 'p99 ms', of: ({ latency }) => latency?.p99 },
+  { name: 'p99 med', of: ({ medianRound }) => medianRound?.p99 },
+  { name: 'max ms', of: ({ latency }) => latency?.max },
+  { name: 'spread', of: ({ spreadMs }) => spreadMs },
+  { name: 'CPU s', of: ({ serverCpu }) => serverCpu },
+  { name: 'client s', of: ({ clientCpu }) => clientCpu },
+  { name: 'MB', of: ({ bytes }) => (bytes === undefined ? undefined : bytes / MB) },
+  { name: 'messages', of: ({ messages }) => messages },
+  { name: 'resources', of: ({ resources }) => resources },
+  { name: 'RSS MiB', of: ({ rssMiB }) => rssMiB },
+  { name: 'peak', of: ({ peakMiB }) => peakMiB },
+  { name: 'note', of: ({ note }) => note },
 ];
+
+/** What the columns of the main table mean, for those who do not know them. */
+export const LEGEND: readonly string[] = [
+  'Latency (ms): from the edit on disk (one `rename`) to the last byte that shows it at each proxy. p50, p90, p99 and max: of all proxies and counted rounds together, so that one bad round is enough to make p99 bad. p99 med: the median over the rounds of the p99 of each round.',
+  'rounds: how many count, of how many that were run: the others were thrown away because the machine was disturbed. (n!): so many of those that count were disturbed all the same. In the worst round that counts, stolen: the share of the CPU time wanted on this machine that the hypervisor kept back; others: the share of all cores that processes other than the bench used.',
+  'spread: from the first to the last proxy, ms. CPU s: of ctl-discovery; client s: CPU seconds of the simulated proxies; both the median round. MB (gRPC messages as received), messages, resources: per round, all proxies together. RSS and peak: of ctl-discovery, MiB.',
+];
+
+function roundsText({ counted, thrownAway, disturbed }: RoundsTally): string {
+  return `${counted}${thrownAway > 0 ? ` of ${counted + thrownAway}` : ''}${disturbed > 0 ? ` (${disturbed}!)` : ''}`;
+}
+
+function percentText(part: number | undefined): string | undefined {
+  return part === undefined ? undefined : percent(part);
+}
 
 /** Enough digits to compare with. */
 export function shown(value: string | number | undefined): string {
@@ -33,35 +70,24 @@ export function shown(value: string | number | undefined): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : Math.abs(value) >= 1 ? 2 : 3);
 }
 
-function cells(row: Row): (string | number | undefined)[] {
-  const { size, latency } = row;
-  return [
-    row.bench,
-    row.what,
-    modeText(size),
-    `${size.services} x ${size.endpoints}`,
-    `${size.proxies} in ${size.namespaces}`,
-    latency?.p50,
-    latency?.p90,
-    latency?.p99,
-    latency?.max,
-    row.spreadMs,
-    row.serverCpu,
-    row.clientCpu,
-    row.bytes === undefined ? undefined : row.bytes / MB,
-    row.messages,
-    row.resources,
-    row.rssMiB,
-    row.peakMiB,
-    row.note,
-  ];
-}
-
 /** One table of all rows, then the tables of single benches. */
 export function tablesOf(outcomes: readonly Outcome[]): Table[] {
   const rows = outcomes.flatMap((outcome) => outcome.rows);
-  const main: Table[] = rows.length === 0 ? [] : [{ title: 'Results', columns: COLUMNS, rows: rows.map(cells) }];
+  const main: Table[] = rows.length === 0 ? [] : [mainTable(rows)];
   return [...main, ...outcomes.flatMap(({ tables = [] }) => tables)];
+}
+
+function mainTable(rows: readonly Row[]): Table {
+  const same = ({ of, inTitle }: Column): string | undefined => {
+    const [value, ...others] = new Set(rows.map(of));
+    return inTitle === undefined || value === undefined || others.length > 0 ? undefined : inTitle(shown(value));
+  };
+  const columns = COLUMNS.filter((column) => same(column) === undefined);
+  return {
+    title: ['Results', ...COLUMNS.flatMap((column) => same(column) ?? [])].join(', '),
+    columns: columns.map(({ name }) => name),
+    rows: rows.map((row) => columns.map(({ of }) => of(row))),
+  };
 }
 
 export function asText({ title, columns, rows }: Table): string {

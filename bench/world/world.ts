@@ -49,6 +49,8 @@ export interface WorldSize {
 const RICH = 3;
 /** At most half of the services, so that a window can move. */
 const HOSTS_PER_SIDECAR = 50;
+/** More than the rounds of a run, and not so many that one service gets the addresses of the next. */
+const VERSIONS_BETWEEN_ATTEMPTS = 30;
 const ROUTES = String(HTTP_PORT);
 /** Sees nothing of the mesh, and is seen by nobody. */
 const HIDDEN = 'ns-hidden';
@@ -144,16 +146,20 @@ export class World {
     return at;
   }
 
-  /** The change of this kind in this round; `service removed` takes away what `service added` of the same round brought. */
-  change(kind: ChangeKind, round: number): Change {
+  /**
+   * The change of this kind in this round; `service removed` takes away what `service added` of the same round brought. Another
+   * attempt changes the same service to something else again.
+   */
+  change(kind: ChangeKind, round: number, attempt = 0): Change {
     const { services, endpoints } = this.size;
+    const version = round + 1 + attempt * VERSIONS_BETWEEN_ATTEMPTS;
     switch (kind) {
       case 'endpoint':
-        return this.endpoint(round % services, round + 1);
+        return this.endpoint(round % services, version);
       case 'route': {
         const service = this.#rich(round);
         const expect = [this.#routes(service, 'changed')];
-        return { path: `routes/${service.name}.yaml`, text: virtualService(service, round + 1), expect };
+        return { path: `routes/${service.name}.yaml`, text: virtualService(service, version), expect };
       }
       case 'policy': {
         const service = this.#rich(round);
@@ -162,7 +168,7 @@ export class World {
           { type: 'cds', state: 'changed', name: clusterName(service) },
           { type: 'eds', state: 'received', name: clusterName(service) },
         ];
-        return { path: `rules/${service.name}.yaml`, text: destinationRule(service, round + 1), expect };
+        return { path: `rules/${service.name}.yaml`, text: destinationRule(service, version), expect };
       }
       case 'service added':
       case 'service removed': {
@@ -179,7 +185,7 @@ export class World {
         return { path: `services/${service.name}.yaml`, text, expect };
       }
       case 'nothing visible':
-        return { path: 'services/hidden.yaml', text: this.#hidden(round + 1), expect: [] };
+        return { path: 'services/hidden.yaml', text: this.#hidden(version), expect: [] };
     }
   }
 
