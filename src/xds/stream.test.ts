@@ -196,7 +196,7 @@ describe('what a proxy is taken for', () => {
           return engine.connect(proxy, { push: () => 'nothing' });
         },
       },
-      admission: new Admission(),
+      admission: new Admission().of('10.0.0.9'),
     };
     const sotw = new AdsStream({ ...deps, protocol: SOTW, decode: decodeSotwRequest });
     sotw.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
