@@ -102,7 +102,7 @@ export async function startAgain(context: BenchContext, owner: Owner, mesh: Mesh
 
 /** What `addRound` needs of a bench's context. */
 export function roundsOf({ options: { policy }, progress }: BenchContext): RoundsContext {
-  return { policy, progress };
+  return { policy, progress, pause: delay };
 }
 
 export interface JoinOptions {

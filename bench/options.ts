@@ -61,6 +61,7 @@ const ARGUMENTS = {
   security: { fallback: 'plain', meaning: 'plain or mtls, or both' },
   rounds: { fallback: '3', meaning: 'measured repetitions' },
   repeats: { fallback: '3', meaning: 'disturbed rounds of a row that are run again, at most; 0: none' },
+  pause: { fallback: '5', meaning: 'wait before such a repetition, seconds' },
   stolen: { fallback: '3', meaning: 'a round is disturbed when the hypervisor took more than so many % of its CPU' },
   others: { fallback: '10', meaning: '… or when processes other than the bench used more than so many % of all cores' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
@@ -134,6 +135,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     warmUp: 1,
     policy: {
       repeats: whole('repeats', text('repeats'), 0),
+      pauseMs: whole('pause', text('pause'), 0) * 1000,
       stolen: share('stolen', text('stolen')),
       others: share('others', text('others')),
     },

@@ -44,11 +44,11 @@ export interface Outcome {
   readonly tables?: readonly Table[];
 }
 
+/** Of an even number of values, half-way between the two in the middle: of two rounds, neither the good nor the bad one. */
 export function median(values: readonly number[]): number {
-  return quantile(
-    [...values].sort((a, b) => a - b),
-    0.5,
-  );
+  const sorted = [...values].sort((a, b) => a - b);
+  const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2)];
+  return ((sorted[low] ?? Number.NaN) + (sorted[high] ?? Number.NaN)) / 2;
 }
 
 /** Nearest rank of sorted values. */

@@ -7,6 +7,8 @@ import { isDisturbed, type Limits, type Lost, lostText } from './disturbance.ts'
 export interface RoundsPolicy extends Limits {
   /** Rounds of one row that may be run again, in all. */
   readonly repeats: number;
+  /** Waited before each of them: disturbances come in phases, and a cheap round would spend all of its repetitions in one. */
+  readonly pauseMs: number;
 }
 
 export interface Measured {
@@ -38,6 +40,7 @@ export function createSeries<R extends Measured>(): Series<R> {
 export interface RoundsContext {
   readonly policy: RoundsPolicy;
   readonly progress: (text: string) => void;
+  readonly pause: (ms: number) => Promise<void>;
 }
 
 /**
@@ -45,7 +48,7 @@ export interface RoundsContext {
  * `measure` is told how often the round was measured before.
  */
 export async function addRound<R extends Measured>(
-  { policy, progress }: RoundsContext,
+  { policy, progress, pause }: RoundsContext,
   series: Series<R>,
   measure: (attempt: number) => Promise<R>,
 ): Promise<void> {
@@ -58,6 +61,7 @@ export async function addRound<R extends Measured>(
     }
     series.thrownAway++;
     progress(`disturbed: ${lostText(lost)}; repetition ${series.thrownAway} of ${policy.repeats}`);
+    await pause(policy.pauseMs);
   }
 }
 

@@ -87,26 +87,31 @@ interface FakeRound extends Measured {
   readonly name: string;
 }
 
-function contextWith(repeats: number): { context: RoundsContext; said: string[] } {
+/** Nothing is waited for; `waited` holds how long it would have been. */
+function contextWith(repeats: number): { context: RoundsContext; said: string[]; waited: number[] } {
   const said: string[] = [];
-  return { said, context: { policy: { ...LIMITS, repeats }, progress: (text) => said.push(text) } };
+  const waited: number[] = [];
+  const pause = async (ms: number): Promise<void> => void waited.push(ms);
+  const policy = { ...LIMITS, repeats, pauseMs: 5000 };
+  return { said, waited, context: { policy, progress: (text) => said.push(text), pause } };
 }
 
 /** Runs rounds whose losses are these, in the order in which they are run; then all are quiet. */
 async function runWith(repeats: number, rounds: number, losses: readonly (Lost | undefined)[]) {
-  const { context, said } = contextWith(repeats);
+  const { context, said, waited } = contextWith(repeats);
   const left = [...losses];
   const series = await runRounds(context, { rounds }, async (round, attempt): Promise<FakeRound> => {
     return { name: `${round}.${attempt}`, lost: left.length > 0 ? left.shift() : QUIET };
   });
-  return { names: series.counted.map(({ name }) => name), tally: tallyOf(series, LIMITS), said };
+  return { names: series.counted.map(({ name }) => name), tally: tallyOf(series, LIMITS), said, waited };
 }
 
 test('a disturbed round is thrown away and run again', async () => {
-  const { names, tally, said } = await runWith(3, 2, [QUIET, DISTURBED, DISTURBED]);
+  const { names, tally, said, waited } = await runWith(3, 2, [QUIET, DISTURBED, DISTURBED]);
   assert.deepEqual(names, ['1.0', '2.2']);
   assert.deepEqual(tally, { counted: 2, disturbed: 0, thrownAway: 2, stolen: 0, others: 0 });
   assert.match(said[0] ?? '', /33\.3 % stolen, 0\.0 % used by others; repetition 1 of 3/);
+  assert.deepEqual(waited, [5000, 5000], 'each repetition gives the machine time to become quiet');
 });
 
 test('a row has so many repetitions for all its rounds together; what is disturbed after that counts and is marked', async () => {
@@ -116,7 +121,8 @@ test('a row has so many repetitions for all its rounds together; what is disturb
 });
 
 test('no repetitions: each round is run once, and marked', async () => {
-  const { names, tally } = await runWith(0, 2, [DISTURBED]);
+  const { names, tally, waited } = await runWith(0, 2, [DISTURBED]);
+  assert.deepEqual(waited, []);
   assert.deepEqual(names, ['1.0', '2.0']);
   assert.deepEqual([tally.counted, tally.disturbed, tally.thrownAway], [2, 1, 0]);
 });
@@ -166,6 +172,7 @@ test('one bad round of three is the p99 of all, and not that of the median round
   assert.equal(latency?.p99, 1400);
   assert.deepEqual(medianRound, { p50: 110, p90: 155, p99: 155, max: 155 });
   assert.deepEqual(latencyOf([[], []]), {});
+  assert.equal(latencyOf([[100], [900]]).medianRound?.p99, 500, 'of two rounds, neither the good nor the bad one');
 });
 
 const SIZE: Size = { services: 1000, endpoints: 5, proxies: 1000, namespaces: 10, mode: 'delta', security: 'plain' };
@@ -242,9 +249,10 @@ test('the table tells how many rounds count, and puts what is the same in all ro
 
 test('the command line says which rounds are disturbed and how many are run again', () => {
   const policyOf = (...args: string[]) => parseCommandLine(args).runs[0]?.policy;
-  assert.deepEqual(policyOf(), { repeats: 3, stolen: 0.03, others: 0.1 });
-  assert.deepEqual(policyOf('--repeats', '0', '--stolen', '2.5', '--others', '100'), {
+  assert.deepEqual(policyOf(), { repeats: 3, pauseMs: 5000, stolen: 0.03, others: 0.1 });
+  assert.deepEqual(policyOf('--repeats', '0', '--pause', '1', '--stolen', '2.5', '--others', '100'), {
     repeats: 0,
+    pauseMs: 1000,
     stolen: 0.025,
     others: 1,
   });

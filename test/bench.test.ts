@@ -16,7 +16,7 @@ const BASE: BenchOptions = {
   security: 'plain',
   rounds: 1,
   warmUp: 0,
-  policy: { repeats: 0, stolen: 0, others: 0 },
+  policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
   seconds: 2,
   timeoutMs: 20_000,
   server: 'sources',
