@@ -18,6 +18,19 @@ test('one address gets most of the room, the next one still finds some, and all 
   assert.equal(fill(limits, () => '10.0.0.3').length, 64);
 });
 
+test('several places are taken as if they were taken one by one', () => {
+  const limits = new AddressShares(100);
+  const first = limits.enter('10.0.0.1', 70);
+  assert.equal(limits.enter('10.0.0.1', 11), undefined);
+  const second = limits.enter('10.0.0.1', 10);
+  assert.notEqual(second, undefined);
+  assert.equal(limits.enter('10.0.0.2', 17), undefined);
+  assert.notEqual(limits.enter('10.0.0.2', 16), undefined);
+  first?.();
+  first?.();
+  assert.equal(fill(limits, () => '10.0.0.1').length, 58);
+});
+
 test('an address is the same however it is written, and a network of IPv6 counts as one', () => {
   const rows: readonly [one: string, other: string, same: boolean][] = [
     ['10.0.0.1', '::ffff:10.0.0.1', true],

@@ -1,6 +1,6 @@
 /**
- * Something that there is so much of for all clients together: connections, streams, watches. Whoever asks first would get all of it, and
- * who comes later nothing, though one of them has said who he is. One address may hold most, for thousands of proxies can come from behind
+ * Something that there is so much of for all clients together: connections, streams, watches, memory. Whoever asks first could take all
+ * of it before anybody has said who he is, and leave nothing to who comes later. One address may hold most, for thousands of proxies can come from behind
  * one address translation, but never so much that nothing is left for other addresses. Clients behind the same address are not told apart:
  * where that is not enough, they have to come encrypted.
  */
@@ -18,23 +18,25 @@ export class AddressShares {
     this.#max = max;
   }
 
-  /** Takes a place. @returns what to call, any number of times, when it is free again; undefined when there is none for this address */
-  enter(remoteAddress: string): (() => void) | undefined {
+  /** Takes a place, or several. @returns what to call, any number of times, when they are free again; undefined when there are none for this address */
+  enter(remoteAddress: string, places = 1): (() => void) | undefined {
     const address = placeOf(remoteAddress);
     const held = this.#ofAddress.get(address) ?? 0;
-    if (held >= PER_FREE * (this.#max - this.#all)) return undefined;
-    this.#all++;
-    this.#ofAddress.set(address, held + 1);
+    // As if they were taken one by one.
+    const last = places - 1;
+    if (held + last >= PER_FREE * (this.#max - this.#all - last)) return undefined;
+    this.#all += places;
+    this.#ofAddress.set(address, held + places);
     let left = false;
     return () => {
-      if (!left) this.#leave(address);
+      if (!left) this.#leave(address, places);
       left = true;
     };
   }
 
-  #leave(address: string): void {
-    this.#all--;
-    const held = (this.#ofAddress.get(address) ?? 0) - 1;
+  #leave(address: string, places: number): void {
+    this.#all -= places;
+    const held = (this.#ofAddress.get(address) ?? 0) - places;
     if (held > 0) this.#ofAddress.set(address, held);
     else this.#ofAddress.delete(address);
   }

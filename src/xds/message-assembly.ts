@@ -27,6 +27,8 @@ export interface Assembled {
   /** Valid until the next message begins. */
   readonly bytes: Buffer;
   readonly known: readonly KnownRun[];
+  /** Bytes that were kept because of it: not those of lists that others have brought. */
+  readonly kept: number;
 }
 
 /** No list is looked for behind this many bytes of other fields (a Node has 2-20 kB). */
@@ -109,6 +111,8 @@ export class MessageAssembly {
   /** The fields before this offset of what is gathered were looked at; behind `#filled` while the last of them is on its way. */
   #scanned = 0;
   #lookups = 0;
+  /** Bytes that this message has added to lists that are being learned. */
+  #appended = 0;
   #known: KnownRun[] | undefined;
   #match: Match | undefined;
   #following: Following | undefined;
@@ -146,9 +150,9 @@ export class MessageAssembly {
     }
   }
 
-  /** Bytes of the message that are kept. */
+  /** Bytes of the message that are kept because of it: not those of lists that others have brought, or bring. */
   get kept(): number {
-    return this.#filled;
+    return this.#filled + this.#appended;
   }
 
   /** The message, when all of it was taken. */
@@ -156,9 +160,11 @@ export class MessageAssembly {
     if (this.#following !== undefined) this.#followedToEnd(this.#following);
     if (this.#match !== undefined) this.#differs(this.#match, undefined, 0);
     const bytes = this.#gathered.subarray(0, this.#filled);
+    const kept = this.kept;
     this.#filled = 0;
+    this.#appended = 0;
     if (this.#gathered.length > KEPT_BYTES) this.#gathered = NO_BYTES;
-    return { bytes, known: this.#known ?? NOTHING_KNOWN };
+    return { bytes, known: this.#known ?? NOTHING_KNOWN, kept };
   }
 
   /** Copies a part of `bytes`; returns its end. */
@@ -266,7 +272,7 @@ export class MessageAssembly {
     const list = index.growing(headAt(bytes, start));
     const common = Math.min(list.filled, end - start);
     if (list.bytes.compare(bytes, start, start + common, 0, common) !== 0) return undefined;
-    if (start + common < end) list.append(bytes, start + common, end, left);
+    if (start + common < end) this.#appended += list.append(bytes, start + common, end, left) - start - common;
     return { field, list, done: end - start };
   }
 
@@ -280,6 +286,7 @@ export class MessageAssembly {
     if (done === list.filled) {
       const taken = list.append(bytes, at, end, this.#missing);
       following.done = list.filled;
+      this.#appended += taken - at;
       return taken;
     }
     const length = Math.min(end - at, list.filled - done);

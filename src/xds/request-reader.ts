@@ -2,9 +2,10 @@
  * Requests out of the bytes of a gRPC stream, however these are cut.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
  */
-import type { CtlError } from '../core/errors.ts';
+import { CtlError } from '../core/errors.ts';
 import { MESSAGE_PREFIX_BYTES, prefixError } from '../grpc/index.ts';
 import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
+import { type Claim, type ClientRoom, FREE_BYTES, MAX_AHEAD_BYTES } from './request-room.ts';
 
 export interface RequestSink {
   /** A message: its bytes without the lists that were recognised, valid until this returns, and these, valid as long as they are held. */
@@ -19,17 +20,25 @@ export interface RequestSink {
  */
 const MAX_AHEAD = 8;
 
-/** Of these messages, what is kept of each put together, bytes: a node has 2-20 kB. */
-const MAX_AHEAD_BYTES = 64 * 1024;
+/** What is kept of these messages, bytes, before they ask for room: references to lists take none, acknowledgements little. */
+const FREE_AHEAD_BYTES = 4 * 1024;
+
+/** What is read goes over what may be kept by so much at most, bytes: what a window of the stream lets come before its reader is asked. */
+const MAX_OVER_BYTES = 512 * 1024;
 
 export class RequestReader {
   readonly #sink: RequestSink;
   readonly #maxBytes: number;
+  readonly #room: ClientRoom | undefined;
+  /** Something has changed: `full` may have ended. */
+  readonly #changed: () => void;
   readonly #assembly: MessageAssembly;
   /** Bytes of the prefix that have come, the flag and the length in them. */
   #prefixFilled = 0;
   #flag = 0;
   #length = 0;
+  /** Of the current message. */
+  #size = 0;
   /** Bytes of the current message that have not come yet. */
   #missing = 0;
   #paused = false;
@@ -38,10 +47,24 @@ export class RequestReader {
   readonly #ahead: Assembled[] = [];
   #aheadBytes = 0;
   #held: Buffer[] = [];
+  /** Room for the current message, asked for when much of it has to be kept. */
+  #claim: Claim | undefined;
+  /** Room for what is read ahead; false: there was none. */
+  #aheadRoom: (() => void) | false | undefined;
 
-  /** `maxBytes`: largest message. */
-  constructor(sink: RequestSink, lists: ListFields, maxBytes: number) {
+  /**
+   * `maxBytes`: largest message. `room`: left out where messages are so small that they need not ask for any; `changed` is called when it
+   * was waited for, and {@link full} may have ended.
+   */
+  constructor(
+    sink: RequestSink,
+    lists: ListFields,
+    maxBytes: number,
+    room?: { readonly of: ClientRoom; readonly changed: () => void },
+  ) {
     this.#sink = sink;
+    this.#room = room?.of;
+    this.#changed = room?.changed ?? (() => {});
     this.#assembly = new MessageAssembly(lists);
     this.#maxBytes = maxBytes;
   }
@@ -55,13 +78,51 @@ export class RequestReader {
       }
       at = this.#prefixFilled < MESSAGE_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
     }
+    this.#askForRoom();
   }
 
-  /** Reading is paused, and has been gone on with for as long as that keeps little: what else comes should wait where it is. */
+  /**
+   * What else comes should wait where it is: there is no room for the message yet, or reading is paused, and has been gone on with for as
+   * long as that keeps little.
+   */
   get full(): boolean {
-    return (
-      this.#paused && (this.#ahead.length >= MAX_AHEAD || this.#aheadBytes + this.#assembly.kept >= MAX_AHEAD_BYTES)
-    );
+    if (!this.#paused) return this.#claim?.granted === false;
+    return this.#ahead.length >= MAX_AHEAD || this.#aheadRoom === false || this.#keptAhead >= MAX_AHEAD_BYTES;
+  }
+
+  get #keptAhead(): number {
+    return this.#aheadBytes + this.#assembly.kept;
+  }
+
+  #askForRoom(): void {
+    if (this.#refused || this.#room === undefined) return;
+    if (this.#paused && this.#keptAhead > FREE_AHEAD_BYTES) this.#aheadRoom ??= this.#room.ahead() ?? false;
+    const { kept } = this.#assembly;
+    const overFull = kept > FREE_BYTES + MAX_OVER_BYTES;
+    if (this.#missing === 0 || kept <= FREE_BYTES || (this.#paused && !overFull)) return;
+    this.#claim ??= this.#room.request(this.#size, {
+      granted: () => this.#changed(),
+      late: () =>
+        this.#refuse(new CtlError('deadline_exceeded', 'a request takes too long to come whole while others wait')),
+    });
+    // A known list of which another byte comes at last is put together all at once. To have it wait would be to keep all that.
+    if (overFull && !this.#claim.granted)
+      this.#refuse(new CtlError('unavailable', 'too many large requests, try again later'));
+  }
+
+  #endAhead(): void {
+    if (typeof this.#aheadRoom === 'function') this.#aheadRoom();
+    this.#aheadRoom = undefined;
+  }
+
+  /** The stream is over: nothing is kept any more. */
+  close(): void {
+    this.#refused = true;
+    this.#held = [];
+    this.#ahead.length = 0;
+    this.#claim?.end();
+    this.#claim = undefined;
+    this.#endAhead();
   }
 
   /** No message is handed on until `resume`. */
@@ -74,12 +135,14 @@ export class RequestReader {
     while (!this.#paused) {
       const next = this.#ahead.shift();
       if (next === undefined) break;
-      this.#aheadBytes -= next.bytes.length;
+      this.#aheadBytes -= next.kept;
       this.#sink.message(next.bytes, next.known);
     }
     const held = this.#held;
     this.#held = [];
     for (const bytes of held) this.take(bytes);
+    if (!this.#paused) this.#endAhead();
+    this.#askForRoom();
   }
 
   #takePrefix(bytes: Buffer, start: number): number {
@@ -95,6 +158,7 @@ export class RequestReader {
 
   #begin(length: number): void {
     this.#length = 0;
+    this.#size = length;
     this.#missing = length;
     const error = prefixError(this.#flag, length, this.#maxBytes);
     if (error !== undefined) {
@@ -115,16 +179,17 @@ export class RequestReader {
 
   #done(): void {
     this.#prefixFilled = 0;
-    const { bytes, known } = this.#assembly.finish();
+    const { bytes, known, kept } = this.#assembly.finish();
+    this.#claim?.end();
+    this.#claim = undefined;
     if (this.#paused) {
-      this.#ahead.push({ bytes: Buffer.from(bytes), known });
-      this.#aheadBytes += bytes.length;
+      this.#ahead.push({ bytes: Buffer.from(bytes), known, kept });
+      this.#aheadBytes += kept;
     } else this.#sink.message(bytes, known);
   }
 
   #refuse(error: CtlError): void {
-    this.#refused = true;
-    this.#held = [];
+    this.close();
     this.#sink.refused(error);
   }
 }

@@ -10,6 +10,7 @@ import { DELTA } from './delta.ts';
 import { Health } from './health.ts';
 import type { ListFields } from './message-assembly.ts';
 import type { XdsObserver } from './observer.ts';
+import { RequestRoom } from './request-room.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
@@ -110,12 +111,14 @@ export class XdsServer {
   readonly #streams = new Set<AnyStream>();
   /** For ADS streams, also while their callers are asked for. */
   readonly #places: AddressShares;
+  readonly #room: RequestRoom;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
     const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
+    this.#room = new RequestRoom({ maxRequestBytes: options.maxReceiveBytes });
     this.#places = new AddressShares(options.maxStreams);
     this.#health = new Health({
       services: [ADS_SERVICE],
@@ -232,7 +235,10 @@ export class XdsServer {
     { protocol, decode, lists }: StreamKind<Request>,
   ): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
-    const transport = createTransport(call, this.#options.maxReceiveBytes);
+    const transport = createTransport(call, {
+      maxReceiveBytes: this.#options.maxReceiveBytes,
+      room: this.#room.of(call.connection.address),
+    });
     const stream = new AdsStream<Request>({
       transport,
       protocol,
@@ -273,6 +279,7 @@ export class XdsServer {
       },
       refused: (error) => {
         if (error.code === 'resource_exhausted') observer.requestTooLarge(transport.peer, error.message);
+        else observer.refused(transport.peer, error);
         transport.fail(error);
       },
       ended: () => {

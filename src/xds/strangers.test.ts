@@ -114,6 +114,32 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await call(greedy, WHOLE, true).ended, status.OK);
   });
 
+  it('take so much memory and no more: of one address, further large ones wait; those of another and small ones are read', async () => {
+    const content = new Content();
+    content.set('cds', 'a', '1');
+    await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024 });
+    /** About 200,000 bytes that no other request has. */
+    const large = (name: string): Buffer => {
+      const subscribe = Array.from({ length: 5000 }, (_, index) => `${name}-${index}.${'x'.repeat(25)}`);
+      const node = encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local');
+      return prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node, subscribe }));
+    };
+    const asked = (bytes: Buffer, address?: string) => {
+      const one = call(session(address), bytes, false, ADS_PATHS.delta);
+      return { ...one, served: once(one.stream, 'data') };
+    };
+    const halves = Array.from({ length: 20 }, (_, index) => asked(large(`half-${index}`).subarray(0, -1)));
+    const waiting = asked(large('same-address'));
+    let served = false;
+    waiting.served.then(() => (served = true));
+    await asked(large('other-address'), '127.0.0.2').served;
+    await asked(prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n') })))
+      .served;
+    assert.equal(served, false);
+    for (const { stream } of halves) stream.close();
+    await waiting.served;
+  });
+
   it('are refused by what they say of their length', async () => {
     await start({});
     for (const path of [HEALTH_PATHS.check, HEALTH_PATHS.watch]) {

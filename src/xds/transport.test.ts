@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import { CtlError } from '../core/errors.ts';
 import { prefixed } from '../grpc/index.ts';
 import type { SendResult } from '../grpc/types.ts';
 import { decodeSotwRequest, SOTW_LISTS } from './codec.ts';
+import { type Claim, RequestRoom } from './request-room.ts';
 import { encodeSotwRequest } from './testing.ts';
 import { FakeCall } from './testing-call.ts';
 import { createTransport, type Transport } from './transport.ts';
@@ -13,12 +15,13 @@ const typeUrl = 'type.googleapis.com/x';
 const names = Array.from({ length: 4000 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
 
 let call: FakeCall;
+let requestRoom: RequestRoom;
 let transport: Transport;
 /** Names and nonce of each request, and lists that were recognised while it arrived. */
 let got: (readonly [names: number, nonce: string, known: number])[];
 
 function start(onMessage: () => void = () => {}): void {
-  transport = createTransport(call, MAX_BYTES);
+  transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: requestRoom.of('10.0.0.9') });
   transport.read(SOTW_LISTS, {
     message(bytes, known) {
       const request = decodeSotwRequest(bytes, known);
@@ -38,6 +41,7 @@ const nonces = () => got.map(([, nonce]) => nonce);
 
 beforeEach(() => {
   call = new FakeCall();
+  requestRoom = new RequestRoom({ maxRequestBytes: MAX_BYTES });
   got = [];
 });
 
@@ -106,6 +110,127 @@ describe('requests', () => {
         [0, 'd'],
       ],
     );
+  });
+
+  describe('when there is no room for them', () => {
+    /** For 128 KiB in all, of which 60,000 bytes are taken. */
+    function scarce(): Claim {
+      requestRoom = new RequestRoom({ maxRequestBytes: 8192 });
+      return requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+    }
+    function feed(bytes: Buffer): void {
+      for (let at = 0; at < bytes.length; at += 16_384) call.feed(bytes.subarray(at, at + 16_384));
+    }
+    const large = (nonce: string): Buffer =>
+      prefixed(encodeSotwRequest({ typeUrl, nonce, node: Buffer.alloc(100_000) }));
+
+    it('wait until there is, and are read on then', async () => {
+      const other = scarce();
+      start();
+      feed(large('a'));
+      feed(request('b'));
+      assert.deepEqual([call.paused, nonces()], [true, []]);
+      other.end();
+      await turn();
+      assert.deepEqual([call.paused, nonces()], [false, ['a', 'b']]);
+      // They have given their room back.
+      feed(large('c'));
+      assert.deepEqual(nonces(), ['a', 'b', 'c']);
+    });
+
+    it('are read all the same when they are small, or of lists that are known', () => {
+      start();
+      feed(request('a', names));
+      scarce();
+      start();
+      feed(request('b', names));
+      feed(prefixed(encodeSotwRequest({ typeUrl, nonce: 'c', node: Buffer.alloc(50_000) })));
+      assert.deepEqual([call.paused, nonces()], [false, ['a', 'b', 'c']]);
+    });
+
+    it('wait when they bring a list that is not known', () => {
+      scarce();
+      start();
+      feed(
+        request(
+          'a',
+          names.map((name) => `new.${name}`),
+        ),
+      );
+      assert.deepEqual([call.paused, nonces()], [true, []]);
+    });
+
+    it('are refused when much of a list was known and then it is another', () => {
+      const many = Array.from({ length: 14_000 }, (_, index) => `outbound|80||service-${index}.many.svc.cluster.local`);
+      start();
+      for (const nonce of ['a', 'b']) feed(request(nonce, many));
+      scarce();
+      call = new FakeCall();
+      start();
+      const changed = request('c', [...many.slice(0, -1), 'zzz', 'zzz']);
+      feed(changed.subarray(0, -10));
+      assert.deepEqual(call.done, ['open', 'end unavailable: too many large requests, try again later']);
+    });
+
+    it('give their room back when the call is over', async () => {
+      start();
+      requestRoom = new RequestRoom({ maxRequestBytes: 8192 });
+      start();
+      feed(large('a').subarray(0, -1));
+      const other = requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      assert.equal(other.granted, false);
+      call.close();
+      await turn();
+      assert.equal(other.granted, true);
+    });
+
+    it('are ended when they do not come whole while others wait', () => {
+      let late: (() => void) | undefined;
+      requestRoom = new RequestRoom({
+        maxRequestBytes: 8192,
+        later: (_ms, run) => {
+          late = run;
+          return () => {};
+        },
+      });
+      start();
+      feed(large('a').subarray(0, -1));
+      requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      late?.();
+      const message = 'a request takes too long to come whole while others wait';
+      assert.deepEqual(call.done, ['open', `end deadline_exceeded: ${message}`]);
+    });
+  });
+
+  it('are not read ahead beyond a few bytes where there is no room for that', () => {
+    const room = requestRoom.of('10.0.0.9');
+    while (room.ahead() !== undefined);
+    start();
+    transport.pause();
+    const one = prefixed(encodeSotwRequest({ typeUrl, nonce: 'a', node: Buffer.alloc(3000) }));
+    call.feed(one);
+    assert.equal(call.paused, false);
+    call.feed(one);
+    assert.equal(call.paused, true);
+    transport.resume();
+    assert.deepEqual([call.paused, nonces()], [false, ['a', 'a']]);
+  });
+
+  it('bring one new list ahead at most, of which the rest waits', () => {
+    start();
+    transport.pause();
+    const strange = (from: string): Buffer =>
+      request(
+        from,
+        names.map((name) => `${from}.${name}`),
+      );
+    const bytes = strange('ahead-1');
+    let fed = 0;
+    for (; fed < bytes.length && !call.paused; fed += 16_384) call.feed(bytes.subarray(fed, fed + 16_384));
+    assert.equal(fed, 5 * 16_384);
+    call.feed(Buffer.concat([bytes.subarray(fed), strange('ahead-2')]));
+    transport.resume();
+    assert.deepEqual([call.paused, nonces()], [false, ['ahead-1', 'ahead-2']]);
   });
 
   it('end the call when they are larger than allowed', () => {

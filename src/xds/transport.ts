@@ -4,6 +4,7 @@ import type { SendResult, StreamCall } from '../grpc/types.ts';
 import type { ListFields } from './message-assembly.ts';
 import { ReadMemory, youngCollector } from './read-memory.ts';
 import { RequestReader, type RequestSink } from './request-reader.ts';
+import type { ClientRoom } from './request-room.ts';
 
 /** Who takes the requests of a stream. */
 export interface RequestHandler extends RequestSink {
@@ -30,6 +31,13 @@ export interface Transport {
   retireConnection(): void;
 }
 
+export interface TransportLimits {
+  /** Largest request, bytes. */
+  readonly maxReceiveBytes: number;
+  /** For requests that have not come whole. */
+  readonly room: ClientRoom;
+}
+
 /** Of all encrypted streams; plain sockets are read into memory that stays. */
 const readMemory = new ReadMemory(youngCollector());
 
@@ -37,14 +45,16 @@ class CallTransport implements Transport {
   readonly peer: string;
   readonly #call: StreamCall;
   readonly #maxReceiveBytes: number;
+  readonly #room: ClientRoom;
   #reader: RequestReader | undefined;
   #paused = false;
   /** To be told when reading goes on: the client has said all that it has to say. */
   #ended: (() => void) | undefined;
 
-  constructor(call: StreamCall, maxReceiveBytes: number) {
+  constructor(call: StreamCall, { maxReceiveBytes, room }: TransportLimits) {
     this.#call = call;
     this.#maxReceiveBytes = maxReceiveBytes;
+    this.#room = room;
     this.peer = call.connection.peer;
     call.open();
   }
@@ -52,8 +62,10 @@ class CallTransport implements Transport {
   read(lists: ListFields, handler: RequestHandler): void {
     const call = this.#call;
     const encrypted = call.connection.secured !== undefined;
-    const reader = new RequestReader(handler, lists, this.#maxReceiveBytes);
+    const room = { of: this.#room, changed: () => this.#goOn() };
+    const reader = new RequestReader(handler, lists, this.#maxReceiveBytes, room);
     this.#reader = reader;
+    call.onClose(() => reader.close());
     call.read({
       data(bytes) {
         if (encrypted) readMemory.count(bytes.length);
@@ -84,11 +96,15 @@ class CallTransport implements Transport {
   resume(): void {
     this.#paused = false;
     this.#reader?.resume();
-    // What was held may have had it pause again.
-    if (this.#reader?.full !== true) this.#call.resume();
+    this.#goOn();
     if (this.#paused) return;
     this.#ended?.();
     this.#ended = undefined;
+  }
+
+  /** What was held may have had it pause again. */
+  #goOn(): void {
+    if (this.#reader?.full !== true) this.#call.resume();
   }
 
   fail(error: CtlError): void {
@@ -108,7 +124,7 @@ class CallTransport implements Transport {
   }
 }
 
-/** The transport of a call, which is opened. `maxReceiveBytes`: largest request. */
-export function createTransport(call: StreamCall, maxReceiveBytes: number): Transport {
-  return new CallTransport(call, maxReceiveBytes);
+/** The transport of a call, which is opened. */
+export function createTransport(call: StreamCall, limits: TransportLimits): Transport {
+  return new CallTransport(call, limits);
 }
