@@ -232,6 +232,15 @@ test('over TLS it is the ratio to plain text of the same run that is judged, and
   ]);
 });
 
+test('a ratio to plain text that was measured on a disturbed machine is not reached without saying so', () => {
+  const rounds = { counted: 1, disturbed: 1, thrownAway: 1 };
+  const secured = row('route', 300, 0.1, { size: { ...SIZE, security: 'mtls' } });
+  assert.deepEqual(
+    verdicts([row('route', 900, 0.1, { rounds }), secured]).map(([, , , verdict]) => verdict),
+    ['reached', 'reached', 'reached (disturbed)', 'reached (disturbed)'],
+  );
+});
+
 test('a mesh of another size has no aims', () => {
   assert.equal(asideAims([row('route', 1, 1, { size: { ...SIZE, proxies: 999 } })]), undefined);
   assert.equal(asideAims([]), undefined);

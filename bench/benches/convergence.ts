@@ -11,6 +11,7 @@ import {
   withMesh,
 } from '../mesh.ts';
 import { meanMs, since } from '../metrics.ts';
+import { modeText, type Size } from '../options.ts';
 import { mean, type Row, type Table } from '../results.ts';
 import { addRound, createSeries, type Series } from '../rounds.ts';
 import { CHANGE_KINDS, type ChangeKind } from '../world/world.ts';
@@ -35,12 +36,12 @@ export const convergence: Bench = {
       );
       const end = startRow(context, { bench: 'convergence', what: 'at the end' }, mesh, joined);
       rows.push({ ...end, note: `latency: from the server's start; ${verdict}` });
-      return { rows, tables: [agreement(measured)] };
+      return { rows, tables: [agreement(measured, mesh.size)] };
     }),
 };
 
 /** Mean times as the program tells them, beside the mean seen from outside. */
-function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>): Table {
+function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>, size: Size): Table {
   const rows = [...measured].map(([kind, { counted: rounds }]) => {
     const told = (name: string): { ms: number | undefined; count: number } => {
       const parts = rounds.map(({ before, after }) => since(before, after, name));
@@ -63,7 +64,7 @@ function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>): Table {
     ];
   });
   return {
-    title: 'What the program says of itself (means, ms)',
+    title: `What the program says of itself (${modeText(size)}; means, ms)`,
     columns: [
       'change',
       'seen outside',

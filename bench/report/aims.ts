@@ -123,14 +123,21 @@ function lineOf({ aim }: Aim, figure: Figure, row: Row, most: number, plain?: Ro
   if (value === undefined) return [];
   const text = (part: number | undefined): Cells[number] =>
     part === undefined || plain === undefined ? part : `${part.toFixed(2)} x plain`;
-  return [[aim, modeText(row.size), figure, text(most), text(value), text(middle), verdict(value, middle, most, row)]];
+  return [
+    [aim, modeText(row.size), figure, text(most), text(value), text(middle), verdict(value, middle, most, row, plain)],
+  ];
 }
 
-function verdict(value: number, middle: number | undefined, most: number, { rounds }: Row): string {
-  if (value <= most) return 'reached';
+/**
+ * What was reached on a disturbed machine is reached all the same; not so a ratio, of which the disturbed part may be what it is
+ * measured by.
+ */
+function verdict(value: number, middle: number | undefined, most: number, row: Row, plain?: Row): string {
+  const reached = value <= most;
+  const disturbed = [row, plain].some((each) => (each?.rounds?.disturbed ?? 0) > 0);
   const remarks = [
-    ...(middle !== undefined && middle <= most ? ['reached in the median round'] : []),
-    ...((rounds?.disturbed ?? 0) > 0 ? ['disturbed'] : []),
+    ...(!reached && middle !== undefined && middle <= most ? ['reached in the median round'] : []),
+    ...(disturbed && (!reached || plain !== undefined) ? ['disturbed'] : []),
   ];
-  return remarks.length === 0 ? 'not reached' : `not reached (${remarks.join('; ')})`;
+  return `${reached ? 'reached' : 'not reached'}${remarks.length === 0 ? '' : ` (${remarks.join('; ')})`}`;
 }
