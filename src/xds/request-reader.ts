@@ -86,8 +86,13 @@ export class RequestReader {
    * long as that keeps little.
    */
   get full(): boolean {
-    if (!this.#paused) return this.#claim?.granted === false;
+    if (!this.#paused) return this.waits;
     return this.#ahead.length >= MAX_AHEAD || this.#aheadRoom === false || this.#keptAhead >= MAX_AHEAD_BYTES;
+  }
+
+  /** There is no room for the message yet. */
+  get waits(): boolean {
+    return this.#claim?.granted === false;
   }
 
   get #keptAhead(): number {

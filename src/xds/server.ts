@@ -265,11 +265,16 @@ export class XdsServer {
       if (caller?.by === 'certificate') transport.retireConnection();
       void stream.drain(new CtlError('unauthenticated', EXPIRED));
     });
-    const silence = this.#silence(() => {
+    const silent = (): void => {
       if (heard || call.closed) return;
+      if (transport.waits) {
+        silence = this.#silence(silent);
+        return;
+      }
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
       stream.close();
-    });
+    };
+    let silence = this.#silence(silent);
     let heard = false;
     transport.read(lists, {
       message: (bytes, known) => {

@@ -114,6 +114,26 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await call(greedy, WHOLE, true).ended, status.OK);
   });
 
+  it('are not held against who waits for room that others have', async () => {
+    const content = new Content();
+    content.set('cds', 'a', '1');
+    await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024, firstRequestMs: 300 });
+    const node = encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local');
+    const large = prefixed(encodeDeltaRequest({ typeUrl: `x${'y'.repeat(200_000)}`, node }));
+    const small = prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }));
+    const halves = Array.from({ length: 17 }, () => {
+      const one = call(session(), Buffer.concat([small, large.subarray(0, -1)]), false, ADS_PATHS.delta);
+      return { ...one, served: once(one.stream, 'data') };
+    });
+    await Promise.all(halves.map(({ served }) => served));
+    const waiting = call(session(), large, false, ADS_PATHS.delta);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    // Who says nothing from now on is ended, and the other one would have been by then.
+    assert.equal(await call(session(), HALF, false, ADS_PATHS.delta).ended, status.DEADLINE_EXCEEDED);
+    for (const { stream } of halves) stream.close();
+    assert.equal(await waiting.ended, status.INVALID_ARGUMENT);
+  });
+
   it('take so much memory and no more: of one address, further large ones wait; those of another and small ones are read', async () => {
     const content = new Content();
     content.set('cds', 'a', '1');

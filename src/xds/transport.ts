@@ -31,6 +31,12 @@ export interface Transport {
   retireConnection(): void;
 }
 
+/** A transport that can be asked why no request comes. */
+export interface ReadingTransport extends Transport {
+  /** A request is on its way, and waits for room on our side. */
+  readonly waits: boolean;
+}
+
 export interface TransportLimits {
   /** Largest request, bytes. */
   readonly maxReceiveBytes: number;
@@ -41,7 +47,7 @@ export interface TransportLimits {
 /** Of all encrypted streams; plain sockets are read into memory that stays. */
 const readMemory = new ReadMemory(youngCollector());
 
-class CallTransport implements Transport {
+class CallTransport implements ReadingTransport {
   readonly peer: string;
   readonly #call: StreamCall;
   readonly #maxReceiveBytes: number;
@@ -78,6 +84,10 @@ class CallTransport implements Transport {
         else handler.ended();
       },
     });
+  }
+
+  get waits(): boolean {
+    return this.#reader?.waits === true;
   }
 
   send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void {
@@ -125,6 +135,6 @@ class CallTransport implements Transport {
 }
 
 /** The transport of a call, which is opened. */
-export function createTransport(call: StreamCall, limits: TransportLimits): Transport {
+export function createTransport(call: StreamCall, limits: TransportLimits): ReadingTransport {
   return new CallTransport(call, limits);
 }
