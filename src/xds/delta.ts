@@ -20,7 +20,7 @@ import {
   WILDCARD,
   withoutWildcard,
 } from './protocol.ts';
-import { deviations, foreign, NO_DEVIATIONS, outdated } from './resume.ts';
+import { deviations, foreign, NO_DEVIATIONS, outdated, shown } from './resume.ts';
 import { chunked, type Interest } from './selection.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import { isWildcardType, TYPE_URL_OF } from './type-urls.ts';
@@ -51,7 +51,6 @@ function change(subscription: Subscription, before: Interest, request: DeltaRequ
     // Still wanted as part of the wildcard: the proxy dropped its copy and is told what there is.
     if (wildcard && before.names.has(name)) subscription.owed.add(name);
   }
-  // Asked for again is answered again: the proxy has dropped it in between.
   subscription.owe(added.names, before);
   if (request.subscribe.has(WILDCARD)) subscription.mustAnswer = true;
 }
@@ -68,9 +67,15 @@ function start(subscription: Subscription, request: DeltaRequest, parts: readonl
     subscription.mustAnswer = wildcard;
     return;
   }
-  subscription.have = { bases: parts, overlay: wildcard ? deviations(request.initialVersions, parts) : NO_DEVIATIONS };
-  for (const name of outdated(names, request.initialVersions, parts)) subscription.owed.add(name);
-  if (subscription.owed.size === 0 && subscription.have.overlay.size === 0) subscription.resumed(subscription.have);
+  const missing = outdated(names, request.initialVersions, parts);
+  const overlay = wildcard
+    ? deviations(request.initialVersions, parts)
+    : missing.length > 0
+      ? shown(missing, request.initialVersions)
+      : NO_DEVIATIONS;
+  subscription.have = { bases: parts, overlay };
+  for (const name of missing) subscription.owed.add(name);
+  if (missing.length === 0 && overlay.size === 0) subscription.resumed(subscription.have);
 }
 
 function respond(
@@ -107,4 +112,9 @@ function bodyOf({ changed, shared }: Plan): readonly Uint8Array[] {
   return shared.flatMap((selection) => selection.deltaBody());
 }
 
-export const DELTA: Protocol<DeltaRequest> = { mode: 'delta', receive, respond };
+export const DELTA: Protocol<DeltaRequest> = {
+  mode: 'delta',
+  nonceOf: (request) => request.responseNonce,
+  receive,
+  respond,
+};

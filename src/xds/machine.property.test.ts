@@ -27,29 +27,38 @@ type Step =
   | { readonly kind: 'names'; readonly type: XdsType; readonly add: string[]; readonly drop: string[] }
   | { readonly kind: 'push' | 'up' | 'down' | 'reconnect' | 'move' | 'settle' };
 
-const type = fc.constantFrom(...MODEL_TYPES);
-const names = fc.uniqueArray(fc.constantFrom(...NAMES), { maxLength: 4 });
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      kind: fc.constant('set' as const),
-      type,
-      name: fc.constantFrom(...NAMES),
-      text: fc.constantFrom('1', '2', '3', 'bad1', 'bad2', undefined),
-    }),
-  },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('connect' as const), type, wildcard: fc.boolean(), names }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('names' as const), type, add: names, drop: names }) },
-  {
-    weight: 9,
-    arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
-  },
-);
+/** What happens to these types and names; `weights`: how often things are moved on, and streams end. */
+function stepsOf(
+  types: readonly XdsType[],
+  of: readonly string[],
+  weights: { readonly wire: number; readonly upheaval: number },
+): fc.Arbitrary<Step> {
+  const type = fc.constantFrom(...types);
+  const names = fc.uniqueArray(fc.constantFrom(...of), { maxLength: 4 });
+  return fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        kind: fc.constant('set' as const),
+        type,
+        name: fc.constantFrom(...of),
+        text: fc.constantFrom('1', '2', '3', 'bad1', 'bad2', undefined),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('connect' as const), type, wildcard: fc.boolean(), names }) },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('names' as const), type, add: names, drop: names }) },
+    {
+      weight: weights.wire,
+      arbitrary: fc.record({ kind: fc.constantFrom('push' as const, 'up' as const, 'down' as const) }),
+    },
+    {
+      weight: weights.upheaval,
+      arbitrary: fc.record({ kind: fc.constantFrom('reconnect' as const, 'move' as const, 'settle' as const) }),
+    },
+  );
+}
+
+const step = stepsOf(MODEL_TYPES, NAMES, { wire: 9, upheaval: 1 });
 const steps = fc.array(step, { minLength: 5, maxLength: 80, size: 'max' });
 
 /** What a resource makes a proxy ask for. */
@@ -150,6 +159,16 @@ describe('protocol machines against a model proxy', () => {
   it('SotW converges, sends nothing twice, has one response outstanding', () => {
     fc.assert(
       fc.property(steps, (plan) => run(new SotwSimulation(), plan)),
+      RUNS,
+    );
+  });
+
+  it('Delta converges on routes and their virtual hosts, however often streams end', () => {
+    const step = stepsOf(['rds', 'vhds'], ['a', 'c'], { wire: 14, upheaval: 4 });
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 5, maxLength: 60, size: 'max' }), (plan) =>
+        run(new DeltaSimulation(), plan),
+      ),
       RUNS,
     );
   });

@@ -192,7 +192,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 81/c']);
     peer.ack();
     peer.ask('rds', { subscribe: ['81'] });
-    assert.deepEqual(peer.push(), ['rds 81', 'vhds 81/c']);
+    assert.deepEqual(peer.push(), ['vhds -81/c', 'rds 81', 'vhds 81/c']);
     peer.ack();
     // Crossed on the wire, the answer to the first comes later.
     content.set('vhds', '80/a', '2');
@@ -200,7 +200,7 @@ describe('virtual hosts', () => {
     const hosts = peer.last;
     peer.ask('rds', { unsubscribe: ['81'] });
     peer.ask('rds', { subscribe: ['81'] });
-    assert.deepEqual(peer.push(), ['rds 81']);
+    assert.deepEqual(peer.push(), ['vhds -81/c', 'rds 81']);
     peer.ack();
     peer.last = hosts;
     peer.ack();
@@ -233,7 +233,7 @@ describe('virtual hosts', () => {
     peer.ack();
     content.set('rds', '80', '1', ['80']);
     content.set('vhds', '80/b', '1');
-    assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/b -80/a']);
+    assert.deepEqual(peer.push(), ['vhds -80/b', 'rds 80', 'vhds 80/b -80/a']);
   });
 
   it('come to a proxy that comes back with them and without the routes, as these do', () => {
@@ -246,15 +246,101 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('come unasked along with routes that replace others in use, and those that it had besides go', () => {
+  /** Before it asks for virtual hosts: which it may never do, as far as anyone can tell. */
+  function replaced(): DeltaPeer {
     const peer = new DeltaPeer(content);
     peer.ask('rds', { subscribe: ['80'], initial: new Map([['80', 'v:0']]) });
     assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
-    peer.ask('vhds', { initial: new Map([['80/gone', 'v:1']]) });
+    return peer;
+  }
+
+  it('come unasked along with routes that replace others in use', () => {
+    const peer = replaced();
     peer.ack();
-    assert.deepEqual(peer.push(), ['vhds -80/gone']);
+    content.set('vhds', '80/a', '2');
+    assert.deepEqual(peer.push(), ['vhds 80/a']);
+  });
+
+  it('that came unasked come again when they are asked for, and those that it had besides go', () => {
+    const peer = replaced();
+    peer.ask('rds', { nonce: peer.last[0]?.message.nonce ?? '' });
+    peer.ask('vhds', { initial: new Map([['80/gone', 'v:1']]) });
+    assert.deepEqual(peer.push(), ['vhds 80/a 80/b -80/gone']);
     peer.ack();
     assert.ok(peer.machine.complete(content.parts));
+  });
+
+  it('that came unasked are not waited for when the routes before them were rejected: they were ignored', () => {
+    const peer = replaced();
+    const [routes] = peer.last;
+    peer.ask('rds', { nonce: routes?.message.nonce ?? '', error: 'no good' });
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.parts));
+    content.set('rds', '80', '2', ['80']);
+    assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
+  });
+
+  it('that came unasked are not waited for when the routes before them are not wanted', () => {
+    const peer = replaced();
+    peer.ask('rds', { unsubscribe: ['80'] });
+    const [routes] = peer.last;
+    peer.ask('rds', { nonce: routes?.message.nonce ?? '' });
+    assert.deepEqual(peer.push(), []);
+    assert.ok(peer.machine.complete(content.parts));
+  });
+
+  it('are taken away before routes come that the proxy had not: its stream may end before they follow', () => {
+    const peer = discovering();
+    content.setAll('vhds', [['81/c', '1']]);
+    content.set('rds', '81', '1', ['81']);
+    peer.push();
+    peer.ack();
+    peer.ask('rds', { subscribe: ['81'] });
+    assert.deepEqual(peer.push(), ['vhds -81/c', 'rds 81', 'vhds 81/c']);
+    const [gone, routes] = peer.last;
+    assert.equal(peer.ask('vhds', { nonce: gone?.message.nonce ?? '' }).kind, 'none', 'the other is waited for');
+    peer.ask('rds', { nonce: routes?.message.nonce ?? '' });
+    // Its new stream: it has the routes, and shows the virtual hosts that were not taken from it.
+    const again = new DeltaPeer(content);
+    again.ask('rds', { subscribe: ['80', '81'], initial: content.versions('rds') });
+    const shown = content.versions('vhds');
+    shown.delete('81/c');
+    again.ask('vhds', { initial: shown });
+    assert.deepEqual(again.push(), ['vhds 81/c']);
+  });
+
+  it('that were taken away and are rejected come again in the version that the proxy had before', () => {
+    const peer = discovering();
+    content.set('vhds', '80/a', 'bad');
+    peer.push();
+    peer.nack('no good');
+    peer.ask('rds', { subscribe: ['80'] });
+    assert.deepEqual(peer.push(), ['vhds -80/a -80/b', 'rds 80', 'vhds 80/b']);
+    peer.ack();
+    content.set('vhds', '80/a', '1');
+    assert.deepEqual(peer.push(), ['vhds 80/a']);
+  });
+
+  it('are not taken away before new routes that replace those that it comes back with', () => {
+    const peer = new DeltaPeer(content);
+    peer.ask('rds', { subscribe: ['80'], initial: new Map([['80', 'v:0']]) });
+    peer.ask('vhds', { initial: content.versions('vhds') });
+    assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
+  });
+
+  it('are taken away from a proxy that comes back before it has told of any', () => {
+    const peer = new DeltaPeer(content);
+    peer.ask('cds', { initial: content.versions('cds') });
+    peer.ask('rds', { subscribe: ['80'] });
+    assert.deepEqual(peer.push(), ['vhds -80/a -80/b', 'rds 80']);
+    peer.ask('vhds', { initial: content.versions('vhds') });
+    assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
+  });
+
+  it('are taken away before routes that the proxy asks for again, having dropped them', () => {
+    const peer = discovering();
+    peer.ask('rds', { subscribe: ['80'] });
+    assert.deepEqual(peer.push(), ['vhds -80/a -80/b', 'rds 80', 'vhds 80/a 80/b']);
   });
 
   it('that are rejected are kept back alone, and hold back what clusters would leave', () => {

@@ -5,7 +5,8 @@
  *
  * Virtual hosts as Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream,
  * when it has taken the first route configuration that wants some. Those of a configuration that it does not have it lets fall, but
- * counts them as received, also when it comes back. So each time a configuration is sent its virtual hosts are sent after it.
+ * counts them as received, also when it comes back. So each time a configuration is sent its virtual hosts are sent after it; and before one
+ * that the proxy does not have, those that it may count as received are taken from it: if the stream ends in between, it comes back without them.
  * A configuration that had its virtual hosts within it serves none from when they are to be discovered until they come.
  */
 import type { XdsType } from '../generate/types.ts';
@@ -16,8 +17,8 @@ import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts
 import { Nonces } from './nonces.ts';
 import { ALL_GO, NONE_GO, type Protocol, type Removes } from './protocol.ts';
 import { covers, hostsOf, type Interest, refsOf } from './selection.ts';
-import { type Answer, Subscription } from './subscription.ts';
-import { SEND_ORDER } from './type-urls.ts';
+import { type Answer, hasSome, Subscription } from './subscription.ts';
+import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
 
 export interface Outgoing {
   readonly type: XdsType;
@@ -64,6 +65,10 @@ export class AdsMachine<Request> {
   #awaited = NO_NAMES;
   /** Route configurations that were sent before the proxy asked for virtual hosts. */
   #unfed = new Set<string>();
+  /** Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them, else it ignores them. */
+  #unasked = false;
+  /** The proxy came back with something, and so may count virtual hosts as received that it has not told of yet. */
+  #returned = false;
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
   /**
@@ -94,15 +99,46 @@ export class AdsMachine<Request> {
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
+    // An answer to what came unasked says that it was taken.
+    if (type === 'vhds' && this.#unasked) {
+      if (this.protocol.nonceOf(request) !== subscription.lastNonce) this.#forgetHosts();
+      else {
+        this.#unasked = false;
+        this.#unfed.clear();
+      }
+    }
     const first = subscription.interest === undefined;
     this.#open |= BIT[type];
     const answer = this.protocol.receive(subscription, request, parts[type], nowMs);
-    if (type === 'cds' && first && subscription.have !== HAS_NOTHING) this.#resuming = true;
+    if (first && subscription.have !== HAS_NOTHING) {
+      this.#returned = true;
+      if (type === 'cds') this.#resuming = true;
+    }
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
     if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
-    if (type === 'vhds' && first) this.#oweHosts(this.#unfed, parts);
+    if (type === 'vhds' && first && this.#unfed.size > 0) {
+      // What it shows it may have had before the routes, and lost.
+      for (const name of this.#unfed) subscription.doubt(hostsOf(name, parts.vhds));
+      this.#oweHosts(this.#unfed, parts);
+    }
+    if (type === 'rds' && this.#unasked && (answer.kind === 'nack' || !this.#mayAskForHosts())) this.#forgetHosts();
     return answer;
+  }
+
+  /** False when the proxy has none of the routes after which virtual hosts were sent that it has not asked for. */
+  #mayAskForHosts(): boolean {
+    const { inflight, interest, have } = this.#subscriptions.rds;
+    if (inflight !== undefined) return true;
+    for (const name of this.#unfed)
+      if (interest !== undefined && covers(interest, name) && heldOf(have, name) !== undefined) return true;
+    return false;
+  }
+
+  /** Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to any other. */
+  #forgetHosts(): void {
+    this.#unasked = false;
+    this.#subscriptions.vhds.forget();
   }
 
   #checkAwaited(): void {
@@ -169,6 +205,7 @@ export class AdsMachine<Request> {
       const message = this.protocol.respond(subscription, parts[type], { nonce, snapshot, removes });
       if (message === undefined) continue;
       this.#nonces.used();
+      if (type === 'rds') this.#takeHosts(refsOfAll(subscription), have, parts, snapshot, messages);
       messages.push({ type, message });
       if (type === 'cds') this.#oweEndpoints(subscription);
       if (type === 'rds') this.#feed(refsOfAll(subscription), have, parts);
@@ -187,13 +224,31 @@ export class AdsMachine<Request> {
     }
   }
 
+  /** Takes from the proxy what it may count as received of the virtual hosts of routes that it did not have; they follow these. */
+  #takeHosts(routes: readonly string[], had: Have, parts: Parts, snapshot: number, messages: Outgoing[]): void {
+    const { vhds } = this.#subscriptions;
+    const told = vhds.interest !== undefined && !this.#unasked;
+    if (!told && !this.#returned) return;
+    const anew = routes.filter((name) => !hasSome(had, name));
+    const removed = anew.flatMap((name) => hostsOf(name, parts.vhds).filter((host) => !told || vhds.mayHave(host)));
+    if (removed.length === 0) return;
+    const nonce = this.#nonces.next(snapshot);
+    this.#nonces.used();
+    vhds.sentAside(nonce, removed);
+    const message = { typeUrl: TYPE_URL_OF.vhds, version: String(snapshot), nonce, removed, body: [] };
+    messages.push({ type: 'vhds', message });
+  }
+
   /** Sees to it that the virtual hosts of route configurations that were just sent follow. `had`: the configurations before. */
   #feed(routes: readonly string[], had: Have, parts: Parts): void {
     const { vhds } = this.#subscriptions;
     this.#open |= BIT.vhds;
-    const awaits = (name: string): boolean => heldOf(had, name) !== undefined && hostsOf(name, parts.vhds).length > 0;
+    const awaits = (name: string): boolean => hasSome(had, name) && hostsOf(name, parts.vhds).length > 0;
     // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
-    if (vhds.interest === undefined && routes.some(awaits)) vhds.subscribe({ wildcard: true, names: NO_NAMES });
+    if (vhds.interest === undefined && routes.some(awaits)) {
+      vhds.subscribe({ wildcard: true, names: NO_NAMES });
+      this.#unasked = true;
+    }
     this.#oweHosts(routes, parts);
   }
 
@@ -201,12 +256,12 @@ export class AdsMachine<Request> {
   #oweHosts(routes: Iterable<string>, parts: Parts): void {
     const { interest, inflight, have, owed } = this.#subscriptions.vhds;
     for (const name of routes) {
-      if (interest === undefined) this.#unfed.add(name);
+      if (interest === undefined || this.#unasked) this.#unfed.add(name);
+      if (interest === undefined) continue;
       // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
-      else if (have !== HAS_NOTHING || inflight !== undefined)
-        for (const host of hostsOf(name, parts.vhds)) owed.add(host);
+      if (have !== HAS_NOTHING || inflight !== undefined) for (const host of hostsOf(name, parts.vhds)) owed.add(host);
     }
-    if (interest !== undefined) this.#unfed.clear();
+    if (interest !== undefined && !this.#unasked) this.#unfed.clear();
   }
 
   /**

@@ -21,6 +21,8 @@ export interface ResponseContext {
 
 export interface Protocol<Request> {
   readonly mode: 'sotw' | 'delta';
+  /** Nonce of the response that a request answers; empty when it answers none. */
+  nonceOf(request: Request): string;
   /** Takes a request of the subscription's type. Throws CtlError invalid_argument when it asks for too much. */
   receive(subscription: Subscription, request: Request, parts: readonly Bundle[], nowMs: number): Answer;
   /**

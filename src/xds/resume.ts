@@ -61,6 +61,16 @@ export function deviations(versions: VersionMap, parts: readonly Bundle[]): Over
   return overlay;
 }
 
+/** What a proxy showed of these names. */
+export function shown(names: readonly string[], versions: VersionMap): Overlay {
+  return new Map(
+    names.map((name) => {
+      const version = versions.get(name);
+      return [name, version === undefined ? undefined : { version, resource: undefined }];
+    }),
+  );
+}
+
 /** What a proxy has under names that the parts do not have. */
 export function foreign(versions: VersionMap, parts: readonly Bundle[]): ReadonlyMap<string, Held> {
   const found = new Map<string, Held>();

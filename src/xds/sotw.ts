@@ -131,4 +131,9 @@ function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
   return chunked(kept, sotwField);
 }
 
-export const SOTW: Protocol<SotwRequest> = { mode: 'sotw', receive, respond };
+export const SOTW: Protocol<SotwRequest> = {
+  mode: 'sotw',
+  nonceOf: (request) => request.responseNonce,
+  receive,
+  respond,
+};

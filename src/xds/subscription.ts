@@ -59,6 +59,7 @@ export class Subscription {
   #sentNonce = '';
   #ackedNonce = '';
   #nackedNonce = '';
+  #asideNonce = '';
   #sentSnapshot = 0;
   #ackedSnapshot = 0;
   /** The proxy was seen to have all of it without being sent anything. */
@@ -137,7 +138,7 @@ export class Subscription {
 
   /** Takes the nonce and error of a request. */
   answered(nonce: string, nack: string | undefined, nowMs: number): Answer {
-    if (nonce === '') return NO_ANSWER;
+    if (nonce === '' || nonce === this.#asideNonce) return NO_ANSWER;
     const inflight = this.inflight;
     if (inflight === undefined) return nonce === this.#sentNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
@@ -177,6 +178,34 @@ export class Subscription {
     for (const name of inflight.removed) if (heldOf(this.have, name) !== undefined) this.#maybe.add(name);
     for (const name of inflight.owed) this.owed.add(name);
     this.mustAnswer ||= inflight.mustAnswer;
+  }
+
+  /** Records a response that only takes away what is sent again after it; its answer says nothing. */
+  sentAside(nonce: string, removed: readonly string[]): void {
+    this.#asideNonce = nonce;
+    this.doubt(removed);
+  }
+
+  /** Whatever the proxy had or was sent of these names until now, it may have lost. */
+  doubt(names: readonly string[]): void {
+    this.have = unsure(this.have, names);
+    if (this.inflight !== undefined) this.inflight.next = unsure(this.inflight.next, names);
+  }
+
+  /** The proxy may count this as received. */
+  mayHave(name: string): boolean {
+    return (
+      this.held(name) !== undefined || (this.inflight !== undefined && heldOf(this.inflight.next, name) !== undefined)
+    );
+  }
+
+  /** Nothing of what was sent counts: the type begins anew with the proxy's first request. */
+  forget(): void {
+    this.interest = undefined;
+    this.inflight = undefined;
+    this.owed = new Set();
+    this.mustAnswer = false;
+    this.reached(HAS_NOTHING);
   }
 
   /** Records that the plan needs no response. */
@@ -228,13 +257,14 @@ export class Subscription {
     if (this.inflight !== undefined) this.inflight.next = withOthers(this.inflight.next, others);
   }
 
-  /** Owes an answer for names that the proxy asks for, of which it has nothing unless they were covered `before`. */
+  /**
+   * Owes an answer for names that the proxy asks for, or asks for again, having dropped them in between. It has nothing of them unless
+   * they were part of the wildcard `before`.
+   */
   owe(names: Iterable<string>, before: Interest): void {
-    const added: string[] = [];
-    for (const name of names) {
-      this.owed.add(name);
-      if (!covers(before, name)) added.push(name);
-    }
+    const added = [...names];
+    for (const name of added) this.owed.add(name);
+    if (before.wildcard) return;
     this.have = lacking(this.have, added);
     if (this.inflight !== undefined) this.inflight.next = lacking(this.inflight.next, added);
   }
@@ -333,6 +363,22 @@ function lacking(have: Have, names: readonly string[]): Have {
   const overlay = new Map(have.overlay);
   for (const name of missing) overlay.set(name, undefined);
   return { bases: have.bases, overlay };
+}
+
+/** What the proxy has when of these names it may have nothing. */
+function unsure(have: Have, names: readonly string[]): Have {
+  const overlay = new Map(have.overlay);
+  for (const name of names) {
+    const held = heldOf(have, name);
+    if (held !== undefined) overlay.set(name, { version: UNKNOWN, resource: held.resource });
+  }
+  return overlay.size === 0 ? have : { bases: have.bases, overlay };
+}
+
+/** The proxy has some version of this name, though it may have been sent another since that it rejected. */
+export function hasSome(have: Have, name: string): boolean {
+  const held = heldOf(have, name);
+  return held !== undefined && (held.version !== UNKNOWN || held.resource !== undefined);
 }
 
 /** What the proxy has when of the bases only what `interest` covered was ever sent. */

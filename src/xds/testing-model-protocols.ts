@@ -38,7 +38,10 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
     });
   }
   changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
-    if (type === 'rds') this.dropRoutes(drop);
+    // Asked for again is what was dropped in between.
+    const again = model.wildcard ? [] : add;
+    if (type === 'rds') this.dropRoutes([...drop, ...again]);
+    for (const name of again) model.has.delete(name);
     for (const name of drop) {
       model.names.delete(name);
       if (model.wildcard) model.forced.add(name);
@@ -54,7 +57,8 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
     const news = response.resources.length + response.removed.length;
     assert.ok(news > 0 || model.answerDue, `${type}: an empty response`);
-    model.answerDue = false;
+    // Virtual hosts may only be taken away so as to come again, whatever else is due.
+    if (type !== 'vhds' || response.resources.length > 0) model.answerDue = false;
     const bad = response.resources.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
     for (const { name, text, version } of response.resources) {
       assert.equal(version, `v:${text}`);
