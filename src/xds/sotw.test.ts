@@ -146,6 +146,30 @@ describe('SotW', () => {
     assert.deepEqual(again.push(), []);
   });
 
+  it('a name that was dropped after its resource had gone is not in the version that the proxy comes back with', () => {
+    content.set('eds', 'eds-api', '1');
+    const peer = new SotwPeer(content);
+    peer.ask('eds', { names: ['eds-api', 'eds-web'] });
+    peer.push();
+    peer.ack();
+    const both = peer.versions.get('eds');
+    content.set('eds', 'eds-api', undefined);
+    assert.deepEqual(peer.push(), [], 'nothing can be taken away');
+    peer.ask('eds', { names: ['eds-web'] });
+    assert.deepEqual(peer.push(), ['eds']);
+    peer.ack();
+    const version = peer.versions.get('eds') ?? '';
+    assert.notEqual(version, both);
+    const again = new SotwPeer(content);
+    again.ask('eds', { names: ['eds-web'], version });
+    assert.deepEqual(again.push(), []);
+    // The cluster comes again, and the stream ends before its endpoints are sent.
+    content.set('eds', 'eds-api', '1');
+    const later = new SotwPeer(content);
+    later.ask('eds', { names: ['eds-api', 'eds-web'], version });
+    assert.deepEqual(later.push(), ['eds eds-api eds-web']);
+  });
+
   it('sends the endpoints of a cluster that came on this stream, whatever version the proxy shows', () => {
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-web'] });

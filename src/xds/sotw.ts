@@ -41,11 +41,12 @@ function receive(subscription: Subscription, request: SotwRequest, parts: readon
   subscription.subscribe(interest);
   if (!before.wildcard) subscription.owe(namesOutside(interest.names, before.names).names, before);
   // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
-  // with a version that promises what it dropped. What that set was without is not in its version, whatever there is by now.
+  // with a version that promises what it dropped. What that set was without is not in its version, whatever there is by now, unless it
+  // has gone without a response.
   const { next } = subscription.inflight ?? { next: subscription.have };
   if (!interest.wildcard)
     for (const name of namesOutside(before.names, interest.names).names)
-      if (heldOf(next, name) !== undefined) subscription.mustAnswer = true;
+      if (subscription.versionBehind || heldOf(next, name) !== undefined) subscription.mustAnswer = true;
   return answer;
 }
 
@@ -87,6 +88,7 @@ function respond(
       subscription.sent(context.nonce, sent, context.snapshot);
       return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
     }
+    if (!full && plan.removed.some((name) => subscription.held(name) !== undefined)) subscription.versionBehind = true;
     subscription.skipped(plan);
     if (!subscription.rejections.searching) return undefined;
     // What was to be tried next is gone by now: on to the next group in doubt.

@@ -52,6 +52,8 @@ export class Subscription {
   /** The next response is due even if it is empty: the proxy waits for one. */
   mustAnswer = false;
   inflight: Inflight | undefined;
+  /** SotW: resources have gone since the proxy acknowledged a version, without a response. */
+  versionBehind = false;
   readonly rejections = new Rejections();
   /** Names in a rejected response, changed or taken away, of which the proxy may have followed some all the same. */
   readonly #maybe = new Set<string>();
@@ -146,6 +148,7 @@ export class Subscription {
     if (nack === undefined) {
       this.reached(inflight.next);
       this.rejections.acknowledged();
+      this.versionBehind = false;
       this.#ackedNonce = nonce;
       this.#ackedSnapshot = inflight.snapshot;
       return ACKED;
