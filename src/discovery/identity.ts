@@ -180,7 +180,7 @@ async function openCredentials(
     });
     const trustCa = ({ ca }: TlsMaterial): void =>
       trust.set(trustDomain, '--caCertFile', ca === undefined ? [] : readRoots('--caCertFile', [ca]));
-    const credentials = new MeshServerCredentials(tlsOf(files.material));
+    const credentials = new MeshServerCredentials(tlsOf(files.material), () => wallClock.now());
     trustCa(files.material);
     const renewed = (material: TlsMaterial): void => {
       trustCa(material);
@@ -210,7 +210,7 @@ async function openCredentials(
     onProblem: kept,
   });
   closers.push(() => serving.close());
-  credentials = new MeshServerCredentials(tlsOf(serving.first));
+  credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
   return credentials;
 }
 

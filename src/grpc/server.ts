@@ -119,9 +119,10 @@ class Http2GrpcServer implements GrpcServer {
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
     const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2') this.#connected({ socket }, socket);
+      if (socket.alpnProtocol === 'h2' && tls.secured?.(socket) !== false) this.#connected({ socket }, socket);
       else socket.destroy();
     });
+    if (tls.resume !== undefined) server.on('resumeSession', (id, done) => done(null, tls.resume?.(id) ?? null));
     // A client's failed handshake is its own affair.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     return { server, stop: tls.onRenew(() => server.setSecureContext(tls.context())) };

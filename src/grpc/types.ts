@@ -95,6 +95,10 @@ export interface ListenerTls {
   readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized' | 'handshakeTimeout'>;
   /** Of the connections that come from now on. */
   context(): SecureContextOptions;
+  /** The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew. */
+  resume?(id: Buffer): Buffer | undefined;
+  /** A handshake is done. False: nothing can be said of the client, and the connection is closed. */
+  secured?(socket: TLSSocket): boolean;
   /** Calls after each change of `context`. Returns how to stop. */
   onRenew(listener: () => void): () => void;
 }

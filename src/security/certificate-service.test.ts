@@ -1,5 +1,7 @@
 /** The certificate service and its TLS over real sockets: who gets what, with which credential. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
 import { after, before, describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
@@ -48,7 +50,7 @@ function serverTls(name = 'localhost') {
   return { chain: pemOf(leaf), key, requiredCa: undefined };
 }
 
-const tls = new MeshServerCredentials(serverTls());
+const tls = new MeshServerCredentials(serverTls(), () => NOW);
 const seen: string[] = [];
 const signed: SigningRequest[] = [];
 const asIs = (bytes: Buffer): Buffer => bytes;
@@ -295,17 +297,55 @@ describe('the TLS of the secured address', () => {
       socket.once('error', reject);
     });
 
-  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'])
-    it(`never resumes a session (${maxVersion})`, async () => {
-      const first = await handshake({ maxVersion });
-      let session: Buffer | undefined = first.getSession();
-      first.on('session', (ticket: Buffer) => (session = ticket));
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      first.destroy();
-      const second = await handshake({ maxVersion, session });
-      assert.equal(second.isSessionReused(), false);
-      second.destroy();
-    });
+  /** What a call shows that comes on a connection of a session, and whether that was gone on with. */
+  async function resumed(shown: Shown, options: object): Promise<{ reused: boolean; list?: string[] }> {
+    const key = String(shown.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const socket = await handshake({ cert: pemOf(...shown.chain), key, ...options });
+    const client = connectHttp2(`https://localhost:${securePort}`, { createConnection: () => socket });
+    try {
+      const headers = { ':method': 'POST', ':path': '/test/Shown', 'content-type': 'application/grpc', te: 'trailers' };
+      const stream = client.request(headers).end(Buffer.alloc(5));
+      const answer = Buffer.concat(await stream.toArray());
+      return { reused: socket.isSessionReused(), ...JSON.parse(String(answer.subarray(5))) };
+    } finally {
+      client.destroy();
+    }
+  }
+
+  /** A session of a client that has shown this. */
+  async function sessionOf({ keys, chain }: Shown, maxVersion: string): Promise<Buffer | undefined> {
+    const key = String(keys.privateKey.export({ type: 'pkcs8', format: 'pem' }));
+    const first = await handshake({ cert: pemOf(...chain), key, maxVersion });
+    let session: Buffer | undefined = first.getSession();
+    first.on('session', (ticket: Buffer) => (session = ticket));
+    await once(first, 'data');
+    first.destroy();
+    return session;
+  }
+
+  it('goes on with a session, and shows on it what the client has shown at its beginning', async () => {
+    const shown = workload(middle, {}, derOf(middle));
+    const session = await sessionOf(shown, 'TLSv1.2');
+    const { reused, list } = await resumed(shown, { session, maxVersion: 'TLSv1.2' });
+    assert.equal(reused, true);
+    assert.deepEqual(
+      list,
+      shown.chain.map((der) => der.toString('base64')),
+    );
+  });
+
+  it('goes on with no session of TLS 1.3', async () => {
+    const shown = workload(middle, {}, derOf(middle));
+    const { reused, list } = await resumed(shown, { session: await sessionOf(shown, 'TLSv1.3') });
+    assert.deepEqual([reused, list?.length], [false, 2]);
+  });
+
+  it('goes on with no session of before its certificate or its authority was replaced', async () => {
+    const shown = workload(root);
+    const session = await sessionOf(shown, 'TLSv1.2');
+    tls.renew(serverTls());
+    assert.equal((await resumed(shown, { session, maxVersion: 'TLSv1.2' })).reused, false);
+  });
 
   it('takes no older TLS', async () => {
     await assert.rejects(handshake({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect, createServer, type SecureVersion, type Server, type TLSSocket } from 'node:tls';
 import { encodePem } from './authority/pem.ts';
-import { certificatesOf } from './peer-certificates.ts';
+import { shownBy } from './peer-certificates.ts';
 import { derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing.ts';
 
 const root = makeCa({ name: 'root' });
@@ -35,12 +35,12 @@ describe('the certificates of a TLS client', () => {
     const client = connect({ port, host: '127.0.0.1', ca: [], rejectUnauthorized: false, maxVersion: version, ...own });
     client.on('error', () => {});
     const [socket] = await accepted;
-    const answers = [certificatesOf(socket), certificatesOf(socket)];
+    const answers = [shownBy(socket).certificates, shownBy(socket).certificates];
     const closed = once(socket, 'close');
     client.destroy();
     socket.destroy();
     await closed;
-    return [...answers, certificatesOf(socket)];
+    return [...answers, shownBy(socket).certificates];
   }
 
   const CASES: readonly (readonly [string, readonly Uint8Array[]])[] = [

@@ -2,11 +2,10 @@
  * The TLS of the secured address, and what a call on it shows of its caller. Clients are asked for a certificate but may come
  * without one (with a token); whether a certificate is good is decided by the authenticators, because that depends on its trust domain.
  */
-import { constants } from 'node:crypto';
-import { DEFAULT_CIPHERS, type SecureContextOptions } from 'node:tls';
-import { CtlError } from '../core/errors.ts';
+import { constants, createHash } from 'node:crypto';
+import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import type { CallHead, ListenerTls } from '../grpc/types.ts';
-import { certificatesOf } from './peer-certificates.ts';
+import { SESSION_SECONDS, TlsSessions } from './tls-sessions.ts';
 import type { Credentials } from './types.ts';
 
 export interface ServerTls {
@@ -35,27 +34,49 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
     ciphers: CIPHERS,
-    // A resumed session has the client's certificate without its intermediates. Without tickets that hold one, and with no store of
-    // sessions, each connection makes a full handshake (under TLS 1.3 tickets are sent all the same, but name a session that nobody
-    // has kept). And only one: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
+    // A ticket holds the client's certificate without its intermediates, and nothing that it holds could be forgotten: clients go on only
+    // with sessions that are kept here (under TLS 1.3 tickets are sent all the same, but name a session that nobody
+    // has kept). And only one handshake: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
     // could become another in the middle of a call.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+    // OpenSSL passes over sessions of another context: who was let in by one authority may not be by the next.
+    sessionIdContext: createHash('sha256')
+      .update(JSON.stringify([chain, requiredCa]))
+      .digest('base64')
+      .slice(0, 32),
+    sessionTimeout: SESSION_SECONDS,
   };
 }
+
+/** By connection. */
+const shown = new WeakMap<object, readonly Uint8Array[]>();
 
 /** Credentials whose certificate can be replaced; connections that stand keep theirs. */
 export class MeshServerCredentials implements ListenerTls {
   readonly options: ListenerTls['options'];
   readonly #listeners = new Set<() => void>();
+  readonly #sessions: TlsSessions;
   #context: SecureContextOptions;
 
-  constructor(tls: ServerTls) {
+  /** @param now epoch ms */
+  constructor(tls: ServerTls, now: () => number) {
     this.options = {
       requestCert: true,
       rejectUnauthorized: tls.requiredCa !== undefined,
       handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
     };
+    this.#sessions = new TlsSessions(now);
     this.#context = contextOf(tls);
+  }
+
+  resume(id: Buffer): Buffer | undefined {
+    return this.#sessions.find(id);
+  }
+
+  secured(socket: TLSSocket): boolean {
+    const certificates = this.#sessions.certificatesOf(socket);
+    if (certificates !== undefined) shown.set(socket, certificates);
+    return certificates !== undefined;
   }
 
   context(): SecureContextOptions {
@@ -74,21 +95,13 @@ export class MeshServerCredentials implements ListenerTls {
   }
 }
 
-const shown = new WeakMap<object, readonly Uint8Array[]>();
-
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** What a call shows of its caller; undefined when its connection is not encrypted. Throws CtlError unavailable when that is closed. */
+/** What a call shows of its caller; undefined when its connection is not encrypted. */
 export function credentialsOfCall({ connection, metadata }: CallHead): Credentials | undefined {
   const { secured, peer } = connection;
   if (secured === undefined) return undefined;
-  let certificates = shown.get(secured);
-  if (certificates === undefined) {
-    // A handshake that is gone would show no certificate.
-    if (secured.destroyed) throw new CtlError('unavailable', 'the connection is closed');
-    certificates = certificatesOf(secured);
-    shown.set(secured, certificates);
-  }
+  const certificates = shown.get(secured) ?? [];
   const authorization = metadata.get('authorization');
   const bearer = authorization.length === 1 ? BEARER.exec(authorization[0] ?? '')?.[1] : undefined;
   return { certificates, bearer, peer };

@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { constants } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { type ConnectionOptions, connect, createServer, type Server, type TLSSocket } from 'node:tls';
+import { encodePem } from './authority/pem.ts';
+import { DAY_MS, derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing.ts';
+import { SESSION_SECONDS, TlsSessions } from './tls-sessions.ts';
+
+const START = Date.now();
+const validity = { notBefore: START - DAY_MS, notAfter: START + DAY_MS };
+const root = makeCa({ name: 'root', ...validity });
+const middle = makeCa({ name: 'middle', issuer: root, ...validity });
+const pemKey = (keys: ReturnType<typeof ecKey>): string =>
+  encodePem('PRIVATE KEY', keys.privateKey.export({ format: 'der', type: 'pkcs8' }));
+
+const serverKeys = ecKey('P-256');
+const serverLeaf = makeLeaf({
+  issuer: root,
+  keys: serverKeys,
+  dnsNames: ['localhost'],
+  usages: [SERVER_AUTH],
+  ...validity,
+});
+const own = {
+  cert: pemOf(serverLeaf),
+  key: pemKey(serverKeys),
+  ca: [],
+  secureOptions: constants.SSL_OP_NO_TICKET,
+};
+
+const clientKeys = ecKey('P-256');
+/** What a client shows: its own, and the intermediate that signed it. */
+function client(notAfter = validity.notAfter) {
+  const chain = [makeLeaf({ issuer: middle, keys: clientKeys, ...validity, notAfter }), derOf(middle)];
+  return { chain, cert: pemOf(...chain), key: pemKey(clientKeys) };
+}
+
+describe('sessions of TLS', () => {
+  let now = START;
+  let sessions: TlsSessions;
+  let server: Server;
+  /** What was known of each client, in turn. */
+  let known: (readonly Uint8Array[] | undefined)[];
+  /** Called when a client has named a session. */
+  let found: () => void;
+
+  beforeEach(async () => {
+    now = START;
+    known = [];
+    found = () => {};
+    sessions = new TlsSessions(() => now);
+    server = createServer({ ...own, requestCert: true, rejectUnauthorized: false, sessionIdContext: 'one' });
+    server.on('resumeSession', (id, done) => {
+      const session = sessions.find(id);
+      found();
+      done(null, session ?? null);
+    });
+    server.on('secureConnection', (socket) => {
+      socket.on('error', () => {});
+      known.push(sessions.certificatesOf(socket));
+      socket.end('.');
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => server.close());
+
+  /** Connects, waits until the server has judged; gives what it takes to come again, and whether this was such a coming. */
+  async function visit(options: ConnectionOptions): Promise<{ session: Buffer | undefined; reused: boolean }> {
+    const { port } = server.address() as AddressInfo;
+    const socket: TLSSocket = connect({
+      port,
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      maxVersion: 'TLSv1.2',
+      ...options,
+    });
+    let session: Buffer | undefined;
+    socket.on('session', (ticket: Buffer) => (session = ticket));
+    await once(socket, 'data');
+    const answer = { session: session ?? socket.getSession(), reused: socket.isSessionReused() };
+    socket.destroy();
+    await once(socket, 'close');
+    return answer;
+  }
+
+  it('are gone on with, by a client of whom all is known that it has shown when its session began', async () => {
+    const { chain, ...shown } = client();
+    const { session } = await visit(shown);
+    const [first, second] = [await visit({ ...shown, session }), await visit({ ...shown, session })];
+    assert.deepEqual([first.reused, second.reused], [true, true]);
+    const expected = chain.map((der) => new Uint8Array(der));
+    assert.deepEqual(known, [expected, expected, expected]);
+  });
+
+  it('are its own: another client’s says nothing of it', async () => {
+    const [one, other] = [client(), client()];
+    const { session } = await visit(one);
+    await visit(other);
+    await visit({ ...one, session });
+    const [of, ofOther] = [one, other].map(({ chain }) => chain.map((der) => new Uint8Array(der)));
+    assert.deepEqual(known, [of, ofOther, of]);
+  });
+
+  it('end after two hours, however often they are gone on with', async () => {
+    const shown = client();
+    const { session } = await visit(shown);
+    now += SESSION_SECONDS * 1000 - 1;
+    assert.equal((await visit({ ...shown, session })).reused, true);
+    now += 1;
+    assert.equal((await visit({ ...shown, session })).reused, false);
+  });
+
+  it('end with the certificate', async () => {
+    const end = Math.floor(START / 1000) * 1000 + 60_000;
+    const shown = client(end);
+    const { session } = await visit(shown);
+    now = end - 1;
+    assert.equal((await visit({ ...shown, session })).reused, true);
+    now = end;
+    assert.equal((await visit({ ...shown, session })).reused, false);
+  });
+
+  it('are not gone on with where the context has changed', async () => {
+    const shown = client();
+    const { session } = await visit(shown);
+    server.setSecureContext({ ...own, sessionIdContext: 'two' });
+    const again = await visit({ ...shown, session });
+    assert.equal(again.reused, false);
+    assert.equal((await visit({ ...shown, session: again.session })).reused, true);
+  });
+
+  it('are not kept of clients that show nothing', async () => {
+    const { session } = await visit({});
+    assert.equal((await visit({ session })).reused, false);
+    assert.deepEqual(known, [[], []]);
+  });
+
+  it('are not gone on with under TLS 1.3', async () => {
+    const shown = { ...client(), maxVersion: 'TLSv1.3' } as const;
+    const { session } = await visit(shown);
+    assert.equal((await visit({ ...shown, session })).reused, false);
+    assert.equal(known[1]?.length, 2);
+  });
+
+  it('make room for newer ones, those first that were not used for longest', async () => {
+    const one = client();
+    const bytes = one.chain.reduce((sum, { length }) => sum + length, 0);
+    // A session has the leaf and some 200 bytes more: three fit.
+    sessions = new TlsSessions(() => now, 3 * (2 * bytes));
+    const visits = [await visit(one), await visit(one), await visit(one)];
+    await visit({ ...one, session: visits[0]?.session });
+    for (let more = 0; more < 2; more++) await visit(one);
+    const reused: boolean[] = [];
+    for (const { session } of visits.slice(0, 2)) reused.push((await visit({ ...one, session })).reused);
+    assert.deepEqual(reused, [true, false]);
+  });
+
+  it('say nothing of a client when they are forgotten during its handshake', async () => {
+    const shown = client();
+    const { session } = await visit(shown);
+    found = () => (now += SESSION_SECONDS * 1000);
+    assert.equal((await visit({ ...shown, session })).reused, true);
+    assert.equal(known[1], undefined);
+    assert.equal((await visit({ ...shown, session })).reused, false);
+  });
+});
