@@ -115,8 +115,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     if (model.wildcard) return;
     for (const name of drop) {
       model.names.delete(name);
-      model.has.delete(name);
-      model.narrowed = true;
+      if (model.has.delete(name)) model.narrowed = true;
     }
     if (drop.length > 0) model.drops++;
     // An Envoy takes a name back only for a cluster that it got later, and so after the answer to its dropping it.
