@@ -9,7 +9,7 @@ import { AddressShares } from './address-shares.ts';
 import { Connection } from './connection.ts';
 import { Http2Error } from './frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
-import { readShared, type SharedReads } from './shared-reads.ts';
+import { readShared, readSharedSecured, type SharedReads } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import type {
   ConnectionInfo,
@@ -119,7 +119,8 @@ class Http2GrpcServer implements GrpcServer {
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
     const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2' && tls.secured?.(socket) !== false) this.#connected({ socket }, socket);
+      if (socket.alpnProtocol === 'h2' && tls.secured?.(socket) !== false)
+        this.#connected(readSharedSecured(socket), socket);
       else socket.destroy();
     });
     if (tls.resume !== undefined) server.on('resumeSession', (id, done) => done(null, tls.resume?.(id) ?? null));
