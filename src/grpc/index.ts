@@ -1,4 +1,4 @@
 /** gRPC over HTTP/2, the server's side. */
-export { AddressShares } from './address-shares.ts';
+export { AddressShares, networkOf } from './address-shares.ts';
 export { checkedLength, MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
 export { createGrpcServer } from './server.ts';

@@ -67,6 +67,15 @@ describe('room for requests', () => {
     assert.equal(askOften('a', 12).at(-1)?.granted, true);
   });
 
+  it('is not passed on to who comes later from the same network, with an address of his own', async () => {
+    const claims = askOften('fd00::1', 12);
+    assert.equal(ask('fd00::2', 'waits').granted, false);
+    claims[0]?.end();
+    const later = ask('fd00::3', 'later');
+    await turn();
+    assert.deepEqual([later.granted, told], [false, ['waits granted']]);
+  });
+
   it('is taken back from who is not done after a while, but only when others wait', async () => {
     const claims = askOften('a', 12);
     passTime();

@@ -6,7 +6,7 @@
  * to the end, and is not waited for longer than is put up with while others wait. No request is refused because many come at once:
  * thousands of proxies that come back with large requests, each in an order of its own, are read one after the other.
  */
-import { AddressShares } from '../grpc/index.ts';
+import { AddressShares, networkOf } from '../grpc/index.ts';
 
 /** So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less. */
 export const FREE_BYTES = 64 * 1024;
@@ -75,8 +75,8 @@ export class RequestRoom {
   readonly #requests: AddressShares;
   readonly #ahead = new AddressShares(AHEAD_BYTES / MAX_AHEAD_BYTES);
   readonly #later: Later;
-  /** By address, those who came first first; none of them is empty. */
-  readonly #waiting = new Map<string, Asked[]>();
+  /** By address, those who came first first; none of them is empty. Thousands may wait, and end all at once with their connection. */
+  readonly #waiting = new Map<string, Set<Asked>>();
   #scheduled = false;
 
   constructor({ maxRequestBytes, later = realLater }: RequestRoomOptions) {
@@ -84,7 +84,8 @@ export class RequestRoom {
     this.#later = later;
   }
 
-  of(address: string): ClientRoom {
+  of(remoteAddress: string): ClientRoom {
+    const address = networkOf(remoteAddress);
     return {
       request: (bytes, events) => this.#ask(address, { bytes, events, leave: undefined, cancel: () => {} }),
       ahead: () => this.#ahead.enter(address),
@@ -93,8 +94,8 @@ export class RequestRoom {
 
   #ask(address: string, asked: Asked): Claim {
     const before = this.#waiting.get(address);
-    if (before !== undefined) before.push(asked);
-    else if (!this.#admit(address, asked)) this.#waiting.set(address, [asked]);
+    if (before !== undefined) before.add(asked);
+    else if (!this.#admit(address, asked)) this.#waiting.set(address, new Set([asked]));
     return {
       get granted() {
         return asked.leave !== undefined;
@@ -127,9 +128,9 @@ export class RequestRoom {
   }
 
   #forget(address: string, asked: Asked): void {
-    const left = this.#waiting.get(address)?.filter((one) => one !== asked) ?? [];
-    if (left.length > 0) this.#waiting.set(address, left);
-    else this.#waiting.delete(address);
+    const waiting = this.#waiting.get(address);
+    waiting?.delete(asked);
+    if (waiting?.size === 0) this.#waiting.delete(address);
   }
 
   /** Once for all that end in the same turn of the event loop. */
