@@ -18,7 +18,7 @@ export interface RejectedResponse {
   readonly nodeId: string;
   /** What the proxy says, shortened. */
   readonly message: string;
-  /** Resources that are kept back from now on; empty while the culprits are being searched for. */
+  /** Resources that are kept back from now on, for people to read; empty while the culprits are being searched for. */
   readonly quarantined: readonly string[];
 }
 

@@ -236,3 +236,38 @@ describe('a rejected secret', () => {
     assert.deepEqual([...(quarantined?.keys() ?? [])], ['kubernetes://c']);
   });
 });
+
+describe('rejected endpoints', () => {
+  it('are told of with the cluster that asks for them by another name', async () => {
+    const engine = new FakeEngine(content);
+    const kept: (readonly string[])[] = [];
+    const stream = new AdsStream({
+      ...common,
+      observer: { ...quietObserver, rejected: ({ quarantined }) => kept.push(quarantined) },
+      transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
+      protocol: SOTW,
+      decode: decodeSotwRequest,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    content.set('cds', 'outbound|80||web', '1', ['short']);
+    content.set('cds', 'same', '1', ['same']);
+    content.setAll('eds', [
+      ['short', '1'],
+      ['same', '1'],
+      ['dangling', '1'],
+    ]);
+    const names = ['short', 'same', 'dangling'];
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, node }), []);
+    await turn();
+    await turn();
+    await stream.push(PENDING);
+    const nonce = stream.status()?.types.get('eds')?.nonceSent ?? '';
+    const error = names.map((name) => `cluster_name: "${name}"`).join('\n');
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }), []);
+    assert.deepEqual(
+      kept.map((each) => [...each].sort()),
+      [['dangling', 'same', 'short (outbound|80||web)']],
+    );
+  });
+});

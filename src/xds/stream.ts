@@ -20,6 +20,7 @@ import { SmallWrites } from './small-writes.ts';
 import type { Answer } from './subscription.ts';
 import type { Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
+import { withClusters } from './with-clusters.ts';
 
 /**
  * How long to wait for requests that an Envoy sends in the same breath, and other clients may never: for the endpoints of new
@@ -183,13 +184,13 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
   }
 
-  #rejected(type: XdsType, request: Request, answer: Answer, session: ProxySession): void {
+  #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
     this.#deps.observer.rejected({
       type,
       connectionId: session.connectionId,
       nodeId: session.node.id,
       message: request.nack ?? '',
-      quarantined: answer.quarantined,
+      quarantined: type === 'eds' ? withClusters(quarantined, session.parts('cds')) : quarantined,
     });
   }
 

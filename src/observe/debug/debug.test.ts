@@ -167,19 +167,30 @@ describe('debug interface', () => {
     );
   });
 
-  it('edsz: says whose endpoints they are where clusters call them otherwise', async () => {
+  it('edsz, and syncz of rejected ones: say whose endpoints they are where clusters call them otherwise', async () => {
     const another = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
     const { session } = another.connect({ ...sidecar('10.5.0.9', 'guest'), shortEndpointNames: true });
     await session.ready;
     const { node, connectionId } = session;
     const before = connections;
-    connections = [...before, { connectionId, node, peer: '', mode: 'sotw', connectedAtMs: 0, types: new Map() }];
+    const cluster = 'outbound|80||web.shop.svc.cluster.local';
+    const [name = ''] = session.parts('eds').flatMap((part) => part.resources().map((resource) => resource.name));
+    const lastNack = { message: `cluster_name: "${name}"`, atMs: 1, resources: [name] };
+    const eds: TypeStatus = { ...REJECTED, lastNack, quarantined: new Map([[name, 'v']]) };
+    const types = new Map([['eds', eds] as const]);
+    connections = [...before, { connectionId, node, peer: '', mode: 'sotw', connectedAtMs: 0, types }];
     sessions.push(session);
     try {
       const [delta, sotw] = await page<{ endpoints: { cluster_name: string }[]; clusters?: object }[]>('edsz');
-      const cluster = 'outbound|80||web.shop.svc.cluster.local';
       assert.deepEqual([delta?.endpoints[0]?.cluster_name, delta?.clusters], [cluster, undefined]);
-      assert.deepEqual(sotw?.clusters, { [String(sotw?.endpoints[0]?.cluster_name)]: cluster });
+      assert.deepEqual([sotw?.endpoints[0]?.cluster_name, sotw?.clusters], [name, { [name]: cluster }]);
+      const [, { endpoint_rejected: rejected } = {}] = await page<Record<string, unknown>[]>('syncz');
+      assert.deepEqual(rejected, {
+        message: lastNack.message,
+        resources: [name],
+        quarantined: { [name]: 'v' },
+        clusters: { [name]: cluster },
+      });
     } finally {
       connections = before;
       sessions.pop();

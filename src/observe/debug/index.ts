@@ -79,7 +79,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   resourcesz: { title: 'Number of resources of each kind', answer: (source) => resourcesz(source.snapshot()) },
   syncz: {
     title: 'What each proxy was sent and acknowledged',
-    answer: (source) => source.connections().map(syncStatus),
+    answer: (source) => source.connections().map((connection) => syncStatus(source, connection)),
   },
 };
 

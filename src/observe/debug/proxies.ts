@@ -34,7 +34,7 @@ function standingNonce(status: TypeStatus): string {
 }
 
 /** One line of `/debug/syncz`. Nonces as existing tools expect them; `*_state`, versions and rejections beside them. */
-export function syncStatus(connection: ConnectionStatus): Record<string, unknown> {
+export function syncStatus(source: DebugSource, connection: ConnectionStatus): Record<string, unknown> {
   const { node } = connection;
   const line: Record<string, unknown> = {
     proxy: node.workload,
@@ -52,7 +52,12 @@ export function syncStatus(connection: ConnectionStatus): Record<string, unknown
     line[`${name}_state`] = stateOf(status);
     if (status?.lastNack !== undefined) {
       const { message, resources } = status.lastNack;
-      line[`${name}_rejected`] = { message, resources, quarantined: Object.fromEntries(status.quarantined) };
+      line[`${name}_rejected`] = {
+        message,
+        resources,
+        quarantined: Object.fromEntries(status.quarantined),
+        ...(type === 'eds' && clustersNamed(source, connection, new Set(resources))),
+      };
     }
   }
   return line;
@@ -90,6 +95,12 @@ export function clustersByEndpoints(source: DebugSource, connection: ConnectionS
     refs.flatMap((ref) => (ref === name ? [] : [[ref, name] as const])),
   );
   return Object.fromEntries(named);
+}
+
+/** With `clusters` as in `edsz` for those of these endpoints that clusters call otherwise. */
+function clustersNamed(source: DebugSource, connection: ConnectionStatus, endpoints: ReadonlySet<string>) {
+  const named = Object.entries(clustersByEndpoints(source, connection)).filter(([name]) => endpoints.has(name));
+  return named.length > 0 && { clusters: Object.fromEntries(named) };
 }
 
 /** The message as JSON; of a secret only what everybody may know. */
