@@ -10,7 +10,7 @@ import { eventually, freePort, type Owner, startAgent, startDiscovery, tempDir }
 const SECOND = 1000;
 
 /** An authority, and a control plane that has a certificate of it and asks its callers for one. */
-async function securedControlPlane(owner: Owner, name = TEST_SERVER_NAME) {
+async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAME, flags = [] as string[] } = {}) {
   const ca = await startTestCa();
   owner.after(() => ca.close());
   const folder = await tempDir(owner);
@@ -28,6 +28,7 @@ async function securedControlPlane(owner: Owner, name = TEST_SERVER_NAME) {
       ['--tlsCertFile', await file('cert.pem', ca.root.issue(publicKey, [name], 3600 * SECOND))],
       ['--tlsKeyFile', await file('key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())],
       ['--caCertFile', roots],
+      flags,
     ].flat(),
   });
   const env = {
@@ -56,8 +57,21 @@ test('xDS over TLS with the workload’s certificate, which is replaced in time'
   assert.match(await scrape(), /^cert_expiry_seconds\{resource_name="default"\} \d$/m);
 });
 
+test('an Envoy whose connection gets old comes again by the TLS session of before', async (t) => {
+  const { env, address } = await securedControlPlane(t, { flags: ['--keepaliveMaxServerConnectionAge', '1s'] });
+  const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env });
+  await eventually(
+    async () => {
+      const stats = await agent.admin('/stats?filter=xds-grpc.ssl.(session_reused|handshake|fail)');
+      assert.match(stats, /session_reused: [1-9]/);
+    },
+    { timeoutMs: 20 * SECOND },
+  );
+  await eventually(async () => assert.match(await agent.admin('/stats?filter=connected_state'), /connected_state: 1/));
+});
+
 test('a control plane with another name in its certificate is not talked to', async (t) => {
-  const { env, address } = await securedControlPlane(t, 'other.example');
+  const { env, address } = await securedControlPlane(t, { name: 'other.example' });
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env, waitReady: false });
   await eventually(
     async () => {
