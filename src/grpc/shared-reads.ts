@@ -25,7 +25,8 @@ export interface SharedReads {
   readonly onBytes?: OnBytes;
 }
 
-let buffer: Buffer | undefined;
+/** Made when the first socket needs it. */
+let shared: Buffer | undefined;
 
 /**
  * Takes over a socket that was accepted and not read from (`pauseOnConnect`). The accepted one has no connection any more; it closes, and is
@@ -35,11 +36,12 @@ export function readShared(accepted: Socket): SharedReads {
   const handle: unknown = Reflect.get(accepted, '_handle');
   if (!takesBuffer(handle)) return { socket: accepted.resume() };
   let take = (_bytes: Buffer): void => {};
-  buffer ??= Buffer.allocUnsafeSlow(READ_BYTES);
+  shared ??= Buffer.allocUnsafeSlow(READ_BYTES);
+  const buffer = shared;
   const onread = {
     buffer,
-    callback: (length: number, bytes: Uint8Array) => {
-      take(Buffer.from(bytes.buffer, bytes.byteOffset, length));
+    callback: (length: number) => {
+      take(buffer.subarray(0, length));
       return true;
     },
   };

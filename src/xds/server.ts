@@ -14,7 +14,7 @@ import { RequestRoom } from './request-room.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SOTW } from './sotw.ts';
 import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
-import { createTransport } from './transport.ts';
+import { createTransport, type ReadingTransport } from './transport.ts';
 
 export interface XdsServerOptions {
   readonly engine: PushEngine;
@@ -250,7 +250,7 @@ export class XdsServer {
       clock,
       closed: (ended) => {
         clearTimeout(age);
-        clearTimeout(silence);
+        heard();
         expiry.cancel();
         this.#streams.delete(ended);
       },
@@ -265,21 +265,13 @@ export class XdsServer {
       if (caller?.by === 'certificate') transport.retireConnection();
       void stream.drain(new CtlError('unauthenticated', EXPIRED));
     });
-    const silent = (): void => {
-      if (heard || call.closed) return;
-      if (transport.waits) {
-        silence = this.#silence(silent);
-        return;
-      }
+    const heard = this.#unlessHeard(transport, () => {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
       stream.close();
-    };
-    let silence = this.#silence(silent);
-    let heard = false;
+    });
     transport.read(lists, {
       message: (bytes, known) => {
-        if (!heard) clearTimeout(silence);
-        heard = true;
+        heard();
         stream.receive(bytes, known);
       },
       refused: (error) => {
@@ -295,9 +287,23 @@ export class XdsServer {
     call.onClose(() => stream.close());
   }
 
-  /** What has come while this process was busy is read first. */
-  #silence(end: () => void): NodeJS.Timeout {
-    return setTimeout(() => setImmediate(end), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
+  /** Runs `end` when no first request comes, unless it is we who have it wait. Returns what to call when one has come, or none is waited for. */
+  #unlessHeard(transport: ReadingTransport, end: () => void): () => void {
+    let [heard, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
+    const judge = (): void => {
+      if (heard) return;
+      if (transport.waits) wait();
+      else end();
+    };
+    const wait = (): void => {
+      // What has come while this process was busy is read first.
+      timer = setTimeout(() => setImmediate(judge), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
+    };
+    wait();
+    return () => {
+      heard = true;
+      clearTimeout(timer);
+    };
   }
 
   #age(retire: () => void): NodeJS.Timeout | undefined {

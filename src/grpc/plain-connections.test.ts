@@ -1,12 +1,13 @@
 /**
- * Plain connections that speak by turns: all of them are read into the same memory (shared-reads.ts), so whatever one has left unfinished
- * is written over by the next. Each is cut at another byte, and each is answered as if it had been alone.
+ * Plain connections of a whole server. All of them are read into the same memory (shared-reads.ts), so whatever one has left unfinished is
+ * written over by the next: each is cut at another byte, and each is answered as if it had been alone. And each is a socket that took over
+ * another's place, which has to be free again however it ends.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { FLAG_END_HEADERS, FLAG_END_STREAM, FLAG_PADDED, FRAME, frame, PREFACE, settingsFrame } from './frames.ts';
 import { block, message, RawClient, request } from './testing/raw-client.ts';
-import { ECHO, MIRROR, SILENT, startServer, type TestServer } from './testing/server.ts';
+import { DOWNLOAD, ECHO, MIRROR, SILENT, startServer, type TestServer } from './testing/server.ts';
 import type { StreamCall } from './types.ts';
 
 const [MIRRORED, ECHOED, HELD] = [1, 3, 5];
@@ -72,8 +73,8 @@ function checkStreams({ streams }: TestServer, names: readonly string[]): void {
     if (call.path === SILENT) assert.equal(heldOf(call), `held ${call.metadata.get('x-who')[0]}`);
 }
 
-async function server(t: TestContext): Promise<TestServer> {
-  const started = await startServer();
+async function server(t: TestContext, options: Parameters<typeof startServer>[0] = {}): Promise<TestServer> {
+  const started = await startServer(options);
   t.after(() => started.server.destroy());
   return started;
 }
@@ -105,4 +106,53 @@ test('a connection that is spoken to byte by byte, by turns with another', async
   for (const [index, client] of clients.entries()) await check(client, nameOf(index));
   checkStreams(served, names);
   for (const client of [accepted, ...clients]) client.close();
+});
+
+const ENDINGS: Readonly<Record<string, (client: RawClient) => void>> = {
+  'the client ends it': ({ socket }) => void socket.end(),
+  'the client resets it': ({ socket }) => void socket.resetAndDestroy(),
+  'the client resets it behind a call': (client) => {
+    client.headers(MIRRORED, request(DOWNLOAD, { 'x-bytes': '5000000', 'x-chunk': '100000' }));
+    client.socket.resetAndDestroy();
+  },
+  'the client ends it behind half a frame': ({ socket }) =>
+    void socket.end(conversation(nameOf(0)).subarray(PREFACE.length, -3)),
+  'the server ends it': (client) => client.send(Buffer.alloc(100, 255)),
+};
+
+for (const [how, end] of Object.entries(ENDINGS))
+  test(`a plain connection makes room for the next, and the server does not wait for it: ${how}`, {
+    timeout: 20_000,
+  }, async (t) => {
+    const served = await server(t, { maxConnections: 5 });
+    // One address gets four of five.
+    for (let round = 0; round < 3; round++) {
+      const clients: RawClient[] = [];
+      while (clients.length < 4) {
+        const client = await RawClient.open(served.port);
+        // Those before it may not have left yet.
+        await client.begin().then(
+          () => clients.push(client),
+          () => client.close(),
+        );
+      }
+      for (const client of clients) end(client);
+      for (const client of clients) await client.untilEnded();
+    }
+    await served.server.drain();
+    assert.deepEqual(served.faults, []);
+  });
+
+test('a server that is destroyed in the middle of what was read from a plain connection', async (t) => {
+  const served = await server(t);
+  const [client, other] = [await RawClient.connect(served.port), await RawClient.connect(served.port)];
+  client.headers(HELD, request(SILENT));
+  await client.ping();
+  served.streams[0]?.read({ data: () => served.server.destroy(), ended: () => assert.fail('read on') });
+  const data = frame(FRAME.data, 0, HELD, Buffer.from('x'));
+  const headers = frame(FRAME.headers, FLAG_END_HEADERS, HELD + 2, block(request(SILENT)));
+  client.send(Buffer.concat([data, frame(FRAME.data, FLAG_END_STREAM, HELD, Buffer.from('y')), headers]));
+  await Promise.all([client.untilEnded(), other.untilEnded()]);
+  await served.server.drain();
+  assert.deepEqual([served.streams.length, served.faults], [1, []]);
 });
