@@ -2,7 +2,6 @@
 import type { CtlError } from '../core/errors.ts';
 import type { SendResult, StreamCall } from '../grpc/types.ts';
 import type { ListFields } from './message-assembly.ts';
-import { ReadMemory, youngCollector } from './read-memory.ts';
 import { RequestReader, type RequestSink } from './request-reader.ts';
 import type { ClientRoom } from './request-room.ts';
 
@@ -44,9 +43,6 @@ export interface TransportLimits {
   readonly room: ClientRoom;
 }
 
-/** Of all encrypted streams; plain sockets are read into memory that stays. */
-const readMemory = new ReadMemory(youngCollector());
-
 class CallTransport implements ReadingTransport {
   readonly peer: string;
   readonly #call: StreamCall;
@@ -67,14 +63,12 @@ class CallTransport implements ReadingTransport {
 
   read(lists: ListFields, handler: RequestHandler): void {
     const call = this.#call;
-    const encrypted = call.connection.secured !== undefined;
     const room = { of: this.#room, changed: () => this.#goOn() };
     const reader = new RequestReader(handler, lists, this.#maxReceiveBytes, room);
     this.#reader = reader;
     call.onClose(() => reader.close());
     call.read({
       data(bytes) {
-        if (encrypted) readMemory.count(bytes.length);
         if (call.closed) return;
         reader.take(bytes);
         if (reader.full) call.pause();
