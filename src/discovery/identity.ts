@@ -145,7 +145,12 @@ async function openSecured(
   const ofStreams = createAuthentication(authenticators, () => {});
   const authenticate: SecuredAddress['authenticate'] = async (call) => {
     const shown = credentialsOfCall(call);
-    return shown === undefined ? undefined : ofStreams.authenticate(shown);
+    try {
+      return shown && (await ofStreams.authenticate(shown));
+    } catch (error) {
+      credentials.refused(call.connection);
+      throw error;
+    }
   };
   const services =
     authority === undefined

@@ -66,6 +66,12 @@ const show: UnaryHandler = async (shown) => {
   return Buffer.from(JSON.stringify({ list, bearer }));
 };
 
+/** The same, and will not have the caller. */
+const refuse: UnaryHandler = (shown) => {
+  tls.refused(shown.connection);
+  return show(shown);
+};
+
 before(async () => {
   issuer = await testIssuer();
   const trust = new TrustBundles();
@@ -111,7 +117,15 @@ before(async () => {
       { host: '127.0.0.1', port: 0, tls },
       { host: '127.0.0.1', port: 0 },
     ],
-    services: [...services, { unary: { '/test/Shown': { handler: show, maxReceiveBytes: 1024 } } }],
+    services: [
+      ...services,
+      {
+        unary: {
+          '/test/Shown': { handler: show, maxReceiveBytes: 1024 },
+          '/test/Refused': { handler: refuse, maxReceiveBytes: 1024 },
+        },
+      },
+    ],
     observer: { refused: () => {}, requestTooLarge: () => {}, internalError: (error) => seen.push(String(error)) },
     maxStreams: 100,
     maxConnections: Number.POSITIVE_INFINITY,
@@ -298,12 +312,16 @@ describe('the TLS of the secured address', () => {
     });
 
   /** What a call shows that comes on a connection of a session, and whether that was gone on with. */
-  async function resumed(shown: Shown, options: object): Promise<{ reused: boolean; list?: string[] }> {
+  async function resumed(
+    shown: Shown,
+    options: object,
+    path = '/test/Shown',
+  ): Promise<{ reused: boolean; list?: string[] }> {
     const key = String(shown.keys.privateKey.export({ type: 'pkcs8', format: 'pem' }));
     const socket = await handshake({ cert: pemOf(...shown.chain), key, ...options });
     const client = connectHttp2(`https://localhost:${securePort}`, { createConnection: () => socket });
     try {
-      const headers = { ':method': 'POST', ':path': '/test/Shown', 'content-type': 'application/grpc', te: 'trailers' };
+      const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
       const stream = client.request(headers).end(Buffer.alloc(5));
       const answer = Buffer.concat(await stream.toArray());
       return { reused: socket.isSessionReused(), ...JSON.parse(String(answer.subarray(5))) };
@@ -337,6 +355,14 @@ describe('the TLS of the secured address', () => {
   it('goes on with no session of TLS 1.3', async () => {
     const shown = workload(middle, {}, derOf(middle));
     const { reused, list } = await resumed(shown, { session: await sessionOf(shown, 'TLSv1.3') });
+    assert.deepEqual([reused, list?.length], [false, 2]);
+  });
+
+  it('goes on with no session of a client that was refused: what it shows next may be better', async () => {
+    const [shown, renewed] = [workload(root), workload(middle, {}, derOf(middle))];
+    const options = { session: await sessionOf(shown, 'TLSv1.2'), maxVersion: 'TLSv1.2' };
+    assert.equal((await resumed(shown, options, '/test/Refused')).reused, true);
+    const { reused, list } = await resumed(renewed, options);
     assert.deepEqual([reused, list?.length], [false, 2]);
   });
 

@@ -4,7 +4,7 @@
  */
 import { constants, createHash } from 'node:crypto';
 import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import type { CallHead, ListenerTls } from '../grpc/types.ts';
+import type { CallHead, ConnectionInfo, ListenerTls } from '../grpc/types.ts';
 import { SESSION_SECONDS, TlsSessions } from './tls-sessions.ts';
 import type { Credentials } from './types.ts';
 
@@ -88,9 +88,18 @@ export class MeshServerCredentials implements ListenerTls {
     return () => this.#listeners.delete(listener);
   }
 
+  /**
+   * The client of this connection was refused. It may have another certificate by the time it comes again, which it would not show were it to
+   * go on with this session.
+   */
+  refused({ secured }: ConnectionInfo): void {
+    if (secured !== undefined) this.#sessions.forget(secured);
+  }
+
   /** New connections get this certificate. */
   renew(tls: ServerTls): void {
     this.#context = contextOf(tls);
+    this.#sessions.forgetAll();
     for (const listener of this.#listeners) listener();
   }
 }

@@ -45,11 +45,14 @@ describe('sessions of TLS', () => {
   let known: (readonly Uint8Array[] | undefined)[];
   /** Called when a client has named a session. */
   let found: () => void;
+  /** Called with connections whose clients are known. */
+  let judged: (socket: TLSSocket) => void;
 
   beforeEach(async () => {
     now = START;
     known = [];
     found = () => {};
+    judged = () => {};
     sessions = new TlsSessions(() => now);
     server = createServer({ ...own, requestCert: true, rejectUnauthorized: false, sessionIdContext: 'one' });
     server.on('resumeSession', (id, done) => {
@@ -60,6 +63,7 @@ describe('sessions of TLS', () => {
     server.on('secureConnection', (socket) => {
       socket.on('error', () => {});
       known.push(sessions.certificatesOf(socket));
+      judged(socket);
       socket.end('.');
     });
     server.listen(0, '127.0.0.1');
@@ -143,6 +147,34 @@ describe('sessions of TLS', () => {
     const { session } = await visit(shown);
     assert.equal((await visit({ ...shown, session })).reused, false);
     assert.equal(known[1]?.length, 2);
+  });
+
+  it('are not gone on with by a client that speaks TLS 1.3 by now', async () => {
+    const shown = client();
+    const { session } = await visit(shown);
+    const again = await visit({ ...shown, session, maxVersion: 'TLSv1.3' });
+    assert.equal(again.reused, false);
+    assert.deepEqual(known[1], known[0]);
+  });
+
+  it('are forgotten when they are of no use any more', async () => {
+    const shown = client();
+    const { session } = await visit(shown);
+    sessions.forgetAll();
+    assert.equal((await visit({ ...shown, session })).reused, false);
+    const again = await visit(shown);
+    assert.equal((await visit({ ...shown, session: again.session })).reused, true);
+  });
+
+  it('are forgotten one by one, and those of others stay', async () => {
+    const shown = client();
+    const visits = [await visit(shown), await visit(shown)];
+    judged = (socket) => sessions.forget(socket);
+    await visit({ ...shown, session: visits[0]?.session });
+    judged = () => {};
+    const reused: boolean[] = [];
+    for (const { session } of visits) reused.push((await visit({ ...shown, session })).reused);
+    assert.deepEqual(reused, [false, true]);
   });
 
   it('make room for newer ones, those first that were not used for longest', async () => {

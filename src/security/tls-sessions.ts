@@ -43,6 +43,12 @@ function nameOf(id: Uint8Array): string {
   return Buffer.from(id).toString('latin1');
 }
 
+/** What is known of a connection's session under TLS 1.2. */
+function sessionOf(socket: TLSSocket): { readonly session: Buffer | undefined; readonly id: string | undefined } {
+  const session = socket.getProtocol() === 'TLSv1.2' ? socket.getSession() : undefined;
+  return { session, id: session === undefined ? undefined : idOf(session) };
+}
+
 export class TlsSessions {
   /** By identifier, those that were used last at the end. */
   readonly #kept = new Map<string, Kept>();
@@ -66,42 +72,53 @@ export class TlsSessions {
    * not known any more: then nothing can be said of the client, and its connection is to be closed. The next will be a new handshake.
    */
   certificatesOf(socket: TLSSocket): readonly Uint8Array[] | undefined {
-    const session = socket.getProtocol() === 'TLSv1.2' ? socket.getSession() : undefined;
-    const id = session === undefined ? undefined : idOf(session);
+    const { session, id } = sessionOf(socket);
     if (socket.isSessionReused()) return id === undefined ? undefined : this.#find(id)?.certificates;
     const shown = shownBy(socket);
     if (session !== undefined && id !== undefined) this.#keep(id, session, shown);
     return shown.certificates;
   }
 
-  #find(id: string): Kept | undefined {
-    const kept = this.#kept.get(id);
-    if (kept === undefined) return undefined;
-    this.#kept.delete(id);
-    // Written so that a date which could not be read is over.
-    if (this.#now() < kept.endsAt) {
-      this.#kept.set(id, kept);
-      return kept;
-    }
-    this.#bytes -= kept.bytes;
-    return undefined;
+  /** The session of this connection: the next of its client is a new handshake, in which it shows what it has by then. */
+  forget(socket: TLSSocket): void {
+    this.#forget(sessionOf(socket).id ?? '');
   }
 
-  /** Of clients that show nothing nothing is kept: anybody could have the sessions of others forgotten for it. */
+  /** All sessions, when none can be gone on with any more: whoever sees their secrets reads what was said under them. */
+  forgetAll(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
+  }
+
+  #find(id: string): Kept | undefined {
+    const kept = this.#forget(id);
+    // Written so that a date which could not be read is over.
+    if (kept === undefined || !(this.#now() < kept.endsAt)) return undefined;
+    this.#add(id, kept);
+    return kept;
+  }
+
+  #forget(id: string): Kept | undefined {
+    const kept = this.#kept.get(id);
+    this.#kept.delete(id);
+    this.#bytes -= kept?.bytes ?? 0;
+    return kept;
+  }
+
+  /** As the one that was used last. */
+  #add(id: string, kept: Kept): void {
+    this.#kept.set(id, kept);
+    this.#bytes += kept.bytes;
+  }
+
+  /** Of clients that show nothing, so that they have nothing to prove, nothing is kept: sessions of others would make room for it. */
   #keep(id: string, session: Buffer, { certificates, endsAt }: Shown): void {
     const bytes = certificates.reduce((sum, { length }) => sum + length, session.length);
     if (certificates.length === 0 || bytes > MAX_ENTRY_BYTES || this.#kept.has(id)) return;
-    this.#kept.set(id, {
-      session,
-      certificates,
-      bytes,
-      endsAt: Math.min(endsAt, this.#now() + SESSION_SECONDS * 1000),
-    });
-    this.#bytes += bytes;
-    for (const [oldest, kept] of this.#kept) {
+    this.#add(id, { session, certificates, bytes, endsAt: Math.min(endsAt, this.#now() + SESSION_SECONDS * 1000) });
+    for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= this.#maxBytes) return;
-      this.#kept.delete(oldest);
-      this.#bytes -= kept.bytes;
+      this.#forget(oldest);
     }
   }
 }
