@@ -67,6 +67,16 @@ describe('room for requests', () => {
     assert.equal(askOften('a', 12).at(-1)?.granted, true);
   });
 
+  it('goes to who waits behind one that gives up, where it is enough for that', async () => {
+    askOften('a', 12);
+    const large = ask('a', 'large');
+    const small = ask('a', 'small', 500);
+    assert.deepEqual([large.granted, small.granted], [false, false]);
+    large.end();
+    await turn();
+    assert.deepEqual([small.granted, told], [true, ['small granted']]);
+  });
+
   it('is not passed on to who comes later from the same network, with an address of his own', async () => {
     const claims = askOften('fd00::1', 12);
     assert.equal(ask('fd00::2', 'waits').granted, false);
