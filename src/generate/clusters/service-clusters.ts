@@ -54,7 +54,7 @@ export function clusterHosts(scope: Scope): readonly Unit[] {
 }
 
 /** All that the clusters of a service are made of. */
-export interface ClusterInputs {
+export interface ClusterInputs extends CarriedEndpoints {
   readonly service: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly mesh: MeshConfig;
@@ -69,7 +69,10 @@ export interface ClusterInputs {
   readonly peers: ServicePeers | undefined;
   /** What the rule's TLS asks of Secrets, for gateways. */
   readonly credentials: string | undefined;
-  /** For clusters that resolve names, and so carry their endpoints: where those come from. */
+}
+
+/** For clusters that resolve names, and so carry their endpoints: where those come from. */
+interface CarriedEndpoints {
   readonly ipv6Only: boolean;
   readonly networks: EndpointSources['networks'] | undefined;
   readonly endpoints: EndpointSources['endpoints'] | undefined;
@@ -77,7 +80,13 @@ export interface ClusterInputs {
   readonly locality: string;
 }
 
-const NO_CARRIED = { ipv6Only: false, networks: undefined, endpoints: undefined, network: '', locality: '' } as const;
+const NOTHING_CARRIED: CarriedEndpoints = {
+  ipv6Only: false,
+  networks: undefined,
+  endpoints: undefined,
+  network: '',
+  locality: '',
+};
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
 
@@ -92,23 +101,7 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   const rule = scope.destinationRule(host);
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
-  if (service.resolution !== 'dns') {
-    return clusters.get(service, {
-      service,
-      rule,
-      mesh,
-      settings,
-      part,
-      passedOn,
-      endpointNames,
-      sds,
-      peers,
-      credentials,
-      ...NO_CARRIED,
-    });
-  }
-  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
-  const carried = { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
+  const carried = service.resolution === 'dns' ? carriedEndpoints(snapshot, view, service) : NOTHING_CARRIED;
   return clusters.get(service, {
     service,
     rule,
@@ -122,6 +115,11 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
     credentials,
     ...carried,
   });
+}
+
+function carriedEndpoints(snapshot: Snapshot, view: ClientView, service: Service): CarriedEndpoints {
+  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
+  return { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
