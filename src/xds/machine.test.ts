@@ -270,6 +270,16 @@ describe('virtual hosts', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
+  it('that came unasked and are gone when they are asked for are taken away: that request may have come before them', () => {
+    const peer = replaced();
+    content.set('vhds', '80/a', undefined);
+    peer.ask('vhds');
+    peer.ack();
+    assert.deepEqual(peer.push(), ['vhds 80/b -80/a']);
+    peer.ack();
+    assert.ok(peer.machine.complete(content.parts));
+  });
+
   it('that came unasked are not waited for when the routes before them were rejected: they were ignored', () => {
     const peer = replaced();
     const [routes] = peer.last;

@@ -99,9 +99,10 @@ export class AdsMachine<Request> {
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
-    // An answer to what came unasked says that it was taken.
+    let unanswered: readonly string[] = [];
+    // An answer to what came unasked says that it was taken; another request, that it was ignored, or taken after that was sent.
     if (type === 'vhds' && this.#unasked) {
-      if (this.protocol.nonceOf(request) !== subscription.lastNonce) this.#forgetHosts();
+      if (this.protocol.nonceOf(request) !== subscription.lastNonce) unanswered = this.#forgetHosts();
       else {
         this.#unasked = false;
         this.#unfed.clear();
@@ -110,6 +111,7 @@ export class AdsMachine<Request> {
     const first = subscription.interest === undefined;
     this.#open |= BIT[type];
     const answer = this.protocol.receive(subscription, request, parts[type], nowMs);
+    subscription.mayHaveTaken(unanswered);
     if (first && subscription.have !== HAS_NOTHING) {
       this.#returned = true;
       if (type === 'cds') this.#resuming = true;
@@ -136,9 +138,9 @@ export class AdsMachine<Request> {
   }
 
   /** Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to any other. */
-  #forgetHosts(): void {
+  #forgetHosts(): readonly string[] {
     this.#unasked = false;
-    this.#subscriptions.vhds.forget();
+    return this.#subscriptions.vhds.forget();
   }
 
   #checkAwaited(): void {

@@ -55,7 +55,7 @@ export class Subscription {
   /** SotW: resources have gone since the proxy acknowledged a version, without a response. */
   versionBehind = false;
   readonly rejections = new Rejections();
-  /** Names in a rejected response, changed or taken away, of which the proxy may have followed some all the same. */
+  /** Names of which the proxy may have what it was sent: of a rejected response it may have followed some all the same. */
   readonly #maybe = new Set<string>();
 
   #sentNonce = '';
@@ -202,13 +202,20 @@ export class Subscription {
     );
   }
 
-  /** Nothing of what was sent counts: the type begins anew with the proxy's first request. */
-  forget(): void {
+  /** Nothing of what was sent counts: the type begins anew with the proxy's first request. Returns what is under way to it. */
+  forget(): readonly string[] {
+    const sent = this.inflight?.changed.flat().map(({ name }) => name) ?? [];
     this.interest = undefined;
     this.inflight = undefined;
     this.owed = new Set();
     this.mustAnswer = false;
     this.reached(HAS_NOTHING);
+    return sent;
+  }
+
+  /** Of these names the proxy may have been sent something that it took. */
+  mayHaveTaken(names: readonly string[]): void {
+    for (const name of names) this.#maybe.add(name);
   }
 
   /** Records that the plan needs no response. */

@@ -107,6 +107,11 @@ export abstract class Simulation<Request> {
   readonly live = new Map<string, Map<string, string>>();
   /** Virtual hosts of a rejected response that the proxy followed all the same, and of which it shows what it had before. */
   readonly #tornHosts = new Set<string>();
+  /**
+   * Route configurations that came while the proxy's asking for them anew was still on the wire: the server took them for those that the proxy
+   * had, and did not take their virtual hosts from it, which follow.
+   */
+  readonly #crossed = new Set<string>();
 
   /** @param content what the server has; proxies may have it in common */
   constructor(content = new Content()) {
@@ -192,8 +197,12 @@ export abstract class Simulation<Request> {
     const hosts = this.model('vhds');
     if (response.resources.length > 0) for (const name of Object.values(HOSTS)) hosts.forced.add(name);
     if (bad.length > 0) return;
+    const asks = this.up.some(({ type, answers }) => type === 'rds' && !answers);
     for (const { name } of response.resources) {
       if (!this.model('rds').names.has(name)) continue;
+      this.#crossed.delete(name);
+      if (asks && !this.live.has(name) && [...hosts.has.keys()].some((host) => routesOf(host) === name))
+        this.#crossed.add(name);
       if (!this.live.has(name)) this.live.set(name, new Map());
       this.connect('vhds', true, []);
     }
@@ -202,16 +211,21 @@ export abstract class Simulation<Request> {
   /** Rejected or not as each configuration stands it. */
   #takeHosts(response: ParsedResponse, bad: readonly string[]): void {
     const spoilt = new Set(bad.map(routesOf));
-    for (const name of [...response.resources.map((each) => each.name), ...response.removed])
+    for (const name of [...response.resources.map((each) => each.name), ...response.removed]) {
+      this.#crossed.delete(routesOf(name));
       if (bad.length === 0) this.#tornHosts.delete(name);
       else if (!spoilt.has(routesOf(name)) && this.live.has(routesOf(name))) this.#tornHosts.add(name);
+    }
     for (const { name, text } of response.resources)
       if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.set(name, text);
     for (const name of response.removed) if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.delete(name);
   }
 
   dropRoutes(names: readonly string[]): void {
-    for (const name of names) this.live.delete(name);
+    for (const name of names) {
+      this.live.delete(name);
+      this.#crossed.delete(name);
+    }
   }
 
   connect(type: XdsType, wildcard: boolean, names: string[]): void {
@@ -225,7 +239,7 @@ export abstract class Simulation<Request> {
 
   reconnect(): void {
     // Such a proxy shows the version of the set before: when that set is current again, no server can tell.
-    if ([...this.models.values()].some(({ torn }) => torn) || this.#tornHosts.size > 0) return;
+    if ([...this.models.values()].some(({ torn }) => torn) || this.#tornHosts.size + this.#crossed.size > 0) return;
     this.up = [];
     this.down = [];
     this.machine = this.newMachine();
