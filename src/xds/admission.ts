@@ -9,7 +9,10 @@ import { AddressShares } from '../grpc/index.ts';
 /** Streams let in per turn of the event loop: at 0.3 ms each a turn stays near 5 ms. */
 const PER_TURN = 16;
 
-/** Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one process is meant for. */
+/**
+ * Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one process is meant
+ * for.
+ */
 export const MAX_ENTERING = 10_000;
 
 /** Where the streams of one client address come in. */

@@ -20,7 +20,10 @@ const AHEAD_BYTES = 64 * 1024 * 1024;
 /** Of one of them. */
 export const MAX_AHEAD_BYTES = 64 * 1024;
 
-/** A request that has room and is not complete after this long, ms, is given up when others wait: those who send at all are done in a second. */
+/**
+ * A request that has room and is not complete after this long, ms, is given up when others wait: those who send at all are done in a
+ * second.
+ */
 const PATIENCE_MS = 30_000;
 
 /** Runs once after `ms`; returns how to have it not run. */
@@ -51,7 +54,10 @@ export interface Claim {
 export interface ClientRoom {
   /** Asks for room for a request of so many bytes. */
   request(bytes: number, events: RoomEvents): Claim;
-  /** Asks for room for what a stream is read ahead ({@link MAX_AHEAD_BYTES}); gives what to call when that is over, undefined when there is none. */
+  /**
+   * Asks for room for what a stream is read ahead ({@link MAX_AHEAD_BYTES}).
+   * @returns what to call when that is over; undefined when there is none
+   */
   ahead(): (() => void) | undefined;
 }
 

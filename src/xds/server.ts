@@ -287,7 +287,10 @@ export class XdsServer {
     call.onClose(() => stream.close());
   }
 
-  /** Runs `end` when no first request comes, unless it is we who have it wait. Returns what to call when one has come, or none is waited for. */
+  /**
+   * Runs `end` when no first request comes, unless it is we who have it wait.
+   * @returns what to call when one has come, or none is waited for any more
+   */
   #unlessHeard(transport: ReadingTransport, end: () => void): () => void {
     let [heard, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
     const judge = (): void => {
