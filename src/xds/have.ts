@@ -23,6 +23,9 @@ export const NO_EXCEPTIONS: Have['overlay'] = new Map();
 
 export const HAS_NOTHING: Have = { bases: [], overlay: NO_EXCEPTIONS };
 
+/** Equal to no version: the proxy may have this one or the last good one. */
+export const UNKNOWN = '';
+
 export function findIn(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
   for (const bundle of bundles) {
     const resource = bundle.get(name);
@@ -78,4 +81,42 @@ function madeVersion(have: Have, interest: Interest, previous: Have): string {
     if (held !== undefined) hash = plus(hash, hashResource(name, held.version));
   }
   return hashToText(hash);
+}
+
+export function withOthers({ bases, overlay }: Have, others: ReadonlyMap<string, Held>): Have {
+  return { bases, overlay: new Map([...overlay, ...others]) };
+}
+
+/** What the proxy has when it lacks these names, whatever the bases say. */
+export function lacking(have: Have, names: readonly string[]): Have {
+  const missing = names.filter((name) => findIn(have.bases, name) !== undefined);
+  if (missing.length === 0) return have;
+  const overlay = new Map(have.overlay);
+  for (const name of missing) overlay.set(name, undefined);
+  return { bases: have.bases, overlay };
+}
+
+/** What the proxy has when of these names it may have nothing. */
+export function unsure(have: Have, names: readonly string[]): Have {
+  const overlay = new Map(have.overlay);
+  for (const name of names) {
+    const held = heldOf(have, name);
+    if (held !== undefined) overlay.set(name, { version: UNKNOWN, resource: held.resource });
+  }
+  return overlay.size === 0 ? have : { bases: have.bases, overlay };
+}
+
+/** The proxy has some version of this name, though it may have been sent another since that it rejected. */
+export function hasSome(have: Have, name: string): boolean {
+  const held = heldOf(have, name);
+  return held !== undefined && (held.version !== UNKNOWN || held.resource !== undefined);
+}
+
+/** What the proxy has when of the bases only what `interest` covered was ever sent. */
+export function without(have: Have, interest: Interest): Have {
+  const names = have.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
+  return lacking(
+    have,
+    names.filter((name) => !covers(interest, name)),
+  );
 }

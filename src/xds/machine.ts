@@ -12,12 +12,12 @@
 import type { XdsType } from '../generate/types.ts';
 import type { Parts, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
-import { findIn, HAS_NOTHING, type Have, heldOf } from './have.ts';
+import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './have.ts';
 import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { ALL_GO, NONE_GO, type Protocol, type Removes } from './protocol.ts';
 import { covers, hostsOf, type Interest, refsOf } from './selection.ts';
-import { type Answer, hasSome, Subscription } from './subscription.ts';
+import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
 
 export interface Outgoing {

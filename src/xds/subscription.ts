@@ -6,7 +6,20 @@
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../push/types.ts';
-import { findIn, HAS_NOTHING, type Have, type Held, heldOf, sameBundles, sameViews } from './have.ts';
+import {
+  findIn,
+  HAS_NOTHING,
+  type Have,
+  type Held,
+  heldOf,
+  lacking,
+  sameBundles,
+  sameViews,
+  UNKNOWN,
+  unsure,
+  withOthers,
+  without,
+} from './have.ts';
 import { NONE_KEPT, type Plan, planStep, planWhole } from './plan.ts';
 import { ALL_GO, type Removes } from './protocol.ts';
 import { Rejections } from './rejection.ts';
@@ -33,9 +46,6 @@ export interface Answer {
   /** NACK: names that are kept back from now on. */
   readonly quarantined: readonly string[];
 }
-
-/** Equal to no version: the proxy may have this one or the last good one. */
-const UNKNOWN = '';
 
 const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
@@ -360,42 +370,4 @@ export class Subscription {
       sentBytes: this.#bytes,
     };
   }
-}
-
-function withOthers({ bases, overlay }: Have, others: ReadonlyMap<string, Held>): Have {
-  return { bases, overlay: new Map([...overlay, ...others]) };
-}
-
-/** What the proxy has when it lacks these names, whatever the bases say. */
-function lacking(have: Have, names: readonly string[]): Have {
-  const missing = names.filter((name) => findIn(have.bases, name) !== undefined);
-  if (missing.length === 0) return have;
-  const overlay = new Map(have.overlay);
-  for (const name of missing) overlay.set(name, undefined);
-  return { bases: have.bases, overlay };
-}
-
-/** What the proxy has when of these names it may have nothing. */
-function unsure(have: Have, names: readonly string[]): Have {
-  const overlay = new Map(have.overlay);
-  for (const name of names) {
-    const held = heldOf(have, name);
-    if (held !== undefined) overlay.set(name, { version: UNKNOWN, resource: held.resource });
-  }
-  return overlay.size === 0 ? have : { bases: have.bases, overlay };
-}
-
-/** The proxy has some version of this name, though it may have been sent another since that it rejected. */
-export function hasSome(have: Have, name: string): boolean {
-  const held = heldOf(have, name);
-  return held !== undefined && (held.version !== UNKNOWN || held.resource !== undefined);
-}
-
-/** What the proxy has when of the bases only what `interest` covered was ever sent. */
-function without(have: Have, interest: Interest): Have {
-  const names = have.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
-  return lacking(
-    have,
-    names.filter((name) => !covers(interest, name)),
-  );
 }
