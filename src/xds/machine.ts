@@ -1,22 +1,17 @@
 /**
  * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
  * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy has
- * refers to it any more. Pure: time, nonces' snapshot and content come in.
- *
- * Virtual hosts as Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream,
- * when it has taken the first route configuration that wants some. Those of a configuration that it does not have it lets fall, but
- * counts them as received, also when it comes back. So each time a configuration is sent its virtual hosts are sent after it; and before one
- * that the proxy does not have, those that it may count as received are taken from it: if the stream ends in between, it comes back without them.
- * A configuration that had its virtual hosts within it serves none from when they are to be discovered until they come.
+ * refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts stands in `host-feed.ts`.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Parts, TypeStatus } from '../push/types.ts';
 import type { ResponseMessage } from './codec.ts';
-import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './have.ts';
+import { HAS_NOTHING, type Have } from './have.ts';
+import { HostFeed } from './host-feed.ts';
 import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
 import { Nonces } from './nonces.ts';
-import { ALL_GO, NONE_GO, type Protocol, type Removes } from './protocol.ts';
-import { covers, hostsOf, type Interest, refsOf } from './selection.ts';
+import { ALL_GO, NONE_GO, type Protocol } from './protocol.ts';
+import { type Interest, refsOf } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
 
@@ -37,11 +32,6 @@ function uncovered(names: NameSet, interest: Interest): NameSet {
   return interest.wildcard ? NO_NAMES : namesOutside(names, interest.names);
 }
 
-/** Route configurations of the response that was just sent whose virtual hosts are discovered. */
-function refsOfAll({ inflight }: Subscription): readonly string[] {
-  return (inflight?.changed.lists ?? []).flatMap((changed) => [...refsOf(changed).names]);
-}
-
 /** Types as bits of a set. */
 const BIT: Readonly<Record<XdsType, number>> = { cds: 1, eds: 2, sds: 4, lds: 8, rds: 16, vhds: 32 };
 const ALL_BITS = 63;
@@ -49,6 +39,7 @@ const ALL_BITS = 63;
 const REFERRING = BIT.cds | BIT.lds | BIT.rds | BIT.vhds;
 
 const NO_MESSAGES: readonly Outgoing[] = [];
+const NONE: readonly string[] = [];
 const NOT_DUE: readonly XdsType[] = [];
 
 export class AdsMachine<Request> {
@@ -63,12 +54,6 @@ export class AdsMachine<Request> {
   };
   /** EDS names of clusters just sent that the proxy has not asked for yet. */
   #awaited = NO_NAMES;
-  /** Route configurations that were sent before the proxy asked for virtual hosts. */
-  #unfed = new Set<string>();
-  /** Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them, else it ignores them. */
-  #unasked = false;
-  /** The proxy came back with something, and so may count virtual hosts as received that it has not told of yet. */
-  #returned = false;
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
   #resuming = false;
   /**
@@ -78,6 +63,7 @@ export class AdsMachine<Request> {
   #open = ALL_BITS;
   #parts: Parts | undefined;
   readonly #nonces = new Nonces();
+  readonly #hosts = new HostFeed(this.#subscriptions.rds, this.#subscriptions.vhds);
 
   constructor(protocol: Protocol<Request>) {
     this.protocol = protocol;
@@ -99,48 +85,21 @@ export class AdsMachine<Request> {
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
-    let unanswered: readonly string[] = [];
-    // An answer to what came unasked says that it was taken; another request, that it was ignored, or taken after that was sent.
-    if (type === 'vhds' && this.#unasked) {
-      if (this.protocol.nonceOf(request) !== subscription.lastNonce) unanswered = this.#forgetHosts();
-      else {
-        this.#unasked = false;
-        this.#unfed.clear();
-      }
-    }
+    const unanswered = type === 'vhds' ? this.#hosts.beforeAsked(this.protocol.nonceOf(request)) : NONE;
     const first = subscription.interest === undefined;
     this.#open |= BIT[type];
     const answer = this.protocol.receive(subscription, request, parts[type], nowMs);
     subscription.mayHaveTaken(unanswered);
     if (first && subscription.have !== HAS_NOTHING) {
-      this.#returned = true;
+      this.#hosts.returned();
       if (type === 'cds') this.#resuming = true;
     }
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
     if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
-    if (type === 'vhds' && first && this.#unfed.size > 0) {
-      // What it shows it may have had before the routes, and lost.
-      for (const name of this.#unfed) subscription.doubt(hostsOf(name, parts.vhds));
-      this.#oweHosts(this.#unfed, parts);
-    }
-    if (type === 'rds' && this.#unasked && (answer.kind === 'nack' || !this.#mayAskForHosts())) this.#forgetHosts();
+    if (type === 'vhds' && first) this.#hosts.asked(parts.vhds);
+    if (type === 'rds') this.#hosts.routesAnswered(answer.kind === 'nack');
     return answer;
-  }
-
-  /** False when the proxy has none of the routes after which virtual hosts were sent that it has not asked for. */
-  #mayAskForHosts(): boolean {
-    const { inflight, interest, have } = this.#subscriptions.rds;
-    if (inflight !== undefined) return true;
-    for (const name of this.#unfed)
-      if (interest !== undefined && covers(interest, name) && heldOf(have, name) !== undefined) return true;
-    return false;
-  }
-
-  /** Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to any other. */
-  #forgetHosts(): readonly string[] {
-    this.#unasked = false;
-    return this.#subscriptions.vhds.forget();
   }
 
   #checkAwaited(): void {
@@ -203,14 +162,14 @@ export class AdsMachine<Request> {
       if ((type === 'lds' || type === 'rds' || type === 'vhds') && this.#targetsPending()) continue;
       const nonce = this.#nonces.next(snapshot);
       const { have } = subscription;
-      const removes = type === 'vhds' ? this.#hostGoes(parts) : removals ? ALL_GO : NONE_GO;
+      const removes = type === 'vhds' ? this.#hosts.goes(parts.rds) : removals ? ALL_GO : NONE_GO;
       const message = this.protocol.respond(subscription, parts[type], { nonce, snapshot, removes });
       if (message === undefined) continue;
       this.#nonces.used();
-      if (type === 'rds') this.#takeHosts(refsOfAll(subscription), have, parts, snapshot, messages);
+      if (type === 'rds') this.#takeHosts(have, parts, snapshot, messages);
       messages.push({ type, message });
       if (type === 'cds') this.#oweEndpoints(subscription);
-      if (type === 'rds') this.#feed(refsOfAll(subscription), have, parts);
+      if (type === 'rds') this.#feedHosts(have, parts);
     }
   }
 
@@ -226,62 +185,26 @@ export class AdsMachine<Request> {
     }
   }
 
-  /** Takes from the proxy what it may count as received of the virtual hosts of routes that it did not have; they follow these. */
-  #takeHosts(routes: readonly string[], had: Have, parts: Parts, snapshot: number, messages: Outgoing[]): void {
-    const { vhds } = this.#subscriptions;
-    const told = vhds.interest !== undefined && !this.#unasked;
-    if (!told && !this.#returned) return;
-    const anew = routes.filter((name) => !hasSome(had, name));
-    const removed = anew.flatMap((name) => hostsOf(name, parts.vhds).filter((host) => !told || vhds.mayHave(host)));
+  /** Before the routes that are just being sent. `had`: those that the proxy has. */
+  #takeHosts(had: Have, parts: Parts, snapshot: number, messages: Outgoing[]): void {
+    const removed = this.#hosts.taken(had, parts.vhds);
     if (removed.length === 0) return;
     const nonce = this.#nonces.next(snapshot);
     this.#nonces.used();
-    vhds.sentAside(nonce, removed);
+    this.#subscriptions.vhds.sentAside(nonce, removed);
     const message = { typeUrl: TYPE_URL_OF.vhds, version: String(snapshot), nonce, removed, body: [] };
     messages.push({ type: 'vhds', message });
   }
 
-  /** Sees to it that the virtual hosts of route configurations that were just sent follow. `had`: the configurations before. */
-  #feed(routes: readonly string[], had: Have, parts: Parts): void {
-    const { vhds } = this.#subscriptions;
+  #feedHosts(had: Have, parts: Parts): void {
     this.#open |= BIT.vhds;
-    const awaits = (name: string): boolean => hasSome(had, name) && hostsOf(name, parts.vhds).length > 0;
-    // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
-    if (vhds.interest === undefined && routes.some(awaits)) {
-      vhds.subscribe({ wildcard: true, names: NO_NAMES });
-      this.#unasked = true;
-    }
-    this.#oweHosts(routes, parts);
-  }
-
-  /** Virtual hosts of route configurations that the proxy is just getting. It has let fall those that it had before. */
-  #oweHosts(routes: Iterable<string>, parts: Parts): void {
-    const { interest, inflight, have, owed } = this.#subscriptions.vhds;
-    for (const name of routes) {
-      if (interest === undefined || this.#unasked) this.#unfed.add(name);
-      if (interest === undefined) continue;
-      // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
-      if (have !== HAS_NOTHING || inflight !== undefined) for (const host of hostsOf(name, parts.vhds)) owed.add(host);
-    }
-    if (interest !== undefined && !this.#unasked) this.#unfed.clear();
-  }
-
-  /**
-   * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration that goes as a
-   * whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
-   */
-  #hostGoes(parts: Parts): Removes {
-    const { interest } = this.#subscriptions.rds;
-    return (host) => {
-      const routes = host.slice(0, host.lastIndexOf('/'));
-      return interest === undefined || !covers(interest, routes) || findIn(parts.rds, routes) !== undefined;
-    };
+    this.#hosts.feed(had, parts.vhds);
   }
 
   #isComplete(subscription: Subscription, parts: Parts): boolean {
     const { type, have } = subscription;
     const waits = type === 'vhds' && have.overlay.size > 0;
-    return subscription.complete(parts[type], waits ? this.#hostGoes(parts) : ALL_GO);
+    return subscription.complete(parts[type], waits ? this.#hosts.goes(parts.rds) : ALL_GO);
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
