@@ -151,7 +151,10 @@ export class SotwSimulation extends Simulation<SotwRequest> {
       model.has.set(name, text);
     }
     model.torn = bad.length > 0 && (model.torn || !isDeepStrictEqual(model.has, before));
-    if (bad.length > 0) return bad;
+    if (bad.length > 0) {
+      model.doubted ||= wanted.length > 1;
+      return bad;
+    }
     model.version = response.version;
     model.narrowed = [...model.answered.names].some((name) => !model.names.has(name));
     return bad;
@@ -176,7 +179,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     const want = [...this.content.texts(type)].filter(([name]) => model.wildcard || model.names.has(name));
     const current =
       !model.narrowed && want.length === model.has.size && want.every(([name, text]) => model.has.get(name) === text);
-    if (current && model.version !== '') return;
+    if (current && model.version !== '' && !model.doubted) return;
     model.answerDue = true;
     for (const name of model.has.keys()) model.forced.add(name);
   }

@@ -54,6 +54,8 @@ export interface TypeModel {
   answered: NameSet;
   /** SotW: part of a rejected full set was taken, so that the version is not about what the proxy has. */
   torn: boolean;
+  /** SotW: one of several resources was rejected, of which the server cannot know whether the proxy has it, so that no version says what it has. */
+  doubted: boolean;
   /** SotW: droppings of names that are yet to be answered; each may be by a response without news. */
   drops: number;
   outstanding: number;
@@ -75,6 +77,7 @@ function freshModel(): TypeModel {
     heard: NO_NAMES,
     answered: NO_NAMES,
     torn: false,
+    doubted: false,
     drops: 0,
     outstanding: 0,
     greeting: false,
