@@ -5,10 +5,10 @@ import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
 import type { Caller } from '../security/types.ts';
 import { createXdsServer, type XdsServer } from './server.ts';
-import { ADS_PATHS } from './services.ts';
+import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
 import { Content, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
-import { openCall } from './testing-peer.ts';
+import { asIs, openCall } from './testing-peer.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 let server: XdsServer;
@@ -61,6 +61,11 @@ function open(from = client) {
   return { call, outcome };
 }
 
+/** What was said before on the connection has been read. */
+function heard(): Promise<unknown> {
+  return new Promise((resolve) => client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, Buffer.alloc(0), resolve));
+}
+
 async function until(done: () => boolean): Promise<void> {
   while (!done()) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -73,7 +78,7 @@ const web = (changes: Partial<Caller> = {}): Caller => ({
   ...changes,
 });
 
-describe('a stream whose caller is asked for', () => {
+describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
   it('is served what it sent before its caller was known', async () => {
     const { outcome } = open();
     await until(() => asked === 1);
@@ -115,6 +120,29 @@ describe('a stream whose caller is asked for', () => {
     assert.equal(await open().outcome, 'served');
     assert.equal(server.connections().length, 1);
   });
+
+  const endings: readonly [how: string, end: (call: ReturnType<typeof open>['call']) => void][] = [
+    ['the client cancels before it is known', (call) => call.cancel()],
+    ['its caller is unknown', () => answer.reject(new CtlError('unauthenticated', 'nobody'))],
+    ['asking fails', () => answer.reject(new Error('a fault'))],
+    ['it claims what its caller is not', () => answer.resolve(web({ identity: { ...identity, namespace: 'other' } }))],
+    ['what it sends cannot be read', (call) => void call.write(Buffer.from([0xff]), () => answer.resolve(web()))],
+  ];
+  for (const [how, end] of endings)
+    it(`makes room for another one when ${how}`, async () => {
+      for (let round = 1; round <= 3; round++) {
+        answer = Promise.withResolvers();
+        const calls = [open(), open()];
+        await until(() => asked === 2 * round);
+        for (const { call } of calls) end(call);
+        for (const { outcome } of calls) assert.notEqual(await outcome, 'served');
+        await heard();
+        answer.resolve(web());
+      }
+      answer = Promise.withResolvers();
+      answer.resolve(web());
+      assert.equal(await open().outcome, 'served');
+    });
 
   it('may claim only what its caller is', async () => {
     answer.resolve(web({ identity: { ...identity, namespace: 'bank' } }));
