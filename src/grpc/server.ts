@@ -119,7 +119,7 @@ class Http2GrpcServer implements GrpcServer {
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
     const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2' && tls.secured?.(socket) !== false)
+      if (socket.alpnProtocol === 'h2' && this.#maySpeak(socket, tls))
         this.#connected(readSharedSecured(socket), socket);
       else socket.destroy();
     });
@@ -127,6 +127,16 @@ class Http2GrpcServer implements GrpcServer {
     // A client's failed handshake is its own affair.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     return { server, stop: tls.onRenew(() => server.setSecureContext(tls.context())) };
+  }
+
+  /** What a stranger has shown is read here for the first time: whatever that does, it does to his connection alone. */
+  #maySpeak(socket: TLSSocket, tls: ListenerTls): boolean {
+    try {
+      return tls.secured?.(socket) !== false;
+    } catch (error) {
+      this.#options.observer.internalError(error, peerOf(socket));
+      return false;
+    }
   }
 
   #admit(socket: Socket): boolean {

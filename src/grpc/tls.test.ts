@@ -7,6 +7,7 @@ import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing.ts';
 import { FLAG_END_STREAM, FRAME, SETTING } from './frames.ts';
 import { number, RawClient, request } from './testing/raw-client.ts';
 import { DOWNLOAD, downloadContent, SILENT, startServer, type TestServer } from './testing/server.ts';
+import type { ListenerTls } from './types.ts';
 
 const validity = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
 const ca = makeCa({ name: 'ca', ...validity });
@@ -22,7 +23,12 @@ interface TlsServer extends TestServer {
   renew(dnsName: string): void;
 }
 
-async function startTls(t: TestContext, handshakeTimeout = 10_000, maxConnections = 1000): Promise<TlsServer> {
+async function startTls(
+  t: TestContext,
+  handshakeTimeout = 10_000,
+  maxConnections = 1000,
+  judges: Pick<ListenerTls, 'secured'> = {},
+): Promise<TlsServer> {
   let own = identity('one.test');
   const listeners = new Set<() => void>();
   const server = await startServer({
@@ -33,6 +39,7 @@ async function startTls(t: TestContext, handshakeTimeout = 10_000, maxConnection
         port: 0,
         tls: {
           options: { requestCert: true, rejectUnauthorized: true, handshakeTimeout },
+          ...judges,
           context: () => ({ ...own, ca: ca.certificate }),
           onRenew: (listener) => {
             listeners.add(listener);
@@ -99,6 +106,22 @@ test("a call knows its connection's certificate", async (t) => {
   const certificate = server.streams[0]?.connection.secured?.getPeerX509Certificate();
   assert.match(certificate?.subjectAltName ?? '', /client\.test/);
   client.close();
+});
+
+test('a client of whom nothing can be said is closed, also when that fails, and others are served', async (t) => {
+  const verdicts = [false, new Error('what it has shown cannot be read'), true];
+  const secured = (): boolean => {
+    const verdict = verdicts.shift() ?? true;
+    if (typeof verdict === 'boolean') return verdict;
+    throw verdict;
+  };
+  const server = await startTls(t, 10_000, 1000, { secured });
+  for (const socket of [dial(server.port), dial(server.port)]) await once(socket, 'close');
+  const { client } = await connected(server.port);
+  await client.begin();
+  await client.echo(1);
+  client.close();
+  assert.deepEqual(server.faults.map(String), ['Error: what it has shown cannot be read']);
 });
 
 test('renewed certificates count for the connections to come, and old ones go on', async (t) => {
