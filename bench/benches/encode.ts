@@ -57,11 +57,12 @@ async function snapshotOf(size: WorldSize): Promise<Snapshot> {
     const mesh = defaultMeshConfig();
     const store = createStore({ appNamespaces: [], rootNamespace: mesh.rootNamespace, onProblem: () => {} });
     const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    await new Promise<void>((resolve) => {
+    await new Promise<void>((resolve, reject) => {
       const source = createDirectorySource({
         dir: world.folder,
         onEvents: (events) => store.apply(events),
         onSynced: resolve,
+        onFailed: reject,
         log: silent,
         clock: systemClock,
         resyncMs: 0,

@@ -53,7 +53,10 @@ type OnEvents = (events: readonly ResourceEvent[], seenAt?: number) => void;
 /** Told that something is changing, at `at` in monotonic ms, before it is known what. */
 type OnSign = (at: number) => void;
 
-/** Resolves when every source has been read once; a configuration directory that does not exist is waited for. */
+/**
+ * Resolves when every source has been read once; a configuration directory that does not exist is waited for. Rejects with CtlError
+ * when one is there and it, a folder or a file in it cannot be read.
+ */
 export async function openSources(settings: DiscoverySettings, onEvents: OnEvents, onSign: OnSign): Promise<Sources> {
   const closers: Close[] = [];
   await Promise.all([readDirectory(settings, { onEvents, onSign }, closers), readMock(settings, onEvents)]);
@@ -108,12 +111,13 @@ function readDirectory(
     return Promise.resolve();
   }
   const registry = settings.registries.includes('Orchestrator');
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const source = createDirectorySource({
       dir: settings.configDir,
       onEvents: (events, seenAt) => onEvents(registry ? events : withoutRegistry(events), seenAt),
       onSign,
       onSynced: resolve,
+      onFailed: reject,
       log,
       clock: systemClock,
       resyncMs: settings.resyncMs,

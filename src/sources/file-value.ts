@@ -1,14 +1,17 @@
 /**
- * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in force;
- * a file that cannot be read, or goes while the program runs, leaves the last good value in force.
+ * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in force. A file
+ * that is there and cannot be taken ends the start: the default would allow what the file forbids. While the program runs, a file
+ * that becomes unusable or goes leaves the last value in force.
  */
-import { readFile, realpath } from 'node:fs/promises';
+import type { BigIntStats } from 'node:fs';
+import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
+import { CtlError } from '../core/errors.ts';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import type { ResourceProblem } from '../resources/types.ts';
 import type { Clock, Timer } from './clock.ts';
 import { parseYaml } from './complete-yaml.ts';
-import { codeOf, directoryIdentity, statFile } from './directory/scan.ts';
+import { codeOf, directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';
 import type { Log } from './log.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
@@ -28,7 +31,10 @@ export interface FileValueOptions<T> {
 }
 
 export interface FileValue<T> {
-  /** Reads the file for the first time (no `onValue` for that), then follows it. */
+  /**
+   * Reads the file for the first time (no `onValue` for that), then follows it.
+   * @throws CtlError naming file, line and field when the file is there and cannot be taken
+   */
   start(): Promise<T>;
   value(): T;
   problem(): ResourceProblem | undefined;
@@ -49,6 +55,8 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   let signature: string | undefined;
   let text: string | undefined;
   let started = false;
+  /** Whether `value` came from the file, and not from `defaultValue`. */
+  let fromFile = false;
   let closed = false;
   let timer: Timer | undefined;
   let resync: Timer | undefined;
@@ -80,27 +88,32 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
 
   const read = async (at: number): Promise<void> => {
     await watchWay();
-    const file = await statFile(path).catch(() => undefined);
-    if (file === undefined) {
-      if (signature !== undefined) log.warn(`${what} ${path} is gone; what it said stays in force until it is back`);
+    const file = await inspect(path);
+    if (file === 'absent') {
+      if (signature !== undefined) log.warn(`${what} ${path} is gone; ${inForce()} stays in force until it is back`);
       else if (!started) log.info(`no ${what} ${path}; the default is in force`);
       signature = undefined;
       text = undefined;
       return;
     }
-    if (file.signature === signature) return;
-    signature = file.signature;
+    const seen = 'unusable' in file ? file.unusable : signatureOf(file);
+    if (seen === signature) return;
+    signature = seen;
     try {
-      if (file.size > MAX_BYTES) throw new Error(`expected a file of at most ${MAX_BYTES} bytes, got ${file.size}`);
+      if ('unusable' in file) throw new Error(file.unusable);
+      if (file.size > MAX_BYTES)
+        throw new Error(`expected a file of at most ${MAX_BYTES} bytes, got ${file.size} bytes`);
       const next = decodeUtf8(await readFile(path));
       // Empty is what a file is between being truncated and being written; the write's event comes.
       if (next === text || (started && next === '')) return;
       text = next;
       take(next, at);
     } catch (error) {
+      if (error instanceof CtlError) throw error;
       // Should the text before this come back, it counts anew.
       text = undefined;
-      const message = error instanceof Error ? error.message : String(error);
+      const code = codeOf(error);
+      const message = code !== undefined ? `expected a readable file: ${code}` : messageOf(error);
       refuse({ field: '', message, line: error instanceof NotUtf8 ? error.line : undefined });
     }
   };
@@ -126,16 +139,20 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     if (parsed.warning !== undefined) log.warn(`${what} ${path}: ${parsed.warning}`);
     const before = JSON.stringify(value);
     value = parsed.value;
+    fromFile = true;
     if (started && JSON.stringify(value) !== before) options.onValue(value, at);
   };
+
+  const inForce = (): string => (fromFile ? 'the last good one' : 'the default');
 
   const refuse = (fault: { field: string; message: string; line: number | undefined }): void => {
     const { field, line } = fault;
     const message = fault.message.replaceAll('\n', ' ');
-    const origin = { source: 'file', file: path, ...(line === undefined ? {} : { line }) };
-    problem = { id: path, origin, field, message };
-    const place = line === undefined ? path : `${path}:${line}`;
-    log.error(`${what} ${place}: ${field === '' ? '' : `${field}: `}${message}; the last good one stays in force`);
+    const place = { file: path, ...(line === undefined ? {} : { line }) };
+    problem = { id: path, origin: { source: 'file', ...place }, field, message };
+    const error = new CtlError('failed_precondition', `${what}: ${message}`, { ...place, field });
+    if (!started) throw error;
+    log.error(`${error.oneLine()}; ${inForce()} stays in force`);
   };
 
   /** Watches the file's directory (or the closest existing one above), and the one its link leads to. */
@@ -166,6 +183,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     async start() {
       log.debug(`following ${basename(path)}`, { file: path });
       await read(clock.now());
+      if (text === '') log.info(`${what} ${path} is empty; the default is in force`);
       started = true;
       // What changed between the first reading and the watch is seen by the second look.
       look();
@@ -182,4 +200,30 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
       await working;
     },
   };
+}
+
+/** What lies at a path: nothing, a file, or something in its place that cannot be read as one. */
+async function inspect(path: string): Promise<'absent' | BigIntStats | { readonly unusable: string }> {
+  try {
+    const info = await stat(path, { bigint: true });
+    if (info.isFile()) return info;
+    return { unusable: `expected a file, got ${info.isDirectory() ? 'a directory' : 'a special file'}` };
+  } catch (error) {
+    const code = codeOf(error) ?? messageOf(error);
+    if (code !== 'ENOENT') return { unusable: `expected a readable file: ${code}` };
+    const isLink = await lstat(path).then(
+      () => true,
+      () => false,
+    );
+    return isLink ? { unusable: 'expected a file, got a link that leads nowhere' } : 'absent';
+  }
+}
+
+/** Differs when the file was written, replaced, or its link points elsewhere. */
+function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { CtlError } from '../core/errors.ts';
 import { defaultMeshConfig, type MeshConfig, parseMeshConfig } from '../resources/index.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { systemClock } from './clock.ts';
@@ -82,8 +83,73 @@ test('a configuration file: default without it, followed, last good kept, unknow
   await writeFile(path, Buffer.concat([Buffer.from('connectTimeout: 9s\nrootNamespace: '), Buffer.from([0xe4, 0x0a])]));
   await until('a problem', () => file.problem() !== undefined);
   assert.deepEqual([file.problem()?.message, file.problem()?.origin.line], [NOT_UTF8, 2]);
-  assert.ok(lines.some((line) => line.includes(`${path}:2: ${NOT_UTF8}; the last good one stays in force`)));
+  assert.ok(
+    lines.some((line) => line.includes(`${path}:2: mesh configuration: ${NOT_UTF8}; the last good one stays in force`)),
+  );
   assert.equal(file.value().connectTimeout, 4_000);
   await writeFile(path, 'connectTimeout: 4s\n');
   await until('no problem', () => file.problem() === undefined);
 });
+
+type Prepare = (path: string) => Promise<unknown>;
+const UNUSABLE: Readonly<Record<string, readonly [Prepare, RegExp]>> = {
+  'a tab': [(path) => writeFile(path, 'a:\n\tb: 1\n'), /mesh:2: mesh configuration: expected YAML: /],
+  'a bad duration': [
+    (path) => writeFile(path, 'rootNamespace: x\nconnectTimeout: soon\n'),
+    /mesh:2: connectTimeout: mesh configuration: expected a duration/,
+  ],
+  'a second document': [
+    (path) => writeFile(path, 'rootNamespace: x\n---\nrootNamespace: y\n'),
+    /mesh:2: mesh configuration: /,
+  ],
+  'a list': [(path) => writeFile(path, '- rootNamespace: x\n'), /mesh:1: mesh configuration: expected an object/],
+  'no UTF-8': [(path) => writeFile(path, Buffer.from([0xe4])), /mesh:1: mesh configuration: expected UTF-8/],
+  'a directory in its place': [(path) => mkdir(path), /mesh: mesh configuration: expected a file, got a directory$/],
+  'a link that leads nowhere': [
+    (path) => symlink('nowhere', path),
+    /mesh: mesh configuration: expected a file, got a link that leads nowhere$/,
+  ],
+  'a link to itself': [(path) => symlink('mesh', path), /mesh: mesh configuration: expected a readable file: ELOOP$/],
+  'a file where a folder should be': [
+    async (path) => {
+      await rm(join(path, '..'), { recursive: true });
+      await writeFile(join(path, '..'), '');
+    },
+    /mesh: mesh configuration: expected a readable file: ENOTDIR$/,
+  ],
+  'a file that is too large': [
+    (path) => writeFile(path, Buffer.alloc(4 * 1024 * 1024 + 1, '#')),
+    /mesh: mesh configuration: expected a file of at most 4194304 bytes, got 4194305 bytes$/,
+  ],
+};
+
+for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
+  test(`a configuration file that is there at start and cannot be taken ends the start: ${what}`, async (context) => {
+    const dir = join(await mkdtemp(join(tmpdir(), 'meshd-value-')), 'config');
+    await mkdir(dir);
+    const path = join(dir, 'mesh');
+    await prepare(path);
+    const lines: string[] = [];
+    const note = (message: string) => void lines.push(message);
+    const file = createFileValue({
+      path,
+      what: 'mesh configuration',
+      parse: parseMeshConfig,
+      defaultValue: defaultMeshConfig(),
+      onValue: () => assert.fail('no value is expected'),
+      log: { debug: () => {}, info: note, warn: note, error: note },
+      clock: systemClock,
+      resyncMs: 0,
+    });
+    context.after(async () => {
+      await file.close();
+      await rm(join(dir, '..'), { recursive: true });
+    });
+    await assert.rejects(file.start(), (error) => {
+      assert.ok(error instanceof CtlError, String(error));
+      assert.match(error.oneLine(), says);
+      return true;
+    });
+    assert.deepEqual(lines, []);
+  });
+}

@@ -208,8 +208,22 @@ test('wrong command lines end with one line and exit code 1', { timeout: 60_000 
     { flags: [], env: { CTL_DEBOUNCE_AFTER: 'soon' }, says: /CTL_DEBOUNCE_AFTER/ },
     { flags: [], env: { CTL_PUSH_THROTTLE: '-1' }, says: /CTL_PUSH_THROTTLE/ },
   ];
+  const files = await tempDir(t);
+  const file = async (name: string, text: string): Promise<string> => {
+    await writeFile(join(files, name), text);
+    return join(files, name);
+  };
+  const broken = [
+    { flags: ['--meshConfig', await file('tab', 'a:\n\tb: 1\n')], says: /tab:2: mesh configuration: expected YAML/ },
+    { flags: ['--meshConfig', files], says: /mesh configuration: expected a file, got a directory/ },
+    {
+      flags: ['--networksConfig', await file('networks', 'networks: []\n')],
+      says: /networks:1: networks: mesh networks/,
+    },
+    { flags: ['--configDir', await file('config', '')], says: /--configDir is no directory/ },
+  ];
   const empty = await tempDir(t);
-  for (const { flags, env = {}, says } of rows) {
+  for (const { flags, env = {}, says } of [...rows, ...broken] as typeof rows) {
     const program = await startDiscovery(t, { configDir: empty, flags, env, waitReady: false });
     assert.deepEqual(await program.exited, { code: 1, signal: null }, flags.join(' '));
     const said = program.output().trim().split('\n');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -76,6 +76,14 @@ describe('loadMeshConfig', () => {
   test('no mesh configuration is the default mesh; one that cannot be read is named', async () => {
     assert.deepEqual(await loadMeshConfig(join(folder, 'none'), ''), { proxyConfig: {}, trustDomain: undefined });
     await assert.rejects(loadMeshConfig(folder, ''), /EISDIR/);
+    await symlink('nowhere', join(folder, 'dangling'));
+    await assert.rejects(loadMeshConfig(join(folder, 'dangling'), ''), /cannot be read: ENOENT/);
+    await writeFile(join(folder, 'list'), '- trustDomain: td\n');
+    await assert.rejects(loadMeshConfig(join(folder, 'list'), ''), /expected a mesh configuration/);
+    await writeFile(join(folder, 'latin'), Buffer.from('trustDomain: \xe4\n', 'latin1'));
+    await assert.rejects(loadMeshConfig(join(folder, 'latin'), ''), /expected UTF-8/);
+    await writeFile(join(folder, 'two'), 'trustDomain: td\n---\ntrustDomain: other\n');
+    await assert.rejects(loadMeshConfig(join(folder, 'two'), ''), /cannot be read as YAML/);
     await assert.rejects(parseData('PROXY_CONFIG', 'a: [x'), {
       code: 'invalid_argument',
       message: /^cannot be read as YAML/,

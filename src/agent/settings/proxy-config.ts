@@ -3,7 +3,8 @@
  * ctl-discovery reads these with need more memory than the whole agent may have, so that the few fields the agent uses
  * are read by a table of their own; its test holds that both read the same.
  */
-import { readFile } from 'node:fs/promises';
+import { isUtf8 } from 'node:buffer';
+import { lstat, readFile } from 'node:fs/promises';
 import { parseDuration } from '../../cli/duration.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { JsonValue } from '../../protobuf/index.ts';
@@ -129,13 +130,24 @@ export async function parseData(source: string, content: string): Promise<unknow
   }
 }
 
-/** Reads a file of JSON or YAML; undefined when it does not exist. */
+/** Reads a file of JSON or YAML; undefined when it does not exist. A link that leads nowhere is a file that cannot be read. */
 export async function readDataFile(path: string): Promise<unknown> {
-  const content = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw new CtlError('invalid_argument', `cannot be read: ${error.code ?? error.message}`, { file: path });
+  const bytes = await readFile(path).catch(async (error: NodeJS.ErrnoException) => {
+    const { code = error.message } = error;
+    if (code === 'ENOENT' && !(await isThere(path))) return undefined;
+    throw new CtlError('invalid_argument', `cannot be read: ${code}`, { file: path });
   });
-  return content === undefined ? undefined : parseData(path, content);
+  if (bytes === undefined) return undefined;
+  if (!isUtf8(bytes))
+    throw new CtlError('invalid_argument', 'expected UTF-8: there are bytes that are none', { file: path });
+  return parseData(path, bytes.toString('utf8'));
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** What the agent reads of the mesh: how its proxy is run, and the trust domain. */
@@ -148,7 +160,8 @@ export interface AgentMeshConfig {
 /** The mesh configuration at `path`, whose `defaultConfig` has PROXY_CONFIG (YAML or JSON) put over it. */
 export async function loadMeshConfig(path: string, proxyConfig: string): Promise<AgentMeshConfig> {
   const data = await readDataFile(path);
-  const mesh = isObject(data) ? data : {};
+  const mesh = data ?? {};
+  if (!isObject(mesh)) throw new CtlError('invalid_argument', 'expected a mesh configuration', { file: path });
   const trustDomain = mesh.trustDomain ?? '';
   if (typeof trustDomain !== 'string')
     throw new CtlError('invalid_argument', 'expected a text', { file: path, field: 'trustDomain' });

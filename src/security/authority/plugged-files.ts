@@ -3,7 +3,7 @@
  * the roots that are trusted. Everything that would make certificates that nobody accepts is refused here, naming the file.
  */
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
 import { signingKey } from './certificate.ts';
@@ -28,9 +28,26 @@ export interface PluggedRoot {
   readonly roots: RootSet;
 }
 
-/** Whether an operator has plugged in a root: the directory holds a key. */
+/**
+ * Whether an operator has plugged in a root: the directory holds any of the files, or a link in the place of one. One that is
+ * incomplete is a fault, and no reason to trust a root of our own making.
+ */
 export async function isPlugged(directory: string): Promise<boolean> {
-  return (await readOptional(directory, NAMES.key)) !== undefined;
+  for (const name of Object.values(NAMES)) {
+    const there = await lstat(join(directory, name)).then(
+      () => true,
+      (error: unknown) => isAbsence(error, directory, name),
+    );
+    if (there === true) return true;
+  }
+  return false;
+}
+
+/** Gives false where there is nothing; throws CtlError where that cannot be told. */
+function isAbsence(error: unknown, directory: string, name: string): false {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+  if (code === 'ENOENT') return false;
+  throw fault(directory, name, `cannot be read (${code})`, error);
 }
 
 /** Reads the files; links are followed each time anew. Rejects with CtlError naming the file that cannot be read. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
 import type { CtlError } from '../../core/errors.ts';
+import { isPlugged } from './plugged-files.ts';
 import { openPlugged } from './plugged-source.ts';
 import { type Ca, DAY_MS, fakeClock, makeCa, NOW, rsaKey } from './testing/fixtures.ts';
 
@@ -123,6 +124,23 @@ for (const [name, [files, message]] of Object.entries(REFUSED))
       return true;
     });
   });
+
+test('any of the files makes a root that is plugged in, so that one without its key is refused and not replaced', async (t) => {
+  const directory = await tempDir(t);
+  assert.equal(await isPlugged(directory), false);
+  assert.equal(await isPlugged(join(directory, 'none')), false);
+  const { 'ca-key.pem': _key, ...incomplete } = GOOD;
+  await write(directory, incomplete);
+  assert.equal(await isPlugged(directory), true);
+  await assert.rejects(open(t, directory), (error) => /ca-key\.pem: is missing/.test((error as CtlError).oneLine()));
+  await rm(directory, { recursive: true });
+  await mkdir(directory);
+  await symlink('nowhere', join(directory, 'ca-key.pem'));
+  assert.equal(await isPlugged(directory), true);
+  await rm(directory, { recursive: true });
+  await writeFile(directory, '');
+  await assert.rejects(isPlugged(directory), /cannot be read \(ENOTDIR\)/);
+});
 
 test('files that change are taken over; the former root stays trusted until it ends', async (t) => {
   const { source, look, changes, directory, time } = await plug(t, GOOD);

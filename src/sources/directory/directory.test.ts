@@ -31,6 +31,7 @@ async function follow(
   /** Messages of all problems there have been. */
   const seen: string[] = [];
   let synced = false;
+  let failure: string | undefined;
   let wake = () => {};
   const note = (message: string) => {
     warnings.push(message);
@@ -60,6 +61,10 @@ async function follow(
       synced = true;
       wake();
     },
+    onFailed: (error) => {
+      failure = error.oneLine();
+      wake();
+    },
     log: { debug: () => {}, info: () => {}, warn: note, error: note },
     clock,
     resyncMs: 0,
@@ -86,7 +91,23 @@ async function follow(
   };
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
   source.start();
-  return { dir, base, source, state, problems, seen, quiet, signs, warnings, sets, until, is, isSynced: () => synced };
+  const isSynced = () => synced;
+  return {
+    dir,
+    base,
+    source,
+    state,
+    problems,
+    seen,
+    quiet,
+    signs,
+    warnings,
+    sets,
+    until,
+    is,
+    isSynced,
+    failed: () => failure,
+  };
 }
 
 /** A clock that goes only as far as it is told to. */
@@ -187,16 +208,19 @@ test('a renamed file is no duplicate of itself, and its resources are never gone
   assert.ok(sets.includes('three') && state.size === 3);
 });
 
-test('a file in the place of the directory is said to be one', async (context) => {
-  const { dir, warnings, until, is } = await follow(context, async (at) => {
-    await rm(at, { recursive: true });
-    await writeFile(at, service('one'));
-  });
+test('a file that takes the place of the directory is said to be one, and what the directory gave stays in force', async (context) => {
+  const { dir, warnings, until, is, state } = await follow(context, (at) =>
+    writeFile(join(at, 'a.yaml'), service('one')),
+  );
+  await is({ one: 80 });
+  await rm(dir, { recursive: true });
+  await writeFile(dir, service('two'));
   await until('a warning', () => warnings.some((warning) => warning.includes('is no directory')));
+  assert.deepEqual([...state.keys()], ['one']);
   await unlink(dir);
   await mkdir(dir);
-  await writeFile(join(dir, 'a.yaml'), service('one'));
-  await is({ one: 80 });
+  await writeFile(join(dir, 'a.yaml'), service('one', 81));
+  await is({ one: 81 });
 });
 
 test('documents of kinds that are not read are told of, once', async (context) => {
@@ -375,3 +399,30 @@ test('a file that may not be read is a problem and keeps what it gave', {
   await until('a problem', () => problems.size === 1);
   assert.equal(state.get('a'), 80);
 });
+
+const UNREADABLE_AT_START: Readonly<Record<string, { make: (dir: string) => Promise<unknown>; says: RegExp }>> = {
+  'the directory is a file': {
+    make: async (dir) => {
+      await rm(dir, { recursive: true });
+      await writeFile(dir, 'x');
+    },
+    says: /config: the directory of --configDir is no directory$/,
+  },
+  'a file is larger than what is read': {
+    make: (dir) => writeFile(join(dir, 'large.yaml'), Buffer.alloc(16 * 1024 * 1024 + 1)),
+    says: /large\.yaml: expected a file of at most 16777216 bytes, got 16777217 bytes$/,
+  },
+};
+
+for (const [what, { make, says }] of Object.entries(UNREADABLE_AT_START)) {
+  test(`what cannot be read at start ends the start: ${what}`, async (context) => {
+    const { until, failed, isSynced, state } = await follow(context, async (dir) => {
+      await writeFile(join(dir, 'good.yaml'), service('good'));
+      await make(dir);
+    });
+    await until('a failure', () => failed() !== undefined);
+    assert.match(failed() ?? '', says);
+    assert.equal(isSynced(), false);
+    assert.equal(state.size, 0);
+  });
+}

@@ -6,10 +6,12 @@
  * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no more
  * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a moment:
  * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
- * When the whole directory goes, all it gave stays in force until it is back.
+ * When the whole directory goes, all it gave stays in force until it is back. What is there at start and cannot be read ends the
+ * start: there is nothing known of it yet that could stay in force, and it may hold what forbids something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
+import { CtlError } from '../../core/errors.ts';
 import type { ResourceEvent } from '../../resources/types.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Log } from '../log.ts';
@@ -40,6 +42,8 @@ export interface DirectorySourceOptions {
   readonly onSign?: (at: number) => void;
   /** Called once, after the first batch. Not before the directory exists. */
   readonly onSynced: () => void;
+  /** Called instead of `onSynced` when something that is there cannot be read at start; the source is of no use then. */
+  readonly onFailed: (error: CtlError) => void;
   readonly log: Log;
   readonly clock: Clock;
   /** Milliseconds between looks at everything, whatever the events say; 0 is never. */
@@ -109,6 +113,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   let missing: string | undefined;
   let polling = false;
   let closed = false;
+  /** What cannot be read at start. */
+  let startFault: CtlError | undefined;
 
   const watcher = createTreeWatch({
     onEvent: (directory, name) => noteEvent(directory, name),
@@ -192,6 +198,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       if (closed) return;
       ats.push(...changed.slice(from, from + READ_BATCH).flatMap((change) => take(change) ?? []));
     }
+    if (startFault !== undefined) return failStart(startFault);
     settleLater();
     ignored.tell();
     const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
@@ -218,11 +225,18 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       watcher.retain(new Map([...scan.directories, ...above]));
       if (missing !== undefined) log.info(`config directory ${root} is there`);
       missing = undefined;
-      for (const path of scan.unreadable) log.warn(`cannot list ${path}; what it gave before stays in force`);
+      for (const path of scan.unreadable) {
+        if (!synced) startFault ??= new CtlError('failed_precondition', 'expected a readable folder', { file: path });
+        else log.warn(`cannot list ${path}; what it gave before stays in force`);
+      }
       return scan;
     } catch (error) {
       watcher.retain(above);
       const state = stateOf(error);
+      if (!synced && codeOf(error) !== 'ENOENT') {
+        failStart(new CtlError('failed_precondition', `the directory of --configDir ${state}`, { file: root }));
+        return undefined;
+      }
       if (missing === undefined) {
         log.warn(
           `config directory ${root} ${state}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
@@ -231,6 +245,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       missing = state;
       return undefined;
     }
+  };
+
+  const failStart = (error: CtlError): void => {
+    closed = true;
+    options.onFailed(error);
   };
 
   /** Watches the closest existing directory above the root, where the root will appear, be replaced, or vanish. */
@@ -286,6 +305,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     }
     const read = readResourceFile(path, file.size, known.get(path)?.parts);
     if ('problem' in read) {
+      const { origin, message } = read.problem;
+      if (!synced && read.state === 'unread') {
+        startFault ??= new CtlError('failed_precondition', message, { ...origin });
+      }
       // The first half of a character, as a copying tool leaves it for a moment, is no UTF-8.
       if (synced && !believe(path, file.signature, at)) return undefined;
       known.set(path, { signature: file.signature, parts: known.get(path)?.parts ?? [] });

@@ -10,6 +10,13 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** Should a pipe have taken the file's place since it was looked at, opening it must not wait for a writer. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
+/** A file that gives no documents. */
+export interface UnreadableFile {
+  readonly problem: ResourceProblem;
+  /** `gone`: it was there a moment ago. `unread`: nothing is known of what it holds. `encoding`: it holds no text. */
+  readonly state: 'gone' | 'unread' | 'encoding';
+}
+
 /**
  * Reads without the thread pool: through it, the four steps of reading a small file that is known to be there take ten times
  * as long as the reading.
@@ -20,18 +27,20 @@ export function readResourceFile(
   path: string,
   size: number,
   previous: readonly FilePart[] | undefined,
-): { readonly parts: FilePart[] } | { readonly problem: ResourceProblem } {
-  const problem = (message: string, line?: number) => {
+): { readonly parts: FilePart[] } | UnreadableFile {
+  const problem = (state: UnreadableFile['state'], message: string, line?: number): UnreadableFile => {
     const origin = { source: SOURCE, file: path, ...(line === undefined ? {} : { line }) };
-    return { problem: { id: path, origin, field: '', message } };
+    return { problem: { id: path, origin, field: '', message }, state };
   };
-  if (size > MAX_FILE_BYTES) return problem(`expected a file of at most ${MAX_FILE_BYTES} bytes, got ${size}`);
+  if (size > MAX_FILE_BYTES)
+    return problem('unread', `expected a file of at most ${MAX_FILE_BYTES} bytes, got ${size} bytes`);
   try {
     const text = readFileSync(path, { encoding: 'utf8', flag: READ_FLAGS });
     checkDecoded(text, () => readFileSync(path, { flag: READ_FLAGS }));
     return { parts: readDocuments(path, text, previous) };
   } catch (error) {
-    if (error instanceof NotUtf8) return problem(error.message, error.line);
-    return problem(`expected a readable file: ${codeOf(error) ?? String(error)}`);
+    if (error instanceof NotUtf8) return problem('encoding', error.message, error.line);
+    const code = codeOf(error);
+    return problem(code === 'ENOENT' ? 'gone' : 'unread', `expected a readable file: ${code ?? String(error)}`);
   }
 }
