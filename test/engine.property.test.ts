@@ -19,6 +19,7 @@ import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
 import { viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+import { systemClock } from '../src/sources/index.ts';
 import { type Edit, FIRST, merged, NETWORKS, NODES, STEP } from './golden-harness/random-mesh.ts';
 
 /** A proxy that acknowledges all it is told. */
@@ -74,12 +75,16 @@ class World {
       generator: new InlineGenerator(snapshot),
       throttle: 3,
       now: () => performance.now(),
+      later: systemClock.setTimer,
+      random: () => 0,
       observer: {
         triggered: () => {},
         converged: () => {},
         queueWaited: () => {},
         stage: () => {},
         failed: (message) => this.failures.push(message),
+        viewFailed: ({ error }) => this.failures.push(error),
+        viewRecovered: () => {},
       },
     });
   }
@@ -100,7 +105,7 @@ class World {
       this.proxies.delete(index);
     } else if (node !== undefined) {
       const proxy = new Client();
-      proxy.connected(this.engine.connect(node, proxy));
+      proxy.connected(this.engine.connect(node, proxy, 'caller'));
       this.proxies.set(index, proxy);
     }
   }

@@ -17,6 +17,7 @@ const FINDING_GAUGES = [
 
 export function sampleGauges(source: DebugSource, metrics: Metrics): void {
   sampleModel(source, metrics);
+  sampleEngine(source, metrics);
   sampleFindings(source, metrics);
   sampleRejected(source, metrics);
 }
@@ -32,6 +33,10 @@ function sampleRejected(source: DebugSource, metrics: Metrics): void {
     rejected.set(gauge, count);
   }
   for (const [gauge, count] of rejected) metrics[gauge].set(count);
+}
+
+function sampleEngine(source: DebugSource, metrics: Metrics): void {
+  metrics.ctl_views_failing.set(source.failing().length);
 }
 
 function sampleModel(source: DebugSource, metrics: Metrics): void {

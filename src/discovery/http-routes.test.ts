@@ -46,6 +46,7 @@ const BROKEN: DebugSource = {
   problems: () => [],
   findings: () => [],
   engine: () => ({}),
+  failing: () => [],
   showConfigInAdsz: false,
 };
 

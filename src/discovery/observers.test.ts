@@ -154,6 +154,7 @@ describe('sampled gauges', () => {
             ]
           : [],
       engine: () => ({}),
+      failing: () => [],
       showConfigInAdsz: false,
     };
     sampleGauges(source, metrics);

@@ -43,6 +43,14 @@ export function engineObserver(metrics: Metrics): EngineObserver {
       metrics.ctl_total_xds_internal_errors.inc();
       log.error(`not generated, the last good version stays: ${message}`);
     },
+    viewFailed: ({ view, failures, error, retryInMs }) => {
+      metrics.ctl_total_xds_internal_errors.inc();
+      const message = `cannot generate ${view}, its proxies keep what they have: ${error}`;
+      // The state is told of once; /debug/push_status has it for as long as it lasts.
+      if (failures === 1) log.error(`${message}; tried again with growing delays until it works`);
+      else log.debug(message, { failures, retryInMs });
+    },
+    viewRecovered: (view, failures) => log.info(`${view} is generated again, after ${failures} failed attempts`),
   };
 }
 

@@ -168,7 +168,8 @@ export class DiscoveryProgram {
     if (pool === undefined) this.#closers.push(() => generator.close());
     const observer = engineObserver(this.#metrics);
     const throttle = this.#settings.pushThrottle;
-    return new Engine({ snapshot, generator, throttle, now: systemClock.now, observer });
+    const { now, setTimer: later } = systemClock;
+    return new Engine({ snapshot, generator, throttle, now, later, random: Math.random, observer });
   }
 
   /** The generation workers; undefined where the main thread generates. */
@@ -184,8 +185,10 @@ export class DiscoveryProgram {
       workerFile: fileURLToPath(workerUrl('generate')),
       onCrash: (error) => {
         this.#metrics.ctl_total_xds_internal_errors.inc();
-        getScope('ads').error(`a generation worker died, its job is retried: ${messageOf(error)}`);
+        getScope('ads').error(`a generation worker died and is started anew: ${messageOf(error)}`);
       },
+      later: systemClock.setTimer,
+      random: Math.random,
     });
     this.#closers.push(() => pool.close());
     return pool;
@@ -334,6 +337,7 @@ export class DiscoveryProgram {
       // What nobody has any more is not looked at again, and so not known to be wrong still.
       findings: () => [...engine.views()].flatMap((view) => (view.sessions.size > 0 ? view.findings() : [])),
       engine: () => engine.stats(),
+      failing: () => engine.failing(),
       ...(history === undefined ? {} : { distribution: (key) => this.#distribution(history, running, key) }),
       showConfigInAdsz: this.#settings.debugAdszConfig,
     };

@@ -47,6 +47,10 @@ export const METRICS = {
     labels: ['stage'],
     buckets: WORK_SECONDS,
   },
+  ctl_views_failing: {
+    type: 'LastValue',
+    meaning: 'Parts of configuration (views) that cannot be generated at present; see /debug/push_status.',
+  },
   ctl_push_triggers: { type: 'Sum', meaning: 'Times a push was triggered, labelled by reason.', labels: ['type'] },
   ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
   ctl_xds: { type: 'LastValue', meaning: 'Endpoints connected using XDS.' },

@@ -29,6 +29,7 @@ function changing(change: (job: GeneratedJob) => GeneratedJob) {
     return {
       advance: (next, changes) => inner.advance(next, changes),
       submit: async (source) => change(await inner.submit(source)),
+      withdraw: (source) => inner.withdraw(source),
       close: () => inner.close(),
     };
   };
@@ -116,6 +117,7 @@ describe('engine: moving between views', () => {
             await gate;
             return job;
           },
+          withdraw: (source) => inner.withdraw(source),
           close: () => inner.close(),
         };
       },
@@ -194,6 +196,21 @@ describe('engine: jobs', () => {
 });
 
 describe('engine: sessions', () => {
+  it('that are gone are not generated for', async () => {
+    const { mesh, generator } = heldMesh(SHOP);
+    generator.held = true;
+    const proxies = Array.from({ length: 50 }, (_, index) => mesh.connect(sidecar('10.5.0.1', `guest-${index}`)));
+    assert.equal(generator.waiting.length, 100);
+    for (const { session } of proxies) session.close();
+    for (const { session } of proxies) await assert.rejects(session.ready, { code: 'unavailable' });
+    assert.equal(generator.waiting.length, 0);
+    // What was taken back is generated when somebody needs it.
+    generator.held = false;
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'guest-1'));
+    await ready(mesh, proxy);
+    assert.ok(content(proxy.session).cds.length > 0);
+  });
+
   it('settles `ready` of a session that is closed before its views are built', async () => {
     const { mesh, generator } = heldMesh(SHOP);
     generator.held = true;
@@ -264,7 +281,7 @@ describe('engine: faults', () => {
     assert.equal(mesh.failures.length, 1);
   });
 
-  it('survives a result that cannot be taken over, and tries again at the next change', async () => {
+  it('survives a result that cannot be taken over, and tries again until it works', async () => {
     let broken = false;
     const mesh = new Mesh(
       changing((job) =>
@@ -274,16 +291,65 @@ describe('engine: faults', () => {
     );
     const proxy = mesh.connect(sidecar('10.5.0.1', 'shop'));
     await ready(mesh, proxy);
+    const before = content(proxy.session);
     broken = true;
     mesh.change([virtualService('shop', 'web', '3s')]);
-    await turns(20);
-    assert.equal(mesh.failures.length, 1);
-    broken = false;
-    mesh.change([virtualService('shop', 'web', '4s')]);
+    for (let times = 1; times < 5; times++) {
+      await mesh.settled();
+      assert.equal(mesh.timers.size, 1);
+      assert.deepEqual(
+        mesh.engine.failing().map(({ failures }) => failures),
+        [times],
+      );
+      mesh.retry();
+    }
     await mesh.settled();
-    const fresh = new Mesh(inline, [...SHOP, virtualService('shop', 'web', '4s')]).connect(sidecar('10.5.0.1', 'shop'));
+    // What is wrong is told of once; what the proxy has stays.
+    assert.equal(mesh.failures.length, 1);
+    assert.deepEqual(content(proxy.session), before);
+    broken = false;
+    // Nothing changes any more: the change is not lost all the same.
+    mesh.retry();
+    await mesh.settled();
+    const fresh = new Mesh(inline, [...SHOP, virtualService('shop', 'web', '3s')]).connect(sidecar('10.5.0.1', 'shop'));
     await fresh.session.ready;
     assert.deepEqual(content(proxy.session), content(fresh.session));
+    assert.deepEqual(mesh.engine.failing(), []);
+    assert.equal(mesh.recovered.length, 1);
+  });
+
+  it('serves other views while one cannot be generated, and has no change repeat that before its time', async () => {
+    const attempts: string[] = [];
+    const mesh = new Mesh((snapshot) => {
+      const inner = inline(snapshot);
+      return {
+        advance: (next, changes) => inner.advance(next, changes),
+        submit: (source, options) => {
+          if (!source.key.startsWith('outbound:poison/')) return inner.submit(source, options);
+          attempts.push(options?.isolated === true ? 'isolated' : 'first');
+          return Promise.reject(new Error('poison'));
+        },
+        withdraw: (source) => inner.withdraw(source),
+        close: () => inner.close(),
+      };
+    }, SHOP);
+    const poisoned = mesh.connect(sidecar('10.5.0.1', 'poison'));
+    await assert.rejects(poisoned.session.ready, { code: 'internal' });
+    const others = mesh.connect(sidecar('10.5.0.2', 'client'));
+    await ready(mesh, others);
+    for (const name of ['one', 'two', 'three']) {
+      mesh.change([service('shop', name)]);
+      await mesh.settled();
+      assert.ok(content(others.session).cds.some(([cluster]) => cluster.includes(`|${name}.shop`)));
+    }
+    assert.deepEqual(attempts, ['first']);
+    // A proxy that comes back is told at once instead of having it tried each time.
+    poisoned.session.close();
+    await assert.rejects(mesh.connect(sidecar('10.5.0.1', 'poison')).session.ready, { message: /poison/ });
+    assert.deepEqual(attempts, ['first']);
+    mesh.retry();
+    await turns();
+    assert.deepEqual(attempts, ['first', 'isolated']);
   });
 
   it('does not serve a listener whose routes could not be generated', async () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, it } from 'node:test';
-import { content, heldMesh, meshResource, parse, ready, service, sidecar, turns } from './testing.ts';
+import { content, heldMesh, meshResource, parse, ready, sidecar, turns } from './testing.ts';
 
 describe('engine: a gateway that has lost the right to its secrets', () => {
   const certs = new URL('../../test/golden-harness/certs/', import.meta.url);
@@ -54,7 +54,7 @@ describe('engine: a gateway that has lost the right to its secrets', () => {
     await turns();
     assert.deepEqual(content(leaves.session).sds, before);
     generator.held = false;
-    mesh.change([service('edge', 'another')]);
+    mesh.retry();
     await mesh.settled();
     assert.deepEqual(content(leaves.session).sds, []);
     assert.deepEqual(content(stays.session).sds, after);

@@ -1,19 +1,22 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { eventually } from '../../test/harness/eventually.ts';
 import { endpointName } from '../generate/index.ts';
 import { XDS_TYPES } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { workerUrl } from '../paths.ts';
 import type { AnyResource } from '../resources/types.ts';
-import { PoolGenerator } from './generator.ts';
+import { PoolGenerator } from './pool-generator.ts';
 import { type Connected, content, endpoints, inline, Mesh, service, sidecar, virtualService } from './testing.ts';
 
 const pools: PoolGenerator[] = [];
 function pooled(threads: number, crashes: unknown[] = []) {
   return (snapshot: Snapshot) => {
     const workerFile = fileURLToPath(workerUrl('generate'));
-    const pool = new PoolGenerator({ threads, workerFile, onCrash: (error) => crashes.push(error) });
+    const onCrash = (error: unknown) => crashes.push(error);
+    const later = (ms: number, run: () => void) => void setTimeout(run, ms);
+    const pool = new PoolGenerator({ threads, workerFile, onCrash, later, random: () => 0 });
     pool.begin(snapshot);
     pools.push(pool);
     return pool;
@@ -186,12 +189,15 @@ describe('engine', () => {
     const pool = mesh.generator;
     assert.ok(pool instanceof PoolGenerator);
     for (const thread of pool.threads) void thread.terminate();
+    // It dies with the job or, if that is done by then, without.
+    await eventually(() => assert.equal(crashes.length + mesh.failures.length, 1));
+    mesh.retry();
     await mesh.settled();
     const fresh = new Mesh(inline, [...SHOP, virtualService('shop', 'web', '7s')]);
     const reference = fresh.connect(sidecar('10.5.0.1', 'shop'));
     await reference.session.ready;
     assert.deepEqual(content(session), content(reference.session));
-    assert.equal(crashes.length, 1);
-    assert.deepEqual(mesh.failures, []);
+    assert.equal(mesh.recovered.length, mesh.failures.length);
+    assert.deepEqual(mesh.engine.failing(), []);
   });
 });

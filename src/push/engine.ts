@@ -16,8 +16,9 @@ import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
+import { Retries } from './retries.ts';
 import { type HeldPush, mergedPush, NOTHING_SHARED, Session, type SessionHost, type SessionView } from './session.ts';
-import type { PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
+import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-state.ts';
 import { ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
@@ -28,8 +29,12 @@ export interface EngineObserver {
   converged(milliseconds: number): void;
   queueWaited(milliseconds: number): void;
   stage(stage: 'views' | 'generate' | 'intern', milliseconds: number): void;
-  /** A job or unit that could not be generated; the last good version stays. */
+  /** A unit, or something about one view or proxy, that could not be worked out; the last good version stays. */
   failed(message: string): void;
+  /** An attempt to generate a view has failed; what its proxies have stays, and it is tried again. */
+  viewFailed(failure: FailingView): void;
+  /** A view was generated after so many failed attempts. */
+  viewRecovered(view: string, failures: number): void;
 }
 
 export interface EngineOptions {
@@ -39,6 +44,10 @@ export interface EngineOptions {
   readonly throttle: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
+  /** Runs something after so many ms, unless it is cancelled. */
+  readonly later: (ms: number, run: () => void) => { cancel(): void };
+  /** 0 ≤ x < 1; spreads retries. */
+  readonly random: () => number;
   readonly observer: EngineObserver;
 }
 
@@ -69,6 +78,7 @@ export class Engine implements PushEngine, SessionHost {
     precedents: new Precedents(),
   };
   readonly #views = new ViewTable();
+  readonly #retries: Retries;
   readonly #sessions = new Set<Session>();
   readonly #byAddress = new Map<string, Set<Session>>();
   shared = NOTHING_SHARED;
@@ -78,6 +88,8 @@ export class Engine implements PushEngine, SessionHost {
   constructor(options: EngineOptions) {
     this.#options = options;
     this.#snapshot = options.snapshot;
+    const { now, later, random } = options;
+    this.#retries = new Retries({ now, later, random, due: (key) => this.#retry(key) });
     this.#queue = new PushQueue({
       throttle: options.throttle,
       now: options.now,
@@ -108,6 +120,11 @@ export class Engine implements PushEngine, SessionHost {
     return { queued: waiting, underWay, views: this.#views.size, interned: this.#interner.size };
   }
 
+  /** Views that cannot be generated at present. */
+  failing(): FailingView[] {
+    return this.#retries.all();
+  }
+
   now(): number {
     return this.#options.now();
   }
@@ -116,8 +133,8 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.converged(milliseconds);
   }
 
-  connect(node: ProxyNode, sink: PushSink): ProxySession {
-    const session = new Session(node, `${node.id}-${++this.#connections}`, sink, this);
+  connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession {
+    const session = new Session({ node, caller, connectionId: `${node.id}-${++this.#connections}`, sink }, this);
     this.#sessions.add(session);
     for (const address of node.addresses) this.#sessionsAt(address).add(session);
     try {
@@ -140,6 +157,8 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   vacated(view: SessionView): void {
+    // Nobody waits for the job any more: it is not to keep others waiting.
+    if (view.inFlight && this.#options.generator.withdraw(view)) view.postpone();
     // What it missed has to be generated before somebody is given it again.
     if (view.isDirty) view.built = false;
     this.#views.vacated(view, this.now());
@@ -174,6 +193,7 @@ export class Engine implements PushEngine, SessionHost {
       const units = this.#unitsToDo(view, previous, changes);
       if (units === undefined) continue;
       view.markDirty(units, since, reasons);
+      this.#retries.changed(view.key);
       dirty.push(view);
     }
     // Before the views are generated: nobody wants one that all its sessions are leaving.
@@ -279,6 +299,9 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of wanted) {
       if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
       this.#dispatch(view);
+      // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
+      const blocked = view.built ? undefined : this.#retries.blocked(view.key);
+      if (blocked !== undefined) session.fail(blocked);
     }
     this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
   }
@@ -303,12 +326,18 @@ export class Engine implements PushEngine, SessionHost {
       view.built = false;
       return;
     }
-    if (!isWanted(view)) return;
+    if (!isWanted(view) || this.#retries.blocked(view.key) !== undefined) return;
     view.begin();
     this.#options.generator
-      .submit(view)
+      .submit(view, { isolated: this.#retries.isFailing(view.key) })
       .then((result) => this.#commit(view, result))
       .catch((error: unknown) => this.#abandon(view, error));
+  }
+
+  /** A view that could not be generated is tried again. */
+  #retry(key: string): void {
+    const view = this.#views.get(key);
+    if (view !== undefined) this.#dispatch(view);
   }
 
   #commit(view: SessionView, job: GeneratedJob): void {
@@ -322,6 +351,8 @@ export class Engine implements PushEngine, SessionHost {
     }
     const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
     for (const failure of failures) observer.failed(failure);
+    const failed = this.#retries.succeeded(view.key);
+    if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
     const push = { types: changed, version: this.version, since, reasons };
     for (const session of view.sessions) if (!this.#adopt(session, push)) this.#announce(session, view, push);
@@ -350,7 +381,7 @@ export class Engine implements PushEngine, SessionHost {
     view.abandon();
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
-    this.#options.observer.failed(`${view.key}: ${cause.oneLine()}`);
+    this.#options.observer.viewFailed(this.#retries.failed(view.key, cause));
     const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       if (!view.built) session.fail(cause);

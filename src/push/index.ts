@@ -2,4 +2,5 @@
 
 export { messageOf, TYPE_URLS } from './encode-resource.ts';
 export { Engine, type EngineObserver, type EngineOptions, type Publication } from './engine.ts';
-export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './generator.ts';
+export { type Generator, InlineGenerator } from './generator.ts';
+export { defaultWorkers, PoolGenerator } from './pool-generator.ts';

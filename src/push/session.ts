@@ -53,8 +53,12 @@ export interface Converging {
   sent: boolean;
 }
 
+/** Whose session it is. */
+export type SessionOf = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
+
 export class Session implements ProxySession {
   readonly node: ProxyNode;
+  readonly caller: string;
   readonly connectionId: string;
   readonly sink: PushSink;
   readonly ready: Promise<void>;
@@ -76,8 +80,9 @@ export class Session implements ProxySession {
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
-  constructor(node: ProxyNode, connectionId: string, sink: PushSink, host: SessionHost) {
+  constructor({ node, caller, connectionId, sink }: SessionOf, host: SessionHost) {
     this.node = node;
+    this.caller = caller;
     this.connectionId = connectionId;
     this.sink = sink;
     this.#host = host;
@@ -104,7 +109,7 @@ export class Session implements ProxySession {
     const before = this.#next ?? [];
     for (const view of views) {
       if (view.sessions.size === 0) this.#host.occupied(view);
-      view.sessions.add(this);
+      view.enter(this);
     }
     this.#next = sameViews(views, this.#views) ? undefined : views;
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
@@ -256,7 +261,7 @@ export class Session implements ProxySession {
 
   #leave(views: readonly SessionView[]): void {
     for (const view of views) {
-      if (view.sessions.delete(this) && view.sessions.size === 0) this.#host.vacated(view);
+      if (view.leave(this) && view.sessions.size === 0) this.#host.vacated(view);
     }
   }
 }

@@ -14,7 +14,7 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { Engine } from './engine.ts';
 import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from './generator.ts';
-import type { PendingPush, ProxySession, PushOutcome } from './types.ts';
+import type { PendingPush, ProxySession, PushOutcome, PushSink } from './types.ts';
 
 export function parse(document: unknown): AnyResource {
   const parsed = parseResource(document, { source: 'test' }, () => undefined);
@@ -90,6 +90,9 @@ export class Mesh {
   readonly generator: Generator;
   readonly converged: number[] = [];
   readonly failures: string[] = [];
+  readonly recovered: string[] = [];
+  /** Retries that wait, until {@link retry} or their time. */
+  readonly timers = new Set<{ readonly ms: number; readonly run: () => void }>();
   readonly #resources = new Map<string, AnyResource>();
 
   constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
@@ -100,14 +103,34 @@ export class Mesh {
       generator: this.generator,
       throttle: 10,
       now: () => performance.now(),
+      later: (ms, run) => this.later(ms, run),
+      random: () => 0,
       observer: {
         triggered: () => {},
         converged: (milliseconds) => this.converged.push(milliseconds),
         queueWaited: () => {},
         stage: () => {},
         failed: (message) => this.failures.push(message),
+        viewFailed: ({ view, failures, error }) => {
+          if (failures === 1) this.failures.push(`${view}: ${error}`);
+        },
+        viewRecovered: (view) => this.recovered.push(view),
       },
     });
+  }
+
+  later(ms: number, run: () => void): { cancel(): void } {
+    const timer = { ms, run };
+    this.timers.add(timer);
+    return { cancel: () => this.timers.delete(timer) };
+  }
+
+  /** Lets the time of all that waits come. */
+  retry(): void {
+    for (const timer of [...this.timers]) {
+      this.timers.delete(timer);
+      timer.run();
+    }
   }
 
   #changes(resources: readonly AnyResource[], deletes: readonly string[] = []): ResourceChange[] {
@@ -138,11 +161,15 @@ export class Mesh {
   }
 
   /** A proxy that acknowledges all it is told, unless `answer` says what comes of its pushes. */
-  connect(node: ProxyNode, answer?: (session: ProxySession) => Promise<PushOutcome>): Connected {
+  connect(
+    node: ProxyNode,
+    answer?: (session: ProxySession) => Promise<PushOutcome>,
+    caller = `of ${node.namespace}`,
+  ): Connected {
     const pushes: PendingPush[] = [];
     const seen: Content[] = [];
     let session: ProxySession | undefined;
-    const made = this.engine.connect(node, {
+    const sink: PushSink = {
       push: (pending) => {
         pushes.push({ ...pending, types: new Set(pending.types) });
         // A view that is there already: the push comes before `connect` has returned.
@@ -152,7 +179,8 @@ export class Mesh {
         session.synced(session.version());
         return Promise.resolve('sent');
       },
-    });
+    };
+    const made = this.engine.connect(node, sink, caller);
     session = made;
     return { session: made, pushes, seen };
   }
@@ -166,7 +194,10 @@ export class Mesh {
   async settled(): Promise<void> {
     for (let turns = 0; turns < 2000; turns++) {
       await new Promise((resolve) => setTimeout(resolve, 2));
-      const busy = [...this.engine.views()].some((view) => view.sessions.size > 0 && (view.inFlight || view.isDirty));
+      const failing = new Set(this.engine.failing().map(({ view }) => view));
+      const busy = [...this.engine.views()].some(
+        (view) => view.sessions.size > 0 && (view.inFlight || (view.isDirty && !failing.has(view.key))),
+      );
       const { queued, underWay } = this.engine.stats();
       if (!busy && queued === 0 && underWay === 0) return;
     }
@@ -217,6 +248,12 @@ export class HeldGenerator implements Generator {
   submit(source: JobSource): Promise<GeneratedJob> {
     if (!this.held) return this.#inner.submit(source);
     return new Promise((resolve, reject) => this.waiting.push({ source, resolve, reject }));
+  }
+
+  withdraw(source: JobSource): boolean {
+    const index = this.waiting.findIndex((held) => held.source === source);
+    if (index >= 0) this.waiting.splice(index, 1);
+    return index >= 0 || this.#inner.withdraw(source);
   }
 
   /** Runs (or with `error` fails) the waiting jobs of views whose key begins so. */

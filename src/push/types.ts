@@ -71,6 +71,18 @@ export interface PushSink {
 /** `sent`: bytes went out; `nothing`: the proxy has it all; `deferred`: an un-ACKed response stands, the stream asks again after it; `closed`. */
 export type PushOutcome = 'sent' | 'nothing' | 'deferred' | 'closed';
 
+/** A view that cannot be generated; times in ms. */
+export interface FailingView {
+  readonly view: string;
+  /** Attempts in a row that have failed. */
+  readonly failures: number;
+  readonly error: string;
+  /** Since the first of them. */
+  readonly failingForMs: number;
+  /** Until the next attempt; 0: it is under way, or nobody needs the view now. */
+  readonly retryInMs: number;
+}
+
 /** A proxy known to the engine, for as long as its stream lives. */
 export interface ProxySession {
   readonly node: ProxyNode;
@@ -93,8 +105,11 @@ export interface ProxySession {
 
 /** The engine, seen from streams. */
 export interface PushEngine {
-  /** Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when overloaded. */
-  connect(node: ProxyNode, sink: PushSink): ProxySession;
+  /**
+   * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when overloaded.
+   * @param caller whose proxy it is, as far as that is known: callers are served in turns
+   */
+  connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession;
 }
 
 /** State of one type on one stream, for /debug/syncz, /debug/adsz and metrics. */

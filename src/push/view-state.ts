@@ -54,11 +54,18 @@ export interface Encoders {
   readonly precedents: Precedents;
 }
 
-export class ViewState<S> {
+/** What a view knows of those who have it. */
+interface Member {
+  /** Whose proxy it is. */
+  readonly caller: string;
+}
+
+export class ViewState<S extends Member> {
   readonly key: string;
   readonly view: View;
-  /** Sessions whose configuration has this part, or is about to. */
-  readonly sessions = new Set<S>();
+  readonly #sessions = new Set<S>();
+  /** Whose they are, and how many of each. */
+  readonly #callers = new Map<string, number>();
   /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
   built = false;
   inFlight = false;
@@ -85,6 +92,32 @@ export class ViewState<S> {
       rds: emptyBundle('rds', key),
       vhds: emptyBundle('vhds', key),
     };
+  }
+
+  /** Sessions whose configuration has this part, or is about to. */
+  get sessions(): ReadonlySet<S> {
+    return this.#sessions;
+  }
+
+  /** Whose these sessions are. */
+  callers(): Iterable<string> {
+    return this.#callers.keys();
+  }
+
+  /** Does nothing for one that is in already. */
+  enter(session: S): void {
+    if (this.#sessions.has(session)) return;
+    this.#sessions.add(session);
+    this.#callers.set(session.caller, (this.#callers.get(session.caller) ?? 0) + 1);
+  }
+
+  /** False when the session was not in. */
+  leave(session: S): boolean {
+    if (!this.#sessions.delete(session)) return false;
+    const left = (this.#callers.get(session.caller) ?? 0) - 1;
+    if (left > 0) this.#callers.set(session.caller, left);
+    else this.#callers.delete(session.caller);
+    return true;
   }
 
   get isDirty(): boolean {
@@ -143,7 +176,7 @@ export class ViewState<S> {
     if (taken !== undefined) this.markDirty(Object.fromEntries(taken.units), taken.since, taken.reasons);
   }
 
-  /** A job that could not be done: the view keeps what it has, and the next change tries these units again. */
+  /** A job that could not be done: the view keeps what it has, and its units are still to be made. */
   abandon(): void {
     this.postpone();
     this.built = this.committedVersion > 0;

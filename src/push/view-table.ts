@@ -27,6 +27,10 @@ export class ViewTable {
     return this.#views.size;
   }
 
+  get(key: string): SessionView | undefined {
+    return this.#views.get(key);
+  }
+
   all(): Iterable<SessionView> {
     return this.#views.values();
   }

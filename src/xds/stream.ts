@@ -9,6 +9,7 @@ import type { SendResult } from '../grpc/types.ts';
 import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutcome, PushSink } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
 import type { Entrance } from './admission.ts';
+import { callerKey } from './caller-key.ts';
 import { claimedNode } from './claim.ts';
 import { AdsMachine, type Outgoing } from './machine.ts';
 import type { KnownRun } from './message-assembly.ts';
@@ -145,7 +146,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     try {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
-      const session = engine.connect(caller === undefined ? node : claimedNode(node, caller), this);
+      const claimed = caller === undefined ? node : claimedNode(node, caller);
+      const session = engine.connect(claimed, this, callerKey(caller, transport.peer));
       this.#session = session;
       observer.connected(session.connectionId, session.node.id);
       await session.ready;

@@ -44,6 +44,7 @@ const source: DebugSource = {
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '81', message: 'twice' },
   ],
   engine: () => mesh.engine.stats(),
+  failing: () => mesh.engine.failing(),
   showConfigInAdsz: false,
 };
 

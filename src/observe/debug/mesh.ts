@@ -84,7 +84,7 @@ export function instancesz(source: DebugSource): Record<string, unknown> {
   return Object.fromEntries(byProxy);
 }
 
-/** `/debug/push_status`: what generation found wrong, by metric, and the state of the engine. */
+/** `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the engine. */
 export function pushStatus(source: DebugSource): Record<string, unknown> {
   const findings: Record<string, string[]> = {};
   for (const { metric, message } of source.findings()) {
@@ -93,5 +93,6 @@ export function pushStatus(source: DebugSource): Record<string, unknown> {
     if (messages !== undefined && !messages.includes(message)) messages.push(message);
   }
   const snapshot = source.snapshot();
-  return { version: snapshot.version, engine: source.engine(), model: snapshot.findings(), findings };
+  const failing = source.failing();
+  return { version: snapshot.version, engine: source.engine(), failing, model: snapshot.findings(), findings };
 }

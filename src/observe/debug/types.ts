@@ -1,7 +1,7 @@
 /** What the debug interface shows and where it gets it from. Filled in by the program; nothing here is held on to. */
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { Snapshot } from '../../model/types.ts';
-import type { Bundle, ConnectionStatus } from '../../push/types.ts';
+import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { ResourceProblem } from '../../resources/types.ts';
 
 export interface DebugSource {
@@ -16,6 +16,8 @@ export interface DebugSource {
   findings(): readonly GenerationFinding[];
   /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */
   engine(): Readonly<Record<string, number>>;
+  /** Views that cannot be generated at present, and when they are tried again. */
+  failing(): readonly FailingView[];
   /** Where a resource has arrived, by its key `Kind/namespace/name`; undefined when distribution is not tracked. */
   distribution?(key: string): readonly object[];
   /** CTL_DEBUG_ADSZ_CONFIG */
