@@ -4,9 +4,19 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ERROR, FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING, settingsFrame } from './frames.ts';
+import { ERROR, FLAG_ACK, FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING, settingsFrame } from './frames.ts';
 import { block, message, number, RawClient, request } from './testing/raw-client.ts';
-import { DOWNLOAD, ECHO, MIRROR, SILENT, startServer, type TestServer, UPLOAD, WAIT } from './testing/server.ts';
+import {
+  costlyCalls,
+  DOWNLOAD,
+  ECHO,
+  MIRROR,
+  SILENT,
+  startServer,
+  type TestServer,
+  UPLOAD,
+  WAIT,
+} from './testing/server.ts';
 import type { GrpcServerOptions } from './types.ts';
 
 /** More than any budget has. */
@@ -68,6 +78,17 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
     flood(client, FLOOD, (index) =>
       Buffer.concat([headersFrame(streamOf(index), END), frame(FRAME.data, 0, streamOf(index), Buffer.alloc(1))]),
     ),
+  'streams that we are made to reset by a window that grows by nothing (CVE-2025-8671)': (client) =>
+    flood(client, FLOOD, (index) =>
+      Buffer.concat([headersFrame(streamOf(index)), frame(FRAME.windowUpdate, 0, streamOf(index), number(0))]),
+    ),
+  'streams that we are made to reset by HEADERS behind their end (CVE-2025-8671)': (client) =>
+    flood(client, FLOOD, (index) =>
+      Buffer.concat([
+        headersFrame(streamOf(index), END, block(request(SILENT))),
+        headersFrame(streamOf(index), END, block({ a: 'b' })),
+      ]),
+    ),
   'malformed requests': (client) =>
     flood(client, FLOOD, (index) => headersFrame(streamOf(index), 0, block({ a: 'b' }))),
   'requests beyond the number of streams': (client) => flood(client, FLOOD, (index) => headersFrame(streamOf(index))),
@@ -95,6 +116,19 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
     flood(client, FLOOD, () => frame(FRAME.data, 8, 1, Buffer.from([2, 0, 0])));
   },
   'pings (CVE-2019-9512)': (client) => flood(client, FLOOD, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8))),
+  'windows that grow byte by byte (CVE-2019-9511)': (client) => {
+    client.send(settingsFrame([[SETTING.initialWindowSize, 0]]));
+    client.headers(1, request(DOWNLOAD, { 'x-bytes': '100000', 'x-chunk': '100000' }), END);
+    flood(client, FLOOD, () => frame(FRAME.windowUpdate, 0, 1, number(1)));
+  },
+  "a connection's window that grows byte by byte (CVE-2019-9511)": (client) =>
+    flood(client, FLOOD, () => frame(FRAME.windowUpdate, 0, 0, number(1))),
+  'requests that we have to reset (CVE-2019-9514)': (client) =>
+    flood(client, FLOOD, (index) => headersFrame(streamOf(index), 0, block({ ':method': 'POST' }))),
+  'header fields without a name (CVE-2019-9516)': (client) =>
+    flood(client, FLOOD, (index) =>
+      headersFrame(streamOf(index), 0, block([...Object.entries(request(WAIT)), ['', '']])),
+    ),
   'SETTINGS (CVE-2019-9515)': (client) => flood(client, FLOOD, () => settingsFrame([])),
   'SETTINGS that change all windows': (client) => {
     flood(client, 100, (index) => headersFrame(streamOf(index)));
@@ -102,6 +136,11 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
   },
   'PRIORITY (CVE-2019-9513)': (client) =>
     flood(client, FLOOD, (index) => frame(FRAME.priority, 0, streamOf(index), Buffer.alloc(5, 1))),
+  GOAWAYs: (client) => flood(client, FLOOD, () => frame(FRAME.goaway, 0, 0, Buffer.alloc(8))),
+  'acknowledgements of SETTINGS that nobody sent': (client) =>
+    flood(client, FLOOD, () => frame(FRAME.settings, FLAG_ACK, 0, Buffer.alloc(0))),
+  'answers to pings that nobody sent': (client) =>
+    flood(client, FLOOD, () => frame(FRAME.ping, FLAG_ACK, 0, Buffer.alloc(8))),
   'frames that nobody knows': (client) => flood(client, FLOOD, () => frame(99, 0, 0, Buffer.alloc(0))),
 };
 
@@ -158,6 +197,20 @@ test('a header list that is too large, in small fields, costs its stream', (t) =
     assert.equal(await client.resetCode(1), ERROR.enhanceYourCalm);
     await client.echo(3);
   }));
+
+test('a client that brings hundreds of costly calls at once holds up no other', async (t) => {
+  const { services, handled } = costlyCalls();
+  const server = await startServer({ services });
+  t.after(() => server.server.destroy());
+  const [bystander, client] = [await RawClient.connect(server.port), await RawClient.connect(server.port)];
+  const calls = 500;
+  flood(client, calls, (index) => headersFrame(streamOf(index), END, block(request(SILENT))));
+  await bystander.ping();
+  assert.ok(handled() < calls, 'the bystander had to wait for all of them');
+  for (let index = 0; index < calls; index++) assert.equal(await client.statusOf(streamOf(index)), 0);
+  assert.equal(handled(), calls);
+  for (const each of [bystander, client]) each.close();
+});
 
 test('a large token is no attack', (t) =>
   attack(t, {}, async (client) => {

@@ -1,6 +1,7 @@
 /**
- * Frames that cost their sender nothing and us something: pings, settings, resets, empty frames. A client that behaves sends few;
- * one that sends thousands a second attacks (CVE-2019-9512, -9514, -9515, -9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
+ * Frames that cost their sender nothing and us something: pings, settings, resets, empty frames, windows that grow by a few bytes. A
+ * client that behaves sends few; one that sends thousands a second attacks (CVE-2019-9511, -9512, -9514, -9515, -9518, CVE-2023-44487,
+ * CVE-2024-27316, CVE-2025-8671).
  */
 
 /** In so much time … */
@@ -13,13 +14,17 @@ export class Budget {
   #begun = 0;
   #spent = 0;
 
-  /** False when there were too many. `nowMs`: any clock that goes forward. */
-  spend(nowMs: number): boolean {
+  /**
+   * False when there were too many.
+   * @param nowMs any clock that goes forward
+   * @param cost how many frames it counts as
+   */
+  spend(nowMs: number, cost = 1): boolean {
     if (nowMs - this.#begun > WINDOW_MS) {
       this.#begun = nowMs;
       this.#spent = 0;
     }
-    this.#spent++;
+    this.#spent += cost;
     return this.#spent <= MAX_IN_WINDOW;
   }
 }

@@ -5,7 +5,8 @@ import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { Connection } from './connection.ts';
-import { FLAG_END_HEADERS, FRAME, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
+import { FLAG_END_HEADERS, FRAME, FRAME_HEADER_BYTES, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
+import { ReadTurns } from './read-turns.ts';
 import type { Stream } from './stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
@@ -37,19 +38,36 @@ class StuckSocket extends Duplex {
 
 const PATIENCE = { keepaliveIntervalMs: 1e9, keepaliveTimeoutMs: 1e9, idleMs: 1e9, sendTimeoutMs: 5000 };
 
-function connected({ secured = false } = {}) {
+interface Setting {
+  readonly secured?: boolean;
+  readonly maxStreams?: number;
+  readonly clock?: { now: number };
+  readonly turns?: ReadTurns;
+  readonly onStream?: (stream: Stream) => void;
+}
+
+function connected({
+  secured = false,
+  maxStreams = 100,
+  clock = { now: 0 },
+  turns = new ReadTurns({ now: () => clock.now }),
+  onStream,
+}: Setting = {}) {
   const socket = new StuckSocket();
   const streams: Stream[] = [];
   const errors: unknown[] = [];
-  const clock = { now: 0 };
   const state = { closed: false };
   const connection = new Connection({
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: secured ? (socket as unknown as TLSSocket) : undefined },
-    maxStreams: 100,
+    turns,
+    maxStreams,
     now: () => clock.now,
-    onStream: (stream) => streams.push(stream),
+    onStream: (stream) => {
+      streams.push(stream);
+      onStream?.(stream);
+    },
     onError: (error) => errors.push(error),
     onClose: () => {
       state.closed = true;
@@ -83,16 +101,93 @@ for (const secured of [false, true])
   });
 
 for (const secured of [false, true])
-  test(`windows that grow by one byte at a time leave few writes waiting, ${secured ? 'encrypted' : 'plain'}`, () => {
+  test(`windows that grow by little at a time leave few writes waiting, ${secured ? 'encrypted' : 'plain'}`, () => {
     const { socket, streams, receive } = connected({ secured });
     receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
     streams[0]?.write([Buffer.alloc(1_000_000)], () => {});
     const before = socket.writes;
-    const update = frame(FRAME.windowUpdate, 0, 1, number(1));
+    const update = frame(FRAME.windowUpdate, 0, 1, number(200));
     for (let round = 0; round < 100; round++) receive(...Array.from({ length: 1000 }, () => update));
     assert.ok(socket.writes - before < 1000, `${socket.writes - before} writes`);
     assert.ok(socket.writes - before > 0);
   });
+
+test('windows that grow byte by byte within one read let one frame pass (CVE-2019-9511)', () => {
+  const { socket, streams, receive } = connected();
+  receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
+  streams[0]?.write([Buffer.alloc(1000)], () => {});
+  const [writes, bytes] = [socket.writes, socket.writableLength];
+  receive(...Array.from({ length: 500 }, () => frame(FRAME.windowUpdate, 0, 1, number(1))));
+  assert.equal(socket.writes - writes, 1);
+  assert.equal(socket.writableLength - bytes, FRAME_HEADER_BYTES + 500);
+});
+
+test('however often SETTINGS change all windows within one read, each stream is looked at once', () => {
+  const { socket, streams, receive } = connected({ maxStreams: 1000 });
+  for (let index = 0; index < 1000; index++) receive(headers(2 * index + 1));
+  let looks = 0;
+  for (const stream of streams)
+    Object.defineProperty(stream, 'sendWindow', {
+      get: () => {
+        looks++;
+        return 0;
+      },
+    });
+  receive(...Array.from({ length: 500 }, (_, index) => settingsFrame([[SETTING.initialWindowSize, index]])));
+  assert.equal(looks, 1000);
+  assert.equal(socket.writableEnded, false);
+});
+
+test('SETTINGS that change the windows of many streams count as many frames', () => {
+  const { socket, errors, receive } = connected({ maxStreams: 1000 });
+  for (let index = 0; index < 1000; index++) receive(headers(2 * index + 1));
+  for (let round = 0; round < 80; round++) receive(settingsFrame([[SETTING.initialWindowSize, round]]));
+  assert.equal(socket.writableEnded, false);
+  for (let round = 0; round < 20; round++) receive(settingsFrame([[SETTING.initialWindowSize, round]]));
+  assert.equal(socket.writableEnded, true);
+  assert.match(String(errors[0]), /too many frames without use/);
+});
+
+test('a window that SETTINGS make too large ends the connection', () => {
+  const { errors, receive } = connected();
+  receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
+  receive(frame(FRAME.windowUpdate, 0, 1, number(2 ** 31 - 1)));
+  assert.deepEqual(errors, []);
+  receive(settingsFrame([[SETTING.initialWindowSize, 1]]));
+  assert.match(String(errors[0]), /a window over 2\^31-1/);
+});
+
+test('a read that takes long goes on in later turns, in order, and others are read meanwhile', async () => {
+  const clock = { now: 0 };
+  const turns = new ReadTurns({ now: () => clock.now });
+  const opened: number[] = [];
+  const onStream = (stream: Stream): void => {
+    clock.now++;
+    opened.push(stream.id);
+  };
+  const [busy, other] = [connected({ clock, turns, onStream }), connected({ clock, turns })];
+  const ids = Array.from({ length: 90 }, (_, index) => 2 * index + 1);
+  busy.receive(...ids.map(headers));
+  const first = opened.length;
+  assert.ok(first > 0 && first < ids.length / 2, `${first} calls in the first turn`);
+  assert.equal(busy.socket.isPaused(), true);
+  other.receive(headers(1));
+  assert.equal(other.streams.length, 1);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(opened.length > first && opened.length < ids.length, `${opened.length} calls after the second turn`);
+  while (busy.socket.isPaused()) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(opened, ids);
+});
+
+test('what is left to be read of a connection that ends is given up', async () => {
+  const clock = { now: 0 };
+  const busy = connected({ clock, onStream: () => clock.now++ });
+  busy.receive(...Array.from({ length: 90 }, (_, index) => headers(2 * index + 1)));
+  const read = busy.streams.length;
+  busy.connection.destroy();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(busy.streams.length, read);
+});
 
 test('answers to pings that are never read end the connection, however slowly they are asked for', () => {
   const { socket, clock, errors, receive } = connected();

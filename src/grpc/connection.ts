@@ -23,6 +23,7 @@ import { Incoming } from './incoming.ts';
 import { OpenStreams, RECEIVE_WINDOW_BYTES } from './open-streams.ts';
 import { Outlet } from './outlet.ts';
 import { PeerSettings } from './peer-settings.ts';
+import { PacedReader, type ReadTurns } from './read-turns.ts';
 import type { OnBytes } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import { StreamNumbers } from './stream-numbers.ts';
@@ -49,6 +50,8 @@ export interface ConnectionOptions {
   /** Where the socket's bytes are had from, when not from the socket itself; see shared-reads.ts. */
   readonly onBytes?: OnBytes | undefined;
   readonly info: ConnectionInfo;
+  /** Shared with the other connections of the server. */
+  readonly turns: ReadTurns;
   /** Streams at a time. */
   readonly maxStreams: number;
   /** Monotonic ms. */
@@ -63,7 +66,8 @@ export interface ConnectionOptions {
 export class Connection {
   readonly #options: ConnectionOptions;
   readonly #socket: Socket;
-  readonly #reader: FrameReader;
+  readonly #frames: FrameReader;
+  readonly #reader: PacedReader;
   readonly #outlet: Outlet;
   readonly #numbers = new StreamNumbers();
   readonly #streams: OpenStreams;
@@ -94,7 +98,13 @@ export class Connection {
     });
     const { maxStreams, onStream, onError } = options;
     this.#incoming = new Incoming({ ...shared, streams: this.#streams, maxStreams, onStream, onError });
-    this.#reader = new FrameReader(this.#incoming);
+    this.#frames = new FrameReader(this.#incoming);
+    this.#reader = new PacedReader({
+      turns: options.turns,
+      read: (bytes, late) => this.#read(bytes, late),
+      pause: () => void this.#socket.pause(),
+      resume: () => void this.#socket.resume(),
+    });
     this.#heardAt = options.now();
     this.#idleSince = this.#heardAt;
     if (options.onBytes === undefined) this.#socket.on('data', (bytes: Buffer) => this.#take(bytes));
@@ -122,10 +132,22 @@ export class Connection {
     this.#heardAt = this.#options.now();
     // Whatever comes shows that the client lives; its answer may stand behind much else.
     this.#pingedAt = undefined;
+    this.#reader.take(bytes);
+  }
+
+  /** What it makes us send leaves together. */
+  #read(bytes: Buffer, late: () => boolean): number {
+    if (this.#incoming.over) return bytes.length;
+    this.#outlet.hold();
     try {
-      this.#reader.take(bytes);
+      const read = this.#frames.take(bytes, late);
+      this.#incoming.settle();
+      return read;
     } catch (error) {
       this.#fail(error);
+      return bytes.length;
+    } finally {
+      this.#outlet.release();
     }
   }
 
@@ -158,6 +180,7 @@ export class Connection {
   #closed(): void {
     if (this.#incoming.over) return;
     this.#incoming.over = true;
+    this.#reader.close();
     this.#outlet.close();
     for (const stream of this.#streams.all()) stream.close();
   }

@@ -17,6 +17,9 @@ export interface FrameSink {
 
 const NOTHING = Buffer.alloc(0);
 
+/** Frames that are read before it is asked whether to go on: asking costs as much as the cheapest of them. */
+const FRAMES_AT_A_TIME = 16;
+
 export class FrameReader {
   readonly #sink: FrameSink;
   #prefaceLeft = PREFACE.length;
@@ -37,14 +40,22 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** Takes what has come. Throws Http2Error, after which the connection cannot be read any further. */
-  take(bytes: Buffer): void {
+  /**
+   * Takes what has come, or the first part of it when `late` says that this is enough for now; `late` is asked between frames.
+   * Throws Http2Error, after which the connection cannot be read any further.
+   * @returns how many bytes were taken: some in any case
+   */
+  take(bytes: Buffer, late: () => boolean): number {
     let at = this.#prefaceLeft > 0 ? this.#takePreface(bytes) : 0;
+    let frames = 0;
     while (at < bytes.length) {
-      if (!this.#inFrame) at = this.#takeHeader(bytes, at);
-      else if (this.#type === FRAME.data) at = this.#takeData(bytes, at);
+      if (!this.#inFrame) {
+        if (++frames % FRAMES_AT_A_TIME === 0 && late()) return at;
+        at = this.#takeHeader(bytes, at);
+      } else if (this.#type === FRAME.data) at = this.#takeData(bytes, at);
       else at = this.#takePayload(bytes, at);
     }
+    return at;
   }
 
   #takePreface(bytes: Buffer): number {

@@ -27,6 +27,15 @@ import type { PeerSettings } from './peer-settings.ts';
 import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
+/**
+ * Whoever lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients give back a part of their
+ * window, or what a message had.
+ */
+const TINY_UPDATE_BYTES = 128;
+
+/** What a change of all windows costs, seen as frames: one for so many streams. */
+const STREAMS_PER_FRAME = 100;
+
 export interface IncomingOptions {
   readonly streams: OpenStreams;
   readonly outlet: Outlet;
@@ -57,6 +66,10 @@ export class Incoming implements FrameSink {
   #frameIsEmpty = true;
   /** The client's first frame has come. */
   #begun = false;
+  /** The windows of all streams have changed: see {@link settle}. */
+  #windowsChanged = false;
+  /** The client lets more be sent than before: see {@link settle}. */
+  #mayPump = false;
   /** No new streams are taken. */
   retired = false;
   /** The connection is over: what still comes is passed over. */
@@ -142,6 +155,7 @@ export class Incoming implements FrameSink {
         throw new Http2Error(ERROR.protocol, 'PUSH_PROMISE of a client');
       case FRAME.goaway:
         if (id !== 0) throw new Http2Error(ERROR.protocol, 'GOAWAY on a stream');
+        this.#spend();
         break;
       case FRAME.priority:
         if (id === 0) throw new Http2Error(ERROR.protocol, 'PRIORITY on no stream');
@@ -163,9 +177,25 @@ export class Incoming implements FrameSink {
   }
 
   /** Frames that cost us more than their sender; see budget.ts. */
-  #spend(): void {
-    if (!this.#budget.spend(this.#options.now()))
+  #spend(cost = 1): void {
+    if (!this.#budget.spend(this.#options.now(), cost))
       throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');
+  }
+
+  /**
+   * What came with one read was taken: what it lets us send is sent now, once, however many frames let us. Throws Http2Error for
+   * what ends the connection.
+   */
+  settle(): void {
+    if (this.over) return;
+    if (this.#windowsChanged) {
+      this.#windowsChanged = false;
+      this.#spend(Math.floor(this.#streams.size / STREAMS_PER_FRAME));
+      for (const stream of this.#streams.all()) this.#checkWindow(stream, 0);
+    }
+    if (!this.#mayPump) return;
+    this.#mayPump = false;
+    this.#outlet.pump();
   }
 
   #headers(): void {
@@ -254,20 +284,19 @@ export class Incoming implements FrameSink {
 
   #settings(flags: number, id: number, payload: Buffer): void {
     if (id !== 0) throw new Http2Error(ERROR.protocol, 'SETTINGS on a stream');
+    this.#spend();
     if ((flags & FLAG_ACK) !== 0) {
       if (payload.length > 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS with ACK and content');
       return;
     }
-    this.#spend();
-    const grown = this.#peer.take(payload);
-    if (grown !== 0) for (const stream of this.#streams.all()) this.#widen(stream, grown, 0);
+    // Streams count from the new window at once; what follows for each of them is looked at once for all frames of a read.
+    if (this.#peer.take(payload) !== 0) this.#windowsChanged = true;
+    this.#mayPump = true;
     this.#outlet.control(SETTINGS_ACK);
-    this.#outlet.pump();
   }
 
-  /** `blame`: the stream whose fault it is when the window gets too large. */
-  #widen(stream: Stream, bytes: number, blame: number): void {
-    stream.sendWindow += bytes;
+  /** The stream's window has grown. `blame`: the stream whose fault it is when it got too large. */
+  #checkWindow(stream: Stream, blame: number): void {
     if (stream.sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1', blame);
     this.#outlet.enqueue(stream);
   }
@@ -275,14 +304,14 @@ export class Incoming implements FrameSink {
   #ping(flags: number, id: number, payload: Buffer): void {
     if (id !== 0) throw new Http2Error(ERROR.protocol, 'PING on a stream');
     if (payload.length !== 8) throw new Http2Error(ERROR.frameSize, 'PING of the wrong size');
-    if ((flags & FLAG_ACK) !== 0) return;
     this.#spend();
-    this.#outlet.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
+    if ((flags & FLAG_ACK) === 0) this.#outlet.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
   }
 
   #windowUpdate(id: number, payload: Buffer): void {
     if (payload.length !== 4) throw new Http2Error(ERROR.frameSize, 'WINDOW_UPDATE of the wrong size');
     const bytes = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
+    if (bytes < TINY_UPDATE_BYTES) this.#spend();
     if (id === 0) {
       if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE by nothing');
       this.#outlet.widen(bytes);
@@ -296,8 +325,9 @@ export class Incoming implements FrameSink {
         this.#resetFor(stream, bytes === 0 ? ERROR.protocol : ERROR.flowControl);
         return;
       }
-      this.#widen(stream, bytes, id);
+      stream.widen(bytes);
+      this.#checkWindow(stream, id);
     }
-    this.#outlet.pump();
+    this.#mayPump = true;
   }
 }

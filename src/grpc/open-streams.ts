@@ -65,6 +65,10 @@ export class OpenStreams implements StreamHost {
     return this.#outlet.sliceBytes;
   }
 
+  get initialSendWindow(): number {
+    return this.#peer.initialWindow;
+  }
+
   get size(): number {
     return this.#streams.size;
   }
@@ -84,7 +88,6 @@ export class OpenStreams implements StreamHost {
       id,
       head,
       host: this,
-      sendWindow: this.#peer.initialWindow,
       receiveWindow: RECEIVE_WINDOW_BYTES,
     });
     this.#streams.set(id, stream);

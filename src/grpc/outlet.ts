@@ -47,6 +47,7 @@ export class Outlet {
   /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
   #outstanding = 0;
   #pumping = false;
+  #holding = false;
   #closed = false;
 
   constructor({ socket, secured, onUnread }: OutletOptions) {
@@ -64,8 +65,30 @@ export class Outlet {
   /** Sends a frame that has no window and does not wait. */
   control(bytes: Buffer): void {
     if (this.#closed) return;
-    if (this.#socket.writableLength > 2 * this.sliceBytes + MAX_UNREAD_BYTES) this.#onUnread();
+    if (this.#full()) this.#onUnread();
     else this.#socket.write(bytes);
+  }
+
+  #full(): boolean {
+    const most = 2 * this.sliceBytes + MAX_UNREAD_BYTES;
+    if (this.#socket.writableLength <= most) return false;
+    // It may be we who hold it.
+    if (this.#holding) {
+      this.#socket.uncork();
+      this.#socket.cork();
+    }
+    return this.#socket.writableLength > most;
+  }
+
+  /** What is sent from now on leaves together, with {@link release}. */
+  hold(): void {
+    this.#holding = true;
+    this.#socket.cork();
+  }
+
+  release(): void {
+    this.#holding = false;
+    this.#socket.uncork();
   }
 
   /** The client lets more data pass. Throws Http2Error when that is more than there can be. */

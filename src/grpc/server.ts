@@ -9,6 +9,7 @@ import { AddressShares } from './address-shares.ts';
 import { Connection } from './connection.ts';
 import { Http2Error } from './frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
+import { ReadTurns } from './read-turns.ts';
 import { readShared, readSharedSecured, type SharedReads } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import type {
@@ -64,6 +65,7 @@ class Http2GrpcServer implements GrpcServer {
   /** Also those that have not done their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<Connection>();
+  readonly #turns = new ReadTurns({ now: () => performance.now() });
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
 
@@ -165,6 +167,7 @@ class Http2GrpcServer implements GrpcServer {
       socket,
       onBytes,
       info,
+      turns: this.#turns,
       maxStreams,
       now: () => performance.now(),
       onStream: (stream, method) => this.#call(connection, stream, method),

@@ -15,6 +15,8 @@ export interface StreamHost {
   readonly info: ConnectionInfo;
   /** Bytes after which a write has made progress; see {@link Stream.isStuck}. */
   readonly sliceBytes: number;
+  /** What each stream may send before the client lets it send more; changes with the client's SETTINGS. */
+  readonly initialSendWindow: number;
   /** Monotonic ms. */
   now(): number;
   /** The stream has something to send. */
@@ -34,7 +36,6 @@ export interface StreamOptions {
   readonly id: number;
   readonly head: RequestHead;
   readonly host: StreamHost;
-  readonly sendWindow: number;
   readonly receiveWindow: number;
 }
 
@@ -44,7 +45,8 @@ export class Stream implements StreamCall {
   readonly metadata: Metadata;
   readonly connection: ConnectionInfo;
   readonly #host: StreamHost;
-  sendWindow: number;
+  /** What the client let this stream send beyond its first window, less what was sent. */
+  #sendCredit = 0;
   receiveWindow: number;
   /** Bytes taken that the peer was not told of yet. */
   unreturned = 0;
@@ -69,7 +71,7 @@ export class Stream implements StreamCall {
   #passed = 0;
   readonly #closeListeners: (() => void)[] = [];
 
-  constructor({ id, head, host, sendWindow, receiveWindow }: StreamOptions) {
+  constructor({ id, head, host, receiveWindow }: StreamOptions) {
     this.id = id;
     this.path = head.path;
     this.metadata = head.metadata;
@@ -77,12 +79,21 @@ export class Stream implements StreamCall {
     this.connection = host.info;
     this.#host = host;
     this.#writes = new SendQueue(id);
-    this.sendWindow = sendWindow;
     this.receiveWindow = receiveWindow;
   }
 
   get closed(): boolean {
     return this.#closed;
+  }
+
+  /** Bytes that may be sent; below nothing when the client has taken back more than was left (RFC 9113 section 6.9.2). */
+  get sendWindow(): number {
+    return this.#host.initialSendWindow + this.#sendCredit;
+  }
+
+  /** The client lets so many bytes more be sent. */
+  widen(bytes: number): void {
+    this.#sendCredit += bytes;
   }
 
   open(): void {
@@ -216,7 +227,7 @@ export class Stream implements StreamCall {
   /** Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not {@link atEnd}. */
   cut(room: number, slices: SlicePool | undefined): Batch {
     const batch = this.#writes.cut(Math.min(room, this.sendWindow), slices);
-    this.sendWindow -= batch.bytes;
+    this.#sendCredit -= batch.bytes;
     this.#leaving.add(batch);
     return batch;
   }

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
 import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing.ts';
-import { FLAG_END_STREAM, FRAME, SETTING } from './frames.ts';
-import { number, RawClient, request } from './testing/raw-client.ts';
-import { DOWNLOAD, downloadContent, SILENT, startServer, type TestServer } from './testing/server.ts';
-import type { ListenerTls } from './types.ts';
+import { FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING } from './frames.ts';
+import { block, number, RawClient, request } from './testing/raw-client.ts';
+import { costlyCalls, DOWNLOAD, downloadContent, SILENT, startServer, type TestServer } from './testing/server.ts';
+import type { GrpcServerOptions, ListenerTls } from './types.ts';
 
 const validity = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
 const ca = makeCa({ name: 'ca', ...validity });
@@ -28,11 +28,13 @@ async function startTls(
   handshakeTimeout = 10_000,
   maxConnections = 1000,
   judges: Pick<ListenerTls, 'secured'> = {},
+  more: Partial<GrpcServerOptions> = {},
 ): Promise<TlsServer> {
   let own = identity('one.test');
   const listeners = new Set<() => void>();
   const server = await startServer({
     maxConnections,
+    ...more,
     listeners: [
       {
         host: '127.0.0.1',
@@ -95,6 +97,22 @@ test('calls over TLS, of any size', async (t) => {
     assert.ok(client.dataOf(index * 2 + 3).equals(downloadContent(size)), `${size} bytes`);
   }
   client.close();
+});
+
+test('a client that brings hundreds of costly calls at once holds up no other, and gets all of them', async (t) => {
+  const { services, handled } = costlyCalls();
+  const server = await startTls(t, 10_000, 1000, {}, { services });
+  const [{ client: bystander }, { client }] = [await connected(server.port), await connected(server.port)];
+  for (const each of [bystander, client]) await each.begin();
+  const calls = 500;
+  const head = block(request(SILENT));
+  const flags = FLAG_END_HEADERS | FLAG_END_STREAM;
+  const flood = Array.from({ length: calls }, (_, index) => frame(FRAME.headers, flags, index * 2 + 1, head));
+  client.send(Buffer.concat(flood));
+  await bystander.ping();
+  assert.ok(handled() < calls, 'the bystander had to wait for all of them');
+  for (let index = 0; index < calls; index++) assert.equal(await client.statusOf(index * 2 + 1), 0);
+  for (const each of [bystander, client]) each.close();
 });
 
 test("a call knows its connection's certificate", async (t) => {

@@ -22,7 +22,10 @@ export interface XdsServerOptions {
   readonly listeners: readonly GrpcListener[];
   /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
-  /** Streams of one connection, and ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). */
+  /**
+   * ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). One connection has no more, and no more than
+   * {@link MAX_CONNECTION_STREAMS}.
+   */
   readonly maxStreams: number;
   /** Idle time before a ping, and wait for its answer, ms. */
   readonly keepaliveIntervalMs: number;
@@ -57,6 +60,12 @@ export interface XdsServerOptions {
 
 /** No progress on a socket for this long means that nobody reads at the other end. */
 const SEND_TIMEOUT_MS = 5000;
+
+/**
+ * Streams of one connection: what one frame of a client can concern. A proxy has one, a client of several services a few, and who brings many
+ * proxies together opens another connection when he learns this limit (SETTINGS_MAX_CONCURRENT_STREAMS).
+ */
+export const MAX_CONNECTION_STREAMS = 1000;
 
 /** A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a stream. */
 const IDLE_MS = 60_000;
@@ -129,7 +138,7 @@ export class XdsServer {
       listeners: options.listeners,
       services: [this.#ads(), this.#health.service(), ...(options.services ?? [])],
       observer: options.observer,
-      maxStreams: options.maxStreams,
+      maxStreams: Math.min(options.maxStreams, MAX_CONNECTION_STREAMS),
       maxConnections: options.maxConnections ?? Number.POSITIVE_INFINITY,
       keepaliveIntervalMs: options.keepaliveIntervalMs,
       keepaliveTimeoutMs: options.keepaliveTimeoutMs,

@@ -203,6 +203,17 @@ describe('streams of proxies', { timeout: 20_000 }, () => {
 });
 
 describe('a connection', { timeout: 20_000 }, () => {
+  for (const [maxStreams, announced] of [
+    [100_000, 1000],
+    [7, 7],
+  ] as const)
+    it(`has at most ${announced} streams where all together may have ${maxStreams}`, async () => {
+      await start({ maxStreams });
+      const client = session();
+      await once(client, 'remoteSettings');
+      assert.equal(client.remoteSettings.maxConcurrentStreams, announced);
+    });
+
   it('is closed when nothing is asked on it', async () => {
     await start({ idleMs: 50 });
     const idle = session();

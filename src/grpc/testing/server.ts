@@ -84,6 +84,18 @@ function stumble(call: StreamCall): void {
   call.read({ data: at('data'), ended: at('end') });
 }
 
+/** Stream {@link SILENT} whose calls take 1 ms each before they end, and how many there were. */
+export function costlyCalls(): { readonly services: GrpcServerOptions['services']; readonly handled: () => number } {
+  let handled = 0;
+  const handle = (call: StreamCall): void => {
+    const until = performance.now() + 1;
+    while (performance.now() < until);
+    handled++;
+    call.end();
+  };
+  return { services: [{ streams: { [SILENT]: handle } }], handled: () => handled };
+}
+
 /** Starts a server on a free port. */
 export async function startServer(options: Partial<GrpcServerOptions> = {}): Promise<TestServer> {
   const streams: StreamCall[] = [];
