@@ -119,8 +119,16 @@ describe('authorization', { skip }, () => {
       ['first bytes hide it', 'shop.foo', { line: 'GET /admin', port: AUTO_PORT, before: '\r\n' }, 'closed'],
       ['first bytes hide nothing where HTTP is known', 'bank.foo', { line: 'GET /admin', before: '\r\n' }, 'denied'],
       ['first bytes hide nothing where HTTP is known', 'shop.foo', { line: 'GET /', before: '\r\n' }, 'denied'],
-      ['a port of no service', 'bank.foo', { line: 'GET /', port: UNBOUND_PORT }, 'closed'],
-      ['a port of no service', 'shop.foo', { line: 'GET /admin', port: UNBOUND_PORT }, 'closed'],
+      ['a port of no service', 'shop.foo', { line: 'GET /admin', port: UNBOUND_PORT }, 'allowed'],
+      ['a port of no service', 'shop.foo', { line: 'GET /', port: UNBOUND_PORT }, 'denied'],
+      ['a port of no service', 'bank.foo', { line: 'GET /', port: UNBOUND_PORT }, 'allowed'],
+      ['a port of no service', 'bank.foo', { line: 'GET /admin', port: UNBOUND_PORT }, 'denied'],
+      [
+        'a port of no service, and first bytes hide it',
+        'bank.foo',
+        { line: 'GET /', port: UNBOUND_PORT, before: '\r\n' },
+        'closed',
+      ],
       ["TLS of the application's own", 'bank.foo', { line: 'GET /', before: CLIENT_HELLO }, 'closed'],
       ["TLS of the application's own", 'shop.foo', { line: 'GET /admin', before: CLIENT_HELLO }, 'closed'],
     ];

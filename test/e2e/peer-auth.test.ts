@@ -8,7 +8,14 @@ import { after, before, describe, test } from 'node:test';
 import { eventually, netnsUnavailable } from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
 import { foreignRoot, signedBy } from './support/foreign-certificate.ts';
-import { type IdentityWorld, sharedService, startIdentityWorld, type Workload } from './support/identity-world.ts';
+import {
+  type IdentityWorld,
+  sharedService,
+  startIdentityWorld,
+  UNBOUND_HTTP2_PORT,
+  UNBOUND_PORT,
+  type Workload,
+} from './support/identity-world.ts';
 import { httpOutcome, OutcomeTable, type Row, type Target, withoutPolicies } from './support/peer-calls.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { startTlsApplication, TLS_PORT } from './support/tls-application.ts';
@@ -66,6 +73,12 @@ function peerAuthentication(
       : { portLevelMtls: Object.fromEntries(Object.entries(ports).map(([port, each]) => [port, { mode: each }])) }),
   };
   return resource('PeerAuthentication', `policy-${app ?? 'all'}`, spec, namespace);
+}
+
+/** A Sidecar whose only inbound port is one that nobody calls. */
+function sidecarElsewhere(app: string): Document {
+  const ingress = [{ port: { number: 9999, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '127.0.0.1:9999' }];
+  return resource('Sidecar', 'elsewhere', { workloadSelector: { labels: { app } }, ingress }, 'foo');
 }
 
 type ClientMode = 'MESH_MUTUAL' | 'DISABLE';
@@ -244,6 +257,26 @@ const SCENARIOS: readonly Scenario[] = [
     policies: () => [peerAuthentication('foo', 'STRICT', { app: 'web', ports: { 8088: 'DISABLE' } })],
     expected: [{ from: PLAIN, to: 'web.foo', port: 'unbound', is: REFUSED }],
   },
+  {
+    name: 'rule 2 on ports that a Sidecar does not list: to its proxy they are ports of no service',
+    policies: () => [sidecarElsewhere('web')],
+    expected: [
+      ...clientsOf('web.foo', '200 mtls', '200 plain'),
+      ...clientsOf('web.foo', '200 mtls', '200 plain', 'grpc'),
+      ...clientsOf('web.foo', 'ok', 'ok', 'tcp'),
+      ...clientsOf('web.foo', 'ok', 'ok', 'bytes'),
+    ],
+  },
+  {
+    name: 'the same ports under STRICT',
+    policies: () => [sidecarElsewhere('web'), peerAuthentication('foo', 'STRICT')],
+    expected: [
+      ...clientsOf('web.foo', '200 mtls', REFUSED),
+      ...clientsOf('web.foo', '200 mtls', REFUSED, 'grpc'),
+      ...clientsOf('web.foo', 'ok', 'cut', 'tcp'),
+      ...clientsOf('web.foo', 'ok', 'cut', 'bytes'),
+    ],
+  },
 ];
 
 const MIXED_ADDRESS = '10.96.1.1';
@@ -286,6 +319,20 @@ describe('peer authentication', { skip }, () => {
       );
     });
   }
+
+  test('rule 2: a client that speaks plain text to a port of no service cannot say that it has an identity', async () => {
+    const [from, to] = [workload(PLAIN), workload('web.foo')];
+    const forged = `x-forwarded-client-cert: By=${to.identity};Hash=${'0'.repeat(64)};Subject="";URI=${from.identity}`;
+    const versions = [
+      ['--http1.0', UNBOUND_PORT],
+      ['--http1.1', UNBOUND_PORT],
+      ['--http2-prior-knowledge', UNBOUND_HTTP2_PORT],
+    ] as const;
+    for (const [version, port] of versions) {
+      const url = `http://${to.netns.address}:${port}/`;
+      assert.equal(await httpOutcome(from, to, ['-m', '5', version, '-H', forged, url]), '200 plain', version);
+    }
+  });
 
   test('redirection by TPROXY took what came to the workload that asked for it', async () => {
     const rules = await workload('web.bar').netns.run('iptables-save', '-c', '-t', 'mangle');

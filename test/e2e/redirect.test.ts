@@ -87,6 +87,18 @@ function startSidecar(namespace: Namespace, control: Namespace, name: string, mo
   });
 }
 
+/** Serves TLS at a port of a namespace, and answers requests inside it with a name. */
+async function startTls(namespace: Namespace, name: string, port: number): Promise<void> {
+  const program = `
+    const [name, port, folder] = process.argv.slice(1);
+    const read = (file) => require('node:fs').readFileSync(folder + '/' + file);
+    require('node:https').createServer({ cert: read('tls.crt'), key: read('tls.key') }, (_, response) => response.end(name))
+      .listen(Number(port), '0.0.0.0', () => console.log('ready'));`;
+  const folder = join(import.meta.dirname, '../golden-harness/certs');
+  const child = await namespace.start(`TLS ${name}`, [process.execPath, '-e', program, name, String(port), folder]);
+  await eventually(() => assert.match(child.output(), /ready/));
+}
+
 /** `web` is HTTP, `bytes` is TCP, `any` says nothing, `peers` is headless; pods `one` and `two` serve all of them. */
 function services(one: string, two: string) {
   const ports = { web: ['http', 8080], bytes: ['tcp', 9000], any: ['any', 8080], peers: ['tcp', 9000] } as const;
@@ -116,7 +128,7 @@ async function start(): Promise<Pods> {
     pod('two', { ip: two.address, labels: { app: 'web', version: 'two' } }),
     ...services(one.address, two.address),
   );
-  const echo = (namespace: Namespace, name: string, protocol: 'http' | 'tcp', port: number) =>
+  const echo = (namespace: Namespace, name: string, protocol: 'http' | 'http2' | 'tcp', port: number) =>
     startEchoIn(owner, namespace, { name, protocol, address: '0.0.0.0', port });
   await Promise.all([
     startDiscoveryIn(control, config.path),
@@ -127,6 +139,8 @@ async function start(): Promise<Pods> {
     echo(two, 'two', 'http', 8080),
     echo(two, 'two', 'tcp', 9000),
     echo(outside, 'outside', 'http', 8085),
+    startTls(outside, 'outside', 80),
+    echo(two, 'unlisted gRPC', 'http2', 80),
   ]);
   for (const namespace of [client, one]) await redirectTraffic(namespace, { proxyUid: PROXY_UID });
   const [clientProxy, oneProxy] = await Promise.all([
@@ -232,6 +246,26 @@ test('where the protocol is not said, HTTP is recognised and routed, and the res
     endpoints('any', { one: one.address }, [{ name: 'any', port: 9100 }]),
   );
   await eventually(async () => assert.equal(await greeting('10.96.0.3', 7000), 'bytes of one'));
+});
+
+test('at a port of HTTP services, requests and TLS to unregistered addresses are passed on as they are, or refused', {
+  skip,
+}, async () => {
+  const { config, client, outside, two } = pods();
+  const curl = (...args: string[]) => client.run('curl', '-sS', '--fail', '--max-time', '4', ...args);
+  const secure = () => curl('-k', `https://${outside.address}:80/`);
+  const http2 = () => curl('--http2-prior-knowledge', '-H', 'Host: unlisted', `http://${two.address}/`);
+  await eventually(async () => assert.equal(await secure(), 'outside'));
+  await eventually(async () => assert.equal((JSON.parse(await http2()) as EchoReply).name, 'unlisted gRPC'));
+  await config.apply(
+    'sidecar',
+    resource('Sidecar', 'default', { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' }, egress: [{ hosts: ['./*'] }] }),
+  );
+  await eventually(() => assert.rejects(secure()));
+  await eventually(() => assert.rejects(http2()));
+  assert.equal((await get('http://10.96.0.1/', 'web')).path, '/');
+  await config.remove('sidecar');
+  await eventually(async () => assert.equal(await secure(), 'outside'));
 });
 
 test('an address that nobody registered is passed on, until a Sidecar allows registered ones alone', {

@@ -70,7 +70,7 @@ export async function startEchoIn(
   namespace: Namespace,
   options: {
     readonly name: string;
-    readonly protocol: 'http' | 'tcp';
+    readonly protocol: 'http' | 'http2' | 'tcp';
     readonly address: string;
     readonly port: number;
   },

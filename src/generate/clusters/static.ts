@@ -8,6 +8,7 @@ import {
 } from '../names.ts';
 import { durationOf } from '../values.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
+import { protocolOptions } from './upstream-protocol.ts';
 
 /** Every cluster has a name, whatever the message type says. */
 export type NamedCluster = envoy.config.cluster.v3.Cluster.Input & { readonly name: string };
@@ -35,6 +36,8 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
     lbPolicy: CLUSTER_PROVIDED,
     connectTimeout: durationOf(connectTimeoutMs),
     ...circuitBreakers(undefined),
+    // Requests are passed on in the protocol in which they came: gRPC without TLS (h2c) must stay HTTP/2.
+    ...protocolOptions('client', undefined, false),
   };
 }
 

@@ -38,8 +38,8 @@ export interface Guarded {
   readonly tcp: () => FilterChain['filters'];
   /** Of a connection that is refused. */
   readonly nowhere: () => FilterChain['filters'];
-  /** Begins the chains' names, where they shall have one. */
-  readonly name?: string;
+  /** What the names of the chains begin with; without it the chains have no names. */
+  readonly name?: (inside: 'http' | 'tcp') => string;
 }
 
 /**
@@ -51,15 +51,22 @@ export function guardedChains(
   view: InboundView,
   { kind, match, access, http, tcp, nowhere, name }: Guarded,
 ): FilterChain[] {
-  const named = (suffix: string) => (name === undefined ? {} : { name: `${name}${suffix}` });
   const tls: FilterChainMatch = hasExtension(view, TLS_INSPECTOR) ? { ...match, transportProtocol: 'tls' } : match;
-  const chain = (when: FilterChainMatch, filters: FilterChain['filters'], suffix = ''): FilterChain => ({
-    ...named(suffix),
+  const chain = (
+    inside: 'http' | 'tcp',
+    when: FilterChainMatch,
+    filters: FilterChain['filters'],
+    suffix = '',
+  ): FilterChain => ({
+    ...(name !== undefined && { name: `${name(inside)}${suffix}` }),
     ...matching(when),
     filters,
   });
+  const bytes = (when: FilterChainMatch, suffix?: string) => chain('tcp', when, tcp(), suffix);
+  const requests = (when: FilterChainMatch) => chain('http', when, http(false));
   const mutual = (inside: 'http' | 'tcp', applicationProtocols: readonly string[]): FilterChain => ({
     ...chain(
+      inside,
       applicationProtocols.length > 0 ? { ...tls, applicationProtocols } : tls,
       inside === 'http' ? http(true) : tcp(),
       '-mtls',
@@ -68,12 +75,11 @@ export function guardedChains(
   });
   switch (access) {
     case 'REFUSE':
-      return [chain(tls, nowhere())];
+      return [chain('tcp', tls, nowhere())];
     case 'DISABLE': {
-      const bytes = chain(match, tcp());
-      if (kind === 'tcp') return [bytes];
-      if (kind === 'http') return [chain(match, http(false))];
-      return [chain({ ...match, ...SNIFFED_HTTP }, http(false)), ...besideSniffedHttp(bytes)];
+      if (kind === 'tcp') return [bytes(match)];
+      if (kind === 'http') return [requests(match)];
+      return [requests({ ...match, ...SNIFFED_HTTP }), ...besideSniffedHttp(bytes(match))];
     }
     case 'STRICT':
       // Whoever has a certificate of the mesh may come without its protocol names.
@@ -81,14 +87,14 @@ export function guardedChains(
     case 'PERMISSIVE': {
       const { transportProtocol } = SNIFFED_HTTP;
       const plain = { ...match, transportProtocol };
-      const foreign = chain(tls, tcp(), '-tls');
-      if (kind === 'tcp') return [mutual('tcp', MESH_TLS), chain(plain, tcp()), foreign];
-      if (kind === 'http') return [mutual('http', MESH_TLS), chain(plain, http(false)), foreign];
+      const foreign = bytes(tls, '-tls');
+      if (kind === 'tcp') return [mutual('tcp', MESH_TLS), bytes(plain), foreign];
+      if (kind === 'http') return [mutual('http', MESH_TLS), requests(plain), foreign];
       return [
         mutual('http', HTTP_INSIDE),
         mutual('tcp', BYTES_INSIDE),
-        chain({ ...match, ...SNIFFED_HTTP }, http(false)),
-        chain(plain, tcp()),
+        requests({ ...match, ...SNIFFED_HTTP }),
+        bytes(plain),
         foreign,
       ];
     }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PeerAuthentication, Protocol } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
 import type { Capabilities, InboundPort } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
 import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
@@ -18,14 +19,21 @@ function portOf(targetPort: number, protocol: Protocol, changes: Partial<Inbound
 }
 
 const GUARD = 'BlackHoleCluster if port 15006';
+/** Ports of no service, without and with sniffing. */
 const REST = 'InboundPassthroughClusterIpv4 if 0.0.0.0/0';
+const SNIFFED_REST = [
+  'routes InboundPassthroughClusterIpv4 if 0.0.0.0/0 is HTTP',
+  'InboundPassthroughClusterIpv4 if 0.0.0.0/0 is plain',
+  REST,
+];
+const UNSNIFFED = { settings: { sniffInbound: false } } as const;
 
 function virtualInbound(ports: readonly InboundPort[], world: World = {}) {
   return inboundOf(worldOf(world), inboundView({ ports })).listeners.get('virtualInbound');
 }
 
 test('ports are told apart by original destination; other ports pass', () => {
-  const listener = virtualInbound([portOf(7000, 'TCP'), portOf(8080, 'HTTP', { servicePort: 80 })]);
+  const listener = virtualInbound([portOf(7000, 'TCP'), portOf(8080, 'HTTP', { servicePort: 80 })], UNSNIFFED);
   assert.deepEqual(chainTexts(listener), [
     GUARD,
     'inbound|7000|| if port 7000',
@@ -39,39 +47,57 @@ test('ports are told apart by original destination; other ports pass', () => {
   assert.equal(listener?.continueOnListenerFiltersTimeout, false);
 });
 
-test('only ports that nobody says the protocol of are looked into', () => {
-  const ports = [portOf(3306, 'MySQL'), portOf(9000, 'Unsupported'), portOf(9001, 'Unsupported')];
+test('only ports that nobody says the protocol of are inspected', () => {
+  const ports = [portOf(3306, 'MySQL'), portOf(8080, 'HTTP'), portOf(9000, 'Unsupported'), portOf(9001, 'Unsupported')];
   const listener = virtualInbound(ports, { settings: { inboundDetectionTimeoutMs: 1500 } });
   assert.deepEqual(chainTexts(listener), [
     GUARD,
     'inbound|3306|| if port 3306',
+    'routes inbound|8080|| if port 8080',
     'routes inbound|9000|| if port 9000 is HTTP',
     'inbound|9000|| if port 9000 is plain',
     'inbound|9000|| if port 9000',
     'routes inbound|9001|| if port 9001 is HTTP',
     'inbound|9001|| if port 9001 is plain',
     'inbound|9001|| if port 9001',
-    REST,
+    ...SNIFFED_REST,
   ]);
   assert.equal(listener?.listenerFiltersTimeout?.nanos, 500_000_000);
   assert.equal(listener?.continueOnListenerFiltersTimeout, true);
   for (const { filterDisabled } of listener?.listenerFilters.slice(1) ?? []) {
-    const ranges = filterDisabled?.notMatch?.orMatch?.rules.map(
-      ({ destinationPortRange }) => destinationPortRange?.start,
-    );
-    assert.deepEqual(ranges, [9000, 9001]);
+    const ranges = filterDisabled?.orMatch?.rules.map(({ destinationPortRange }) => destinationPortRange?.start);
+    assert.deepEqual(ranges, [3306, 8080]);
   }
   assert.equal(listener?.listenerFilters.length, 3);
 });
 
-test('a single sniffed port needs no list of ports', () => {
-  const listener = virtualInbound([portOf(9000, 'Unsupported')]);
-  const predicate = listener?.listenerFilters[1]?.filterDisabled?.notMatch;
+test('a single port that is not inspected needs no list of ports', () => {
+  const listener = virtualInbound([portOf(9000, 'TCP')]);
+  const predicate = listener?.listenerFilters[1]?.filterDisabled;
   assert.deepEqual([predicate?.destinationPortRange?.start, predicate?.destinationPortRange?.end], [9000, 9001]);
 });
 
+test('requests to ports of no service are served like others: HTTP/1.0 too, as clients of such ports may speak it', () => {
+  const listener = virtualInbound([]);
+  const filter = listener?.filterChains[1]?.filters[0];
+  const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
+  const manager = HttpConnectionManager.decode(filter?.typedConfig?.value ?? new Uint8Array());
+  assert.deepEqual(
+    listener?.filterChains.map(({ name }) => name),
+    [
+      'virtualInbound-blackhole',
+      'virtualInbound-catchall-http',
+      'virtualInbound-catchall-tcp',
+      'virtualInbound-catchall-tcp',
+    ],
+  );
+  assert.equal(manager.httpProtocolOptions?.acceptHttp_10, true);
+  assert.equal(manager.forwardClientCertDetails, 0);
+  assert.equal(manager.routeConfig?.virtualHosts[0]?.routes[0]?.route?.cluster, 'InboundPassthroughClusterIpv4');
+});
+
 test('without sniffing what nobody says is TCP', () => {
-  const listener = virtualInbound([portOf(9000, 'Unsupported')], { settings: { sniffInbound: false } });
+  const listener = virtualInbound([portOf(9000, 'Unsupported')], UNSNIFFED);
   assert.deepEqual(chainTexts(listener), [GUARD, 'inbound|9000|| if port 9000', REST]);
 });
 
@@ -84,7 +110,11 @@ test('services that share a port and its protocol are no conflict; other protoco
     ],
   });
   const { listeners, findings } = inboundOf(worldOf({}), view);
-  assert.deepEqual(chainTexts(listeners.get('virtualInbound')), [GUARD, 'routes inbound|8080|| if port 8080', REST]);
+  assert.deepEqual(chainTexts(listeners.get('virtualInbound')), [
+    GUARD,
+    'routes inbound|8080|| if port 8080',
+    ...SNIFFED_REST,
+  ]);
   assert.deepEqual(
     findings.map(({ metric, unit, message }) => [metric, unit, message.startsWith('c:')]),
     [['ctl_conflict_inbound_listener', 'virtual', true]],
@@ -92,7 +122,7 @@ test('services that share a port and its protocol are no conflict; other protoco
 });
 
 test("a service on the listener's own port does not open the loop", () => {
-  assert.deepEqual(chainTexts(virtualInbound([portOf(15006, 'TCP')])), [GUARD, REST]);
+  assert.deepEqual(chainTexts(virtualInbound([portOf(15006, 'TCP')])), [GUARD, ...SNIFFED_REST]);
 });
 
 test('TPROXY and IPv6', () => {
@@ -136,7 +166,11 @@ test("a Sidecar's ingress listeners replace the services' ports; bound ones stan
   ];
   const { listeners } = inboundOf(worldOf({ ingress }), inboundView({ ports: [portOf(8080, 'HTTP')] }));
   assert.deepEqual([...listeners.keys()], ['127.0.0.1_9081', '/run/in.sock', 'virtualInbound']);
-  assert.deepEqual(chainTexts(listeners.get('virtualInbound')), [GUARD, 'routes inbound|9080|| if port 9080', REST]);
+  assert.deepEqual(chainTexts(listeners.get('virtualInbound')), [
+    GUARD,
+    'routes inbound|9080|| if port 9080',
+    ...SNIFFED_REST,
+  ]);
 });
 
 test('units of a scope that is gone make nothing', () => {
@@ -152,7 +186,8 @@ describe('peer authentication', () => {
     peerAuthentication: PeerAuthentication,
     capabilities = STRICT,
     ports: readonly InboundPort[] = PORTS,
-  ) => inboundOf(worldOf({}), inboundView({ ports, peerAuthentication, capabilities }));
+    world: World = {},
+  ) => inboundOf(worldOf(world), inboundView({ ports, peerAuthentication, capabilities }));
 
   /** A chain in one line: `7000 tls istio… → mutual inbound|7000||`. */
   function ways(listener: ReturnType<typeof virtualInbound>): string[] {
@@ -174,6 +209,7 @@ describe('peer authentication', () => {
       '8080 tls → mutual routes inbound|80||',
       '9000 tls istio-http/1.0 → mutual routes inbound|9000||',
       '9000 tls → mutual inbound|9000||',
+      'rest tls istio-http/1.0 → mutual routes InboundPassthroughClusterIpv4',
       'rest tls → mutual InboundPassthroughClusterIpv4',
     ]);
     assert.deepEqual(findings, []);
@@ -193,7 +229,9 @@ describe('peer authentication', () => {
       '9000 raw_buffer http/1.0 → routes inbound|9000||',
       '9000 raw_buffer → inbound|9000||',
       '9000 tls → inbound|9000||',
+      'rest tls istio-http/1.0 → mutual routes InboundPassthroughClusterIpv4',
       'rest tls istio → mutual InboundPassthroughClusterIpv4',
+      'rest raw_buffer http/1.0 → routes InboundPassthroughClusterIpv4',
       'rest raw_buffer → InboundPassthroughClusterIpv4',
       'rest tls → InboundPassthroughClusterIpv4',
     ]);
@@ -220,7 +258,7 @@ describe('peer authentication', () => {
     ]);
     assert.equal(listener?.listenerFilters[1]?.filterDisabled?.destinationPortRange?.start, 7000);
     assert.equal(listener?.continueOnListenerFiltersTimeout, true);
-    const closed = under({ mode: 'DISABLE', ports: { 7002: 'STRICT' } }, STRICT, ports);
+    const closed = under({ mode: 'DISABLE', ports: { 7002: 'STRICT' } }, STRICT, ports, UNSNIFFED);
     const filter = closed.listeners.get('virtualInbound')?.listenerFilters[1];
     assert.equal(filter?.filterDisabled?.notMatch?.destinationPortRange?.start, 7002);
   });

@@ -18,12 +18,19 @@ import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutpu
 import { addressOf, durationOf, isSocketPath } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { cidrRange } from './cidr.ts';
-import { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
-import { accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
+import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
+import { type Access, accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
-import { detectionTimeout, httpInspector, originalDestination, tlsInspector } from './listener-filters.ts';
+import {
+  detectionTimeout,
+  httpInspector,
+  type InspectedPorts,
+  originalDestination,
+  tlsInspector,
+} from './listener-filters.ts';
 import { listenerResource, type NamedListener } from './listener-resource.ts';
 import { wildcardAddress } from './port-plan.ts';
+import { type ProtocolKind, sniffs } from './protocol-kind.ts';
 import { type FilterChain, type FilterChainMatch, tcpProxyChain } from './tcp-proxy.ts';
 
 const { INBOUND } = envoy.config.core.v3.TrafficDirection;
@@ -93,30 +100,44 @@ function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly Inb
       ...passthroughChains(snapshot, view),
     ],
     ...inspected(snapshot, originalDestination(view), [
-      ...tlsInspectorFor(view, ports),
-      ...httpInspectorFor(view, ports),
+      ...tlsInspectorFor(snapshot, view, ports),
+      ...httpInspectorFor(snapshot, view, ports),
     ]),
   };
   return listenerResource(listener, []);
 }
 
-/** Mutual TLS is looked for wherever it is taken, and before sniffing. */
-function tlsInspectorFor(view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
-  const needs = ({ port, kind }: InboundPortPlan) => kind === 'auto' || inspectsTls(accessTo(view, port));
-  const portsOf = (plans: readonly InboundPortPlan[]) => plans.map(({ port }) => port);
-  if (inspectsTls(accessTo(view))) return tlsInspector(view, { except: portsOf(ports.filter((plan) => !needs(plan))) });
-  const only = portsOf(ports.filter(needs));
-  return only.length === 0 ? [] : tlsInspector(view, { only });
+/** The kind of ports that no service declares: nobody has said their protocol. */
+function undeclaredKind({ settings }: Snapshot, view: InboundView): ProtocolKind {
+  return sniffs(settings, 'sniffInbound', view) ? 'auto' : 'tcp';
 }
 
-function httpInspectorFor(view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
-  const only = ports.filter((plan) => sniffsHttp(view, plan)).map(({ port }) => port);
-  return only.length === 0 ? [] : httpInspector(view, { only });
+/** Mutual TLS is looked for wherever it is taken, and before sniffing. */
+function tlsInspectorFor(snapshot: Snapshot, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+  const needs = (kind: ProtocolKind, port?: number) => kind === 'auto' || inspectsTls(accessTo(view, port));
+  const inspected = inspectedPorts(ports, ({ kind, port }) => needs(kind, port), needs(undeclaredKind(snapshot, view)));
+  return inspected === undefined ? [] : tlsInspector(view, inspected);
+}
+
+function httpInspectorFor(snapshot: Snapshot, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+  const undeclared = sniffsHttp(undeclaredKind(snapshot, view), accessTo(view));
+  const inspected = inspectedPorts(ports, ({ kind, port }) => sniffsHttp(kind, accessTo(view, port)), undeclared);
+  return inspected === undefined ? [] : httpInspector(view, inspected);
+}
+
+/** The ports of a listener that takes all: undefined where no connection has to be looked at. */
+function inspectedPorts(
+  ports: readonly InboundPortPlan[],
+  needs: (plan: InboundPortPlan) => boolean,
+  undeclared: boolean,
+): InspectedPorts | undefined {
+  if (undeclared) return { except: ports.filter((plan) => !needs(plan)).map(({ port }) => port) };
+  const only = ports.filter(needs).map(({ port }) => port);
+  return only.length === 0 ? undefined : { only };
 }
 
 /** Inside mutual TLS the client's proxy says whether there is HTTP. */
-function sniffsHttp(view: InboundView, { kind, port }: InboundPortPlan): boolean {
-  const access = accessTo(view, port);
+function sniffsHttp(kind: ProtocolKind, access: Access): boolean {
   return kind === 'auto' && (access === 'DISABLE' || access === 'PERMISSIVE');
 }
 
@@ -132,17 +153,23 @@ function inspected(
   };
 }
 
-/** Ports that no service declares: connections go to the application as they came. */
+/**
+ * Ports that no service declares: connections go to the application as they came, and requests among them as those of other ports,
+ * under the same policies and with the same header about the client's certificate (specification "policy-resources", rule 2).
+ */
 function passthroughChains(snapshot: Snapshot, view: InboundView): FilterChain[] {
   const [cluster, everything] = view.ipv6Only
     ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
     : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
+  const routes = inboundRoutes({ routeName: cluster, cluster, hostname: cluster, servicePort: 0 });
+  // Nobody has said that these ports are for HTTP/1.1: what else their applications take, they still get.
+  const extra: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
   return guardedChains(snapshot, view, {
-    name: 'virtualInbound-catchall-tcp',
-    kind: 'tcp',
+    name: (inside) => `virtualInbound-catchall-${inside}`,
+    kind: undeclaredKind(snapshot, view),
     match: everything === undefined ? {} : { prefixRanges: [everything] },
     access: accessTo(view),
-    http: () => [],
+    http: (mutual) => [guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, mutual, extra })],
     tcp: () => guardedBytes(snapshot, view, cluster),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
@@ -152,7 +179,7 @@ function boundListener(snapshot: Snapshot, view: InboundView, plan: InboundPortP
   const port = isSocketPath(bind) ? 0 : plan.port;
   const inspectors = [
     ...(plan.kind === 'auto' || inspectsTls(accessTo(view, plan.port)) ? tlsInspector(view) : []),
-    ...(sniffsHttp(view, plan) ? httpInspector(view) : []),
+    ...(sniffsHttp(plan.kind, accessTo(view, plan.port)) ? httpInspector(view) : []),
   ];
   const listener: NamedListener = {
     name: listenerName(bind, port),
@@ -175,18 +202,43 @@ function portChains(
     match,
     access: accessTo(view, plan.port),
     http: (mutual) => [
-      httpConnectionManager(snapshot, view, {
+      guardedRequests(snapshot, view, {
         statPrefix: `inbound_${listenerName(wildcardAddress(view), plan.port)}`,
-        routes: { inline: inboundRoutes(plan) },
-        useRemoteAddress: false,
-        serverName: SERVER_NAME,
+        routes: inboundRoutes(plan),
         grpcWeb: plan.grpcWeb,
-        guards: requestFilters(snapshot, view),
-        extra: { ...guardedManager(snapshot, view), ...(mutual && CLIENT_CERTIFICATE) },
+        mutual,
       }),
     ],
     tcp: () => guardedBytes(snapshot, view, plan.cluster),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
+  });
+}
+
+type ManagerExtra = NonNullable<HttpConnectionManagerOptions['extra']>;
+
+interface GuardedRequests {
+  readonly statPrefix: string;
+  readonly routes: envoy.config.route.v3.RouteConfiguration.Input;
+  readonly grpcWeb: boolean;
+  /** Whether they come inside mutual TLS. */
+  readonly mutual: boolean;
+  readonly extra?: ManagerExtra;
+}
+
+/** Requests to the application, past the policies about requests. */
+function guardedRequests(
+  snapshot: Snapshot,
+  view: InboundView,
+  { statPrefix, routes, grpcWeb, mutual, extra }: GuardedRequests,
+) {
+  return httpConnectionManager(snapshot, view, {
+    statPrefix,
+    routes: { inline: routes },
+    useRemoteAddress: false,
+    serverName: SERVER_NAME,
+    grpcWeb,
+    guards: requestFilters(snapshot, view),
+    extra: { ...guardedManager(snapshot, view), ...(mutual && CLIENT_CERTIFICATE), ...extra },
   });
 }
 
@@ -210,7 +262,10 @@ function inboundRoutes({
   cluster,
   hostname,
   servicePort,
-}: InboundPortPlan): envoy.config.route.v3.RouteConfiguration.Input {
+}: Pick<
+  InboundPortPlan,
+  'routeName' | 'cluster' | 'hostname' | 'servicePort'
+>): envoy.config.route.v3.RouteConfiguration.Input {
   return {
     name: routeName,
     virtualHosts: [

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types.ts';
+import { google } from '../../protobuf/index.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 import { outboundPlan } from './outbound-plan.ts';
@@ -37,6 +38,24 @@ test('a gRPC-Web service on the port brings its filter', () => {
   const without = outboundOf(worldOf({ services: services.slice(0, 1) })).resources.get('0.0.0.0_80');
   const withIt = outboundOf(worldOf({ services })).resources.get('0.0.0.0_80');
   assert.notDeepEqual(withIt?.bytes, without?.bytes);
+});
+
+test('at a port of HTTP services other bytes go where unknown traffic goes, however late a client sends its first', () => {
+  const services = [oneService('web', 'HTTP', 80), oneService('api', 'GRPC', 80)];
+  const listener = outboundOf(worldOf({ services })).listeners.get('0.0.0.0_80');
+  assert.deepEqual(chainTexts(listener), ['routes 80 if is HTTP', 'else PassthroughCluster']);
+  assert.deepEqual(
+    listener?.listenerFilters.map(({ name }) => name),
+    ['envoy.filters.listener.tls_inspector', 'envoy.filters.listener.http_inspector'],
+  );
+  assert.deepEqual(listener?.listenerFiltersTimeout, google.protobuf.Duration.decode(new Uint8Array()));
+  const closed = { services, outboundTrafficPolicy: 'REGISTRY_ONLY' } as const;
+  assert.deepEqual(chainsOf(closed, '0.0.0.0_80'), ['routes 80 if is HTTP', 'else BlackHoleCluster']);
+  assert.deepEqual(chainsOf({ services, settings: OFF }, '0.0.0.0_80'), ['routes 80']);
+  const without = outboundView({ capabilities: { extensions: [], sds: false } });
+  assert.deepEqual(chainsOf({ services }, '0.0.0.0_80', without), ['routes 80']);
+  // A bound socket is where the connection was going.
+  assert.deepEqual(chainsOf({ services }, '127.0.0.1_80', outboundView({ interception: 'NONE' })), ['routes 80']);
 });
 
 test('TCP services have a listener for each address; UDP ports have none', () => {

@@ -24,9 +24,15 @@ import {
   type TcpTarget,
   wildcardAddress,
 } from './port-plan.ts';
+import { sniffs } from './protocol-kind.ts';
 import { type FilterChain, tcpProxyChain, unknownTrafficCluster } from './tcp-proxy.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
+/**
+ * Clients of HTTP services may connect long before their first request (connection pools do). Silence is no sign of another protocol:
+ * taken for one, the request would go past routes, policies of the client side and mutual TLS.
+ */
+const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 export function outboundListenerUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
@@ -207,7 +213,10 @@ function assembled(
 ): BuiltListener {
   const { bind, port, bindToPort, http } = shape;
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
-  const sniffed = http !== undefined && chains.length > 0;
+  // Where all services are HTTP, other bytes are for none of them. A bound socket has nowhere else to pass them on to.
+  const httpAlone = http !== undefined && chains.length === 0;
+  const sniffed =
+    http !== undefined && (!httpAlone || (!bindToPort && sniffs(surroundings.settings, 'sniffOutbound', surroundings)));
   const filterChains: FilterChain[] = sniffed ? chains.flatMap(besideSniffedHttp) : [...chains];
   if (http !== undefined) filterChains.push(...httpChains(surroundings, shape, http, sniffed));
   const matchesAll = takesAll || (http !== undefined && !sniffed);
@@ -223,7 +232,7 @@ function assembled(
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
       listenerFilters: [...tlsInspector(surroundings), ...(sniffed ? httpInspector(surroundings) : [])],
-      ...detectionTimeout(surroundings.mesh.protocolDetectionTimeout),
+      ...detectionTimeout(httpAlone ? NO_TIMEOUT : surroundings.mesh.protocolDetectionTimeout),
     }),
   };
   return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };

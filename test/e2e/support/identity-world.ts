@@ -53,6 +53,8 @@ const SERVICE_PORT_NAMES: Readonly<Record<PortName, string>> = {
 
 /** Served by every application, named by no service. */
 export const UNBOUND_PORT = 8088;
+/** The same for HTTP/2 in plain text. */
+export const UNBOUND_HTTP2_PORT = 8089;
 
 export interface TokenOptions {
   /** Default: that of the mesh's authority. */
@@ -283,6 +285,7 @@ async function startApplication({ id, netns }: WorkloadFacts): Promise<void> {
     id,
     ...specs,
     `http:${UNBOUND_PORT}`,
+    `http2:${UNBOUND_HTTP2_PORT}`,
   ]);
   await eventually(() => {
     application.assertRunning();
