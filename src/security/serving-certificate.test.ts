@@ -1,15 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CtlError } from '../core/errors.ts';
-import { fakeClock } from './authority/testing/fixtures.ts';
+import { fakeTime } from '../core/testing/fake-time.ts';
+import { CLOCK_CHECK_MS, startWallTimer } from '../core/wall-timer.ts';
+import { type FakeClock, fakeClock } from './authority/testing/fixtures.ts';
 import { followServingCertificate } from './serving-certificate.ts';
 import { NOW } from './testing.ts';
 
 const HOUR = 3_600_000;
 
 /** An authority that numbers its certificates. */
-async function serving() {
-  const { clock, advance } = fakeClock();
+async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> = fakeClock()) {
   const given: string[] = [];
   const problems: string[] = [];
   let made = 0;
@@ -76,4 +77,29 @@ describe('the certificate of the secured address', () => {
     fail(new CtlError('invalid_argument', 'no name'));
     await assert.rejects(follow(), /no name/);
   });
+
+  for (const [what, hours] of [
+    ['forward past the end of the certificate', 25],
+    ['back to before the certificate begins', -3],
+  ] as const) {
+    it(`is renewed within a minute after the clock was set ${what}`, async () => {
+      const { time, pass, set } = fakeTime(NOW);
+      const clock = {
+        now: time.wallNow,
+        setTimer: (ms: number, run: () => void) => startWallTimer(ms, run, time),
+      };
+      const advance = async (ms: number): Promise<void> => {
+        pass(ms);
+        await new Promise<void>((resolve) => setImmediate(resolve));
+      };
+      const { given, follow } = await serving({ clock, advance });
+      const { close } = await follow();
+      await advance(HOUR);
+      set(hours * HOUR);
+      assert.deepEqual(given, []);
+      await advance(CLOCK_CHECK_MS);
+      assert.equal(given.length, 1);
+      close();
+    });
+  }
 });

@@ -3,7 +3,9 @@
  * the authority's root changes. A renewal that fails is tried again until it succeeds, with the certificate at hand meanwhile.
  */
 import { CtlError } from '../core/errors.ts';
+import { CLOCK_CHECK_MS } from '../core/wall-timer.ts';
 import type { WallClock } from './authority/clock.ts';
+import { BACKDATE_MS } from './authority/signer.ts';
 import type { Authority, ServerCertificate } from './types.ts';
 
 export interface ServingCertificateOptions {
@@ -40,8 +42,17 @@ export async function followServingCertificate(options: ServingCertificateOption
   let attempt = 0;
 
   const waitForRenewal = ({ expiresAt }: ServerCertificate): void => {
+    const madeAt = clock.now();
     const part = RENEW_AT + SPREAD * (2 * random() - 1);
-    cancel = clock.setTimer(Math.max(FIRST_RETRY_MS, (expiresAt - clock.now()) * part), () => void renew());
+    const renewAt = madeAt + Math.max(FIRST_RETRY_MS, (expiresAt - madeAt) * part);
+    const look = (): void => {
+      const now = clock.now();
+      // A clock that was set back makes it a certificate of the future, which clients with the right time refuse.
+      const notValidYet = now < madeAt - BACKDATE_MS;
+      if (now >= renewAt || notValidYet) void renew();
+      else cancel = clock.setTimer(Math.min(renewAt - now, CLOCK_CHECK_MS), look);
+    };
+    look();
   };
 
   const renew = async (): Promise<void> => {

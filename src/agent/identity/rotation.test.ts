@@ -3,13 +3,15 @@ import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { fakeTime } from '../../core/testing/fake-time.ts';
+import { startWallTimer } from '../../core/wall-timer.ts';
 import type { WorkloadSecrets } from '../types.ts';
 import { createBackoff, MAX_BACKOFF_MS } from './backoff.ts';
 import type { KeyAndRequest } from './csr.ts';
 import { newCounters } from './metrics.ts';
 import { createRotation, rotationTime } from './rotation.ts';
 import { testRoot } from './testing/certificates.ts';
-import { fakeClock } from './testing/fake-clock.ts';
+import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
 import { logLines } from './testing/log-lines.ts';
 
 const SECOND = 1000;
@@ -26,12 +28,13 @@ interface SetUp {
   readonly random?: () => number;
   readonly graceRatio?: number;
   readonly claimed?: { readonly namespace: string; readonly serviceAccount: string | undefined };
+  readonly clock?: FakeClock;
 }
 
 /** A rotation whose authority and time are the test's. */
 function setUp(options: SetUp = {}) {
   // Certificates count whole seconds.
-  const clock = fakeClock(Math.floor(Date.now() / SECOND) * SECOND);
+  const clock = options.clock ?? fakeClock(Math.floor(Date.now() / SECOND) * SECOND);
   const log = logLines();
   const counters = newCounters();
   const keys: KeyAndRequest[] = [];
@@ -105,6 +108,32 @@ test('a certificate is replaced, with a new key, when half of its life is left',
   await source.close();
   assert.deepEqual(clock.pending(), []);
 });
+
+for (const [what, hours] of [
+  ['forward past its end', 25],
+  ['back to before it begins', -3],
+] as const)
+  test(`a certificate is replaced at the next check after the clock was set ${what}`, async () => {
+    const { time, pass, set, waiting } = fakeTime();
+    const clock: FakeClock = {
+      now: time.wallNow,
+      setTimer: (ms, run) => ({ cancel: startWallTimer(ms, run, time) }),
+      async advance(ms) {
+        pass(ms);
+        for (let round = 0; round < 3; round++) await new Promise((resolve) => setImmediate(resolve));
+      },
+      pending: () => Array.from({ length: waiting() }, () => 0),
+    };
+    const { source, changes } = setUp({ clock });
+    source.start();
+    await clock.advance(0);
+    await clock.advance(4 * MINUTE);
+    assert.equal(changes.length, 1);
+    set(hours * HOUR);
+    await clock.advance(5 * MINUTE);
+    assert.equal(changes.length, 2);
+    await source.close();
+  });
 
 test('workloads that start together do not renew together, and never after the certificate has ended', () => {
   fc.assert(

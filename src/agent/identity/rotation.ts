@@ -40,6 +40,8 @@ const GRACE_JITTER = 0.1;
 const LEAST_USE = 0.05;
 /** Certificates of less life than this are not replaced faster; ms. */
 const LEAST_USE_MS = 500;
+/** Authorities date certificates back by about this much, ms: a clock that was set back by less leaves them valid. */
+const CLOCK_TOLERANCE_MS = 60_000;
 
 /**
  * When a certificate had at `receivedAt` is replaced, epoch ms. Its life counts from when it was had: authorities date certificates
@@ -59,19 +61,20 @@ export function createRotation(options: RotationOptions): SecretSource {
   let running: Promise<unknown> = Promise.resolve();
   let identity: string | undefined;
 
-  const renew = async (): Promise<number> => {
+  /** Gives when the certificate was received and when it is to be replaced, epoch ms. */
+  const renew = async (): Promise<{ readonly receivedAt: number; readonly next: number }> => {
     const { key, csr } = await options.newKey();
     const before = holder.current();
     const { chain, roots } = await ca.sign(csr, options.ttlMs, before);
     const receivedAt = clock.now();
     const secrets = secretsOf(key, chain, roots, receivedAt);
-    if (signal.aborted) return receivedAt;
+    if (signal.aborted) return { receivedAt, next: receivedAt };
     const named = spiffeIdOf(secrets);
     checkClaim(named, options.claimed);
     if (named !== identity) log.info('the identity is certified', { identity: named ?? 'none' });
     identity = named;
     holder.set(secrets);
-    return rotationTime(receivedAt, secrets.certificate.expiresAt, options.graceRatio, random);
+    return { receivedAt, next: rotationTime(receivedAt, secrets.certificate.expiresAt, options.graceRatio, random) };
   };
 
   const rotate = async (): Promise<void> => {
@@ -81,14 +84,16 @@ export function createRotation(options: RotationOptions): SecretSource {
     for (let retry = false; !signal.aborted; ) {
       if (retry) counters.num_outgoing_retries++;
       try {
-        const next = await renew();
+        const { receivedAt, next } = await renew();
         state.good();
         backoff.reset();
         retry = false;
         saidExpired = false;
         log.debug('certificate replaced', { next: new Date(next).toISOString() });
-        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept.
-        while (!signal.aborted && clock.now() < next) {
+        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept. One that was set back makes
+        // it a certificate of the future, which peers with the right time refuse.
+        const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
+        while (!signal.aborted && !due()) {
           await sleep(clock, Math.min(next - clock.now(), options.checkIntervalMs), signal);
         }
       } catch (error) {

@@ -34,6 +34,8 @@ export type SignResult =
   | { readonly kind: 'refused'; readonly message: string }
   /** The issuer has ended. */
   | { readonly kind: 'expired' }
+  /** The issuer is valid from `notBefore` (epoch ms) on, which is later than `now`: one of the clocks was wrong. */
+  | { readonly kind: 'not yet valid'; readonly now: number; readonly notBefore: number }
   | { readonly kind: 'failed'; readonly message: string };
 
 export type SignAnswer =

@@ -124,6 +124,15 @@ test('a certificate lives no longer than the chain that signs it, and begins no 
   assert.deepEqual(signWith(ca, workload(), NOW), { kind: 'expired' });
 });
 
+test('a clock from before the issuer begins gets nothing signed: it could end before it begins', () => {
+  const ca = makeCa({ name: 'young', notBefore: NOW });
+  const now = NOW - 3 * DAY_MS;
+  assert.deepEqual(signWith(ca, workload({ now })), { kind: 'not yet valid', now, notBefore: NOW });
+  const { certificate } = signed(ca, workload());
+  const { validFromDate, validToDate } = new X509Certificate(certificate);
+  assert.ok(validFromDate < validToDate);
+});
+
 test('a server certificate: its key is made with it, names and addresses stand in the SAN', () => {
   const hosts = ['ctl-discovery.mesh-system.svc', '10.1.2.3', '2001:db8::7:1', '::1', '::ffff:10.1.2.3'];
   const { certificate, key } = signed(CAS['P-256 CA'], { kind: 'server', hosts, ttlMs: DAY_MS, now: NOW });

@@ -84,6 +84,8 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
 
   const signJob = (by: Prepared, job: SignJob): SignResult => {
     if (by.chainEnd - job.now < MIN_LIFE_MS) return { kind: 'expired' };
+    // What is signed cannot begin before its issuer, and might have to end before it begins.
+    if (job.now < by.notBefore) return { kind: 'not yet valid', now: job.now, notBefore: by.notBefore };
     if (job.kind === 'server') {
       const { publicKey, privateKey: key } = generateKeyPairSync('ec', {
         namedCurve: 'P-256',

@@ -226,6 +226,11 @@ function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): C
       return new CtlError('invalid_argument', result.message);
     case 'expired':
       return new CtlError('unavailable', "the certificate authority's own certificate has ended");
+    case 'not yet valid': {
+      const [from, now] = [result.notBefore, result.now].map((ms) => new Date(ms).toISOString());
+      const message = `the certificate authority's own certificate is valid from ${from} on, but this machine's clock says ${now}`;
+      return new CtlError('unavailable', message);
+    }
     default:
       return new CtlError('internal', `signing failed: ${result?.message ?? 'no answer'}`);
   }
