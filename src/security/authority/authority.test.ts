@@ -119,7 +119,10 @@ test('the self-signed root is kept in its directory through a restart', async (t
   const bundle = first.ca.trustBundle();
   await first.ca.close();
   await assert.rejects(first.ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 }), { code: 'unavailable' });
-  assert.deepEqual((await authority(t, { selfSignedCaDir })).ca.trustBundle(), bundle);
+  const second = await authority(t, { selfSignedCaDir });
+  assert.deepEqual(second.ca.trustBundle(), bundle);
+  await assert.rejects(authority(t, { selfSignedCaDir }), { message: /in use by another program/ });
+  await second.ca.close();
   assert.equal(await readFile(join(selfSignedCaDir, 'root-cert.pem'), 'utf8'), bundle.join(''));
   await writeFile(join(selfSignedCaDir, 'ca-state.json'), '{');
   await assert.rejects(authority(t, { selfSignedCaDir }), { message: /does not hold a certificate authority's state/ });

@@ -12,13 +12,14 @@ import { workerUrl } from '../../paths.ts';
 import type { Authority, AuthorityStore, ServerCertificate, SigningRequest } from '../types.ts';
 import { type WallClock, wallClock } from './clock.ts';
 import { MAX_CSR_CHARS } from './csr.ts';
+import type { DirectoryLock } from './directory-lock.ts';
 import { isPlugged } from './plugged-files.ts';
 import { openPlugged } from './plugged-source.ts';
 import type { OpenedSource, RootEvents, RootSet, SigningMaterial } from './root-source.ts';
 import { createRoot } from './self-signed-root.ts';
 import { openSelfSigned } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
-import { createDirectoryStore } from './store-directory.ts';
+import { createDirectoryStore, lockStore } from './store-directory.ts';
 
 /** As the environment gives them (`discoveryCaEnv`); durations are milliseconds. */
 export interface AuthoritySettings {
@@ -107,8 +108,8 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
     },
     expiry: () => source.roots().ends,
     async close() {
-      source.close();
       listeners.clear();
+      await source.close();
       await pool?.close();
     },
   };
@@ -124,7 +125,8 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     log(`signs with the key of ${settings.rootCaDir}`);
     return opened;
   }
-  return openSelfSigned({
+  const lock = options.store === undefined ? await lockStore(settings.selfSignedCaDir) : undefined;
+  const opening = openSelfSigned({
     store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
     newRoot: (now) => createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes }),
     rotation: { intervalMs: settings.rootCheckIntervalMs, gracePercentile: settings.rootGracePercentile },
@@ -134,6 +136,22 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     events,
     log,
   });
+  return lock === undefined ? opening : locked(opening, lock);
+}
+
+/** The lock is held as long as the source is open. */
+async function locked(opening: Promise<OpenedSource>, lock: DirectoryLock): Promise<OpenedSource> {
+  try {
+    const { source, material } = await opening;
+    const close = async (): Promise<void> => {
+      await source.close();
+      await lock.release();
+    };
+    return { source: { roots: () => source.roots(), material: () => source.material(), close }, material };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
 }
 
 function checkSettings(settings: AuthoritySettings): void {

@@ -93,7 +93,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   return {
     roots: () => roots,
     material: () => inTurn(async () => apply(await readPlugged(directory)).material),
-    close() {
+    async close() {
       closed = true;
       cancel();
     },

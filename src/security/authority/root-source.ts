@@ -24,7 +24,8 @@ export interface RootSource {
   roots(): RootSet;
   /** The signing key afresh from where it is kept, for a worker that has none. What has changed there is adopted first. */
   material(): Promise<SigningMaterial>;
-  close(): void;
+  /** Resolves when nothing of it is read or written any more. */
+  close(): Promise<void>;
 }
 
 /** A source and the key that it begins with. */

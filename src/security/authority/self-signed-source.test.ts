@@ -57,7 +57,7 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
       use(opened.material);
     },
     stop() {
-      source?.close();
+      void source?.close();
       source = undefined;
     },
     running: () => source !== undefined,

@@ -75,9 +75,10 @@ class SelfSignedSource implements RootSource {
     });
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.#closed = true;
     this.#cancel?.();
+    await this.#turn;
   }
 
   async #begin(): Promise<AuthorityState> {

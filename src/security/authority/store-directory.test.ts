@@ -4,6 +4,7 @@ import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
+import type { CtlError } from '../../core/errors.ts';
 import { createRoot } from './self-signed-root.ts';
 import { createDirectoryStore } from './store-directory.ts';
 import { NOW } from './testing/fixtures.ts';
@@ -38,6 +39,21 @@ test('a directory that was there before keeps its mode', async (t) => {
   assert.equal(await mode(directory), 0o700);
 });
 
+test('a state that every user of the machine may read is refused, naming file, mode and what to do', async (t) => {
+  const directory = await tempDir(t);
+  const store = createDirectoryStore(directory);
+  await store.save({ ...(await root()), former: [] });
+  const file = join(directory, 'ca-state.json');
+  await chmod(file, 0o644);
+  await assert.rejects(store.load(), (error: CtlError) => {
+    assert.match(error.oneLine(), /ca-state\.json.*mode 0644.*set it to 0600/);
+    return true;
+  });
+  // As volumes are mounted that belong to a group.
+  await chmod(file, 0o660);
+  assert.ok(await store.load());
+});
+
 test('what a crash left aside is neither read nor in the way', async (t) => {
   const directory = await tempDir(t);
   await writeFile(join(directory, '.ca-state.json.new'), '{"version":1,"key":"-----BEG', { mode: 0o644 });
@@ -68,7 +84,7 @@ for (const [name, [text, message]] of Object.entries(DAMAGE))
   test(`refused, naming the file: ${name}`, async (t) => {
     const directory = await tempDir(t);
     const file = join(directory, 'ca-state.json');
-    await writeFile(file, text);
+    await writeFile(file, text, { mode: 0o600 });
     await assert.rejects(createDirectoryStore(directory).load(), { message, location: { file } });
   });
 

@@ -9,9 +9,13 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
+import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
 const STATE_FILE = 'ca-state.json';
 const BUNDLE_FILE = 'root-cert.pem';
+
+/** Permissions of users other than owner and group. The group is let be: volumes that a group owns are mounted so (fsGroup). */
+const OTHERS = 0o007;
 
 const root = { key: z.string(), certificate: z.string() };
 
@@ -33,9 +37,7 @@ export function createDirectoryStore(directory: string): AuthorityStore {
     },
     async save(state) {
       try {
-        const made = await mkdir(directory, { recursive: true, mode: 0o755 });
-        // Whatever the process's mask takes away.
-        if (made !== undefined) await chmod(directory, 0o755);
+        await makeDirectory(directory);
         // The state first: a bundle whose keys are lost would be worse than one that lags behind until the next start.
         await writeAtomically(directory, STATE_FILE, `${JSON.stringify({ version: 1, ...state }, null, 2)}\n`, 0o600);
         const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
@@ -47,10 +49,39 @@ export function createDirectoryStore(directory: string): AuthorityStore {
   };
 }
 
+async function makeDirectory(directory: string): Promise<void> {
+  const made = await mkdir(directory, { recursive: true, mode: 0o755 });
+  // Whatever the process's mask takes away.
+  if (made !== undefined) await chmod(directory, 0o755);
+}
+
+/**
+ * Takes the directory for this program alone, and makes it where there is none. Rejects with CtlError when another program has it. Where
+ * nothing can be written there is nothing to lock: undefined, and what is wrong shows when the state is read or saved.
+ */
+export async function lockStore(directory: string): Promise<DirectoryLock | undefined> {
+  try {
+    await makeDirectory(directory);
+    return await lockDirectory(directory);
+  } catch (error) {
+    if (error instanceof CtlError) throw error;
+    return undefined;
+  }
+}
+
 async function readState(file: string, bundleFile: string): Promise<string | undefined> {
   try {
+    const found = await stat(file);
+    if (found.isFile() && (found.mode & OTHERS) !== 0) {
+      const shown = (found.mode & 0o777).toString(8).padStart(4, '0');
+      throw fault(
+        file,
+        `holds the authority's key, and its mode ${shown} lets every user of the machine at it; set it to 0600`,
+      );
+    }
     return await readFile(file, 'utf8');
   } catch (error) {
+    if (error instanceof CtlError) throw error;
     if (codeOf(error) !== 'ENOENT') throw fault(file, `cannot be read (${codeOf(error)})`, error);
   }
   const published = await stat(bundleFile).catch(() => undefined);

@@ -1,0 +1,123 @@
+/**
+ * One program per directory: two authorities that write the same state would each replace roots that the other signs with. The lock is a
+ * Unix socket in the directory on which its holder listens, so that the lock of a program that was killed is known to be free (nobody
+ * answers), also from another container that mounts the same volume. It does not reach across machines (network file systems).
+ */
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
+import { connect, createServer, type Server } from 'node:net';
+import { CtlError } from '../../core/errors.ts';
+
+const LOCK = '.lock';
+
+/** How often a lock is tried to be taken from a program that has ended, while others try the same. */
+const ATTEMPTS = 5;
+
+/** How long a holder may take to answer before it counts as present but busy, ms. */
+const ANSWER_MS = 1000;
+
+export interface DirectoryLock {
+  /** May be called again. */
+  release(): Promise<void>;
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
+
+/** Takes the lock. Rejects with CtlError failed_precondition when another program has it, and with the system's error otherwise. */
+export async function lockDirectory(directory: string): Promise<DirectoryLock> {
+  const folder = await open(directory, 'r');
+  // The path of a socket holds 107 bytes; through the descriptor, directories of any length fit.
+  const at = (name: string): string => `/proc/self/fd/${folder.fd}/${name}`;
+  const own = `${LOCK}.${randomUUID()}`;
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.end(String(process.pid));
+  });
+  try {
+    await listen(server, at(own));
+    await claim(directory, at, own);
+  } catch (error) {
+    await release(server, folder);
+    throw error;
+  }
+  let released: Promise<void> | undefined;
+  const releaseOnce = async (): Promise<void> => {
+    await rm(at(LOCK), { force: true });
+    await release(server, folder);
+  };
+  return {
+    release() {
+      released ??= releaseOnce();
+      return released;
+    },
+  };
+}
+
+async function claim(directory: string, at: (name: string) => string, own: string): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    try {
+      await link(at(own), at(LOCK));
+      return;
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error;
+    }
+    await refuseIfHeld(directory, at(LOCK));
+    // Renamed before it is removed: what was looked at may have been replaced by a program that starts at the same time.
+    const stale = at(`${LOCK}.${randomUUID()}`);
+    await rename(at(LOCK), stale).catch((error: unknown) => {
+      if (codeOf(error) !== 'ENOENT') throw error;
+    });
+    try {
+      await refuseIfHeld(directory, stale);
+    } catch (error) {
+      await link(stale, at(LOCK)).catch(() => {});
+      throw error;
+    } finally {
+      await rm(stale, { force: true });
+    }
+  }
+  throw new CtlError('failed_precondition', 'is being taken by other programs; one program per directory', {
+    file: directory,
+  });
+}
+
+async function refuseIfHeld(directory: string, path: string): Promise<void> {
+  const holder = await holderOf(path);
+  if (holder === undefined) return;
+  const message = `is in use by another program${holder === '' ? '' : ` (process ${holder})`}; one program per directory`;
+  throw new CtlError('failed_precondition', message, { file: directory });
+}
+
+/** Process id of whoever listens, '' when it does not say; undefined when nobody does. */
+function holderOf(path: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    let said = '';
+    const socket = connect(path);
+    socket.setTimeout(ANSWER_MS, () => socket.destroy());
+    socket.on('data', (data) => {
+      said = `${said}${data}`.slice(0, 20);
+    });
+    socket.on('error', (error) => {
+      // Anything else is no proof that nobody is there.
+      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(codeOf(error)) ? undefined : said);
+    });
+    socket.on('close', () => resolve(/^\d+$/.test(said) ? said : ''));
+  });
+}
+
+function listen(server: Server, path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(path, () => {
+      server.off('error', reject);
+      server.unref();
+      resolve();
+    });
+  });
+}
+
+/** Closing the server removes the name that it was bound to, so the descriptor of the directory is closed after it. */
+async function release(server: Server, folder: FileHandle): Promise<void> {
+  await new Promise<void>((resolve) => server.close(() => resolve()));
+  await folder.close();
+}
