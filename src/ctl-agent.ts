@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { setFlagsFromString } from 'node:v8';
+import { NO_DEBUGGER_ON_SIGNAL, restartWith } from './node-options.ts';
 
 // The program ctl-agent. An older Node cannot even read the rest of the program, so this file uses nothing new and
 // loads the rest only after the version was looked at.
@@ -11,7 +11,7 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
 // An agent idles beside every workload: optimizing compilers and a young generation that grows would cost it a third of its memory,
 // and save nothing that anybody would notice.
 if (process.argv.includes('proxy')) {
-  for (const flag of ['--no-opt', '--no-maglev', '--semi-space-growth-factor=1']) setFlagsFromString(flag);
+  restartWith({ options: ['--no-opt', '--no-maglev', '--semi-space-growth-factor=1', NO_DEBUGGER_ON_SIGNAL] });
 }
 
 import('./cli/agent.ts')

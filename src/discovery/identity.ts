@@ -108,13 +108,18 @@ export async function openIdentity(
   try {
     checkSettings(settings, trustDomain);
     const files = await openTlsFiles(settings);
-    const authority = settings.enableCaServer ? await openAuthority(wiring) : undefined;
+    const authority = needsAuthority(settings, files) ? await openAuthority(wiring) : undefined;
     const secured = await openSecured(wiring, files, authority);
     return { secured, sample: () => sampleExpiry(metrics, authority), close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** Without a CA server the authority still signs the certificate of the secured address, where that does not come from files. */
+function needsAuthority({ enableCaServer, certProvider }: DiscoverySettings, files: TlsFiles | undefined): boolean {
+  return enableCaServer || (files === undefined && certProvider === 'meshd');
 }
 
 async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring): Promise<Authority> {
@@ -153,7 +158,7 @@ async function openSecured(
     }
   };
   const services =
-    authority === undefined
+    authority === undefined || !settings.enableCaServer
       ? []
       : createCertificateServices({
           authority,
@@ -195,7 +200,12 @@ async function openCredentials(
     closers.push(files.follow(renewed, kept));
     return credentials;
   }
-  if (authority === undefined) return undefined;
+  if (authority === undefined) {
+    const missing =
+      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or CTL_CERT_PROVIDER=meshd';
+    log.warn(`the secured address ${settings.secureGRPCAddr} is not served: ${missing}`);
+    return undefined;
+  }
   if (settings.certProvider === 'none') {
     const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
     throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });

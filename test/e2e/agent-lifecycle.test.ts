@@ -199,6 +199,15 @@ test('/quitquitquit ends it as a signal does, by POST from this machine only', a
   assert.deepEqual(await started.exited, { code: 0, signal: null });
 });
 
+test('SIGUSR1 opens no debugger in the agent, and ends nothing', async (t) => {
+  const started = await agent(t, 'one');
+  started.signal('SIGUSR1');
+  assert.equal(await started.readiness(), 200);
+  assert.equal((await started.http('status', '/quitquitquit', 'POST')).status, 200);
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+  assert.doesNotMatch(started.output(), /Debugger listening/);
+});
+
 test('an Envoy that was told to quit takes the agent along', async (t) => {
   const started = await agent(t, 'one');
   await started.http('admin', '/quitquitquit', 'POST');

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
@@ -242,8 +242,14 @@ test('the authority keeps its root through a restart, and can be left out', asyn
   await assert.rejects(certificate(anybody, keys), /UNAUTHENTICATED/);
 
   const without = await open.restart({ ENABLE_CA_SERVER: 'false' });
-  await assert.rejects(certificate(client(t, without.port, channel(without)), keys, token), /UNAVAILABLE/);
-  assert.equal(await stream(client(t, without.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
+  // xDS is served on the secured address all the same, by callers who prove who they are.
+  await assert.rejects(certificate(client(t, without.port, channel(without)), keys, token), /UNIMPLEMENTED/);
+  assert.equal(await stream(client(t, without.port, channel(without, { chain, keys }))).first, 'served');
+  assert.match(await stream(client(t, without.port, channel(without))).first, /^UNAUTHENTICATED/);
+
+  const bare = await without.restart({ ENABLE_CA_SERVER: 'false', CTL_CERT_PROVIDER: 'none' });
+  assert.match(bare.discovery.output(), /the secured address \S+ is not served: without a CA server .*--tlsCertFile/);
+  assert.equal(await stream(client(t, bare.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
 });
 
 test('settings that cannot be used end the program with one line', async (t) => {
@@ -261,4 +267,23 @@ test('settings that cannot be used end the program with one line', async (t) => 
     assert.equal((await discovery.exited).code, 1);
     assert.match(discovery.output(), line);
   }
+});
+
+test('a directory of keys that another program uses, or everybody may read, ends the start with one line', async (t) => {
+  const caDir = await tempDir(t);
+  const start = async (waitReady: boolean): Promise<Discovery> =>
+    startDiscovery(t, { configDir: await tempDir(t), env: { SELF_SIGNED_CA_DIR: caDir }, waitReady });
+  const first = await start(true);
+  const second = await start(false);
+  assert.equal((await second.exited).code, 1);
+  assert.match(second.output(), /^ctl-discovery: \S+: is in use by another program \(process \d+\)/m);
+  // Killed, it leaves its lock behind, which is known to be free.
+  process.kill(first.pid, 'SIGKILL');
+  await first.exited;
+  await (await start(true)).stop();
+
+  await chmod(join(caDir, 'ca-state.json'), 0o644);
+  const third = await start(false);
+  assert.equal((await third.exited).code, 1);
+  assert.match(third.output(), /^ctl-discovery: \S+ca-state\.json: .*mode 0644.*set it to 0600/m);
 });

@@ -168,6 +168,16 @@ test('a second discovery at the same address says so in one line and ends, and t
   await answeredBy('web-v2');
 });
 
+test('SIGUSR1 opens no debugger, which would hand the authority’s key to whoever connects', async () => {
+  const { discovery } = mesh();
+  process.kill(discovery().pid, 'SIGUSR1');
+  // The answer to a later request shows that the signal was delivered before it.
+  assert.equal((await discovery().http('/ready')).status, 200);
+  await routeTo('v2');
+  await answeredBy('web-v2');
+  assert.doesNotMatch(discovery().output(), /Debugger listening/);
+});
+
 test('SIGTERM ends discovery in order while streams are open', async () => {
   const { discovery } = mesh();
   assert.equal(await discovery().metric('ctl_xds'), 2);
