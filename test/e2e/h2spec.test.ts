@@ -1,0 +1,80 @@
+/**
+ * The gRPC server against h2spec, which tries RFC 7540 and RFC 7541 section by section, by MUST and SHOULD. RFC 9113, which the server follows,
+ * has replaced the first; where they differ, a case that fails is expected below with its reason.
+ */
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { createGrpcServer } from '../../src/grpc/index.ts';
+import type { StreamCall } from '../../src/grpc/types.ts';
+import { buildH2spec, goCommand } from '../h2spec/build.ts';
+
+/** Cases of the version that test/h2spec/go.mod names, all sections. */
+const CASES = 146;
+
+/** Cases that fail, and why they may. */
+const EXPECTED_FAILURES: Readonly<Record<string, string>> = {
+  'http2/5.3.1/2':
+    'a PRIORITY frame that depends on its own stream: RFC 9113 section 5.3.2 has taken priorities out, and asks for a check of its length alone (6.3)',
+};
+
+/** For one answer, also on a busy machine. Each expected failure waits so long. */
+const ANSWER_TIMEOUT = '5s';
+
+interface Outcome {
+  readonly id: string;
+  readonly what: string;
+  readonly result: 'passed' | 'failed' | 'skipped';
+  readonly expected?: readonly string[];
+  readonly actual?: string;
+}
+
+const PATH = '/h2spec.Test/Answer';
+
+/** Answers with a few bytes when the client has said all: there is something for windows to hold back. */
+function answer(call: StreamCall): void {
+  call.read({
+    data: () => {},
+    ended: () => {
+      call.write([Buffer.alloc(100, 'a')], () => {});
+      call.end();
+    },
+  });
+}
+
+const go = goCommand();
+const skip = go === undefined ? 'h2spec needs the go command (on PATH or in /usr/local/go/bin)' : false;
+
+test('the gRPC server passes h2spec but for the cases that are expected to fail', { skip }, async (t) => {
+  const program = await buildH2spec(go ?? '');
+  const faults: unknown[] = [];
+  const server = createGrpcServer({
+    listeners: [{ host: '127.0.0.1', port: 0 }],
+    services: [{ streams: { [PATH]: answer } }],
+    observer: { refused: () => {}, requestTooLarge: () => {}, internalError: (error) => void faults.push(error) },
+    maxStreams: 100,
+    maxConnections: 1000,
+    keepaliveIntervalMs: 60_000,
+    keepaliveTimeoutMs: 60_000,
+    idleMs: 60_000,
+    sendTimeoutMs: 60_000,
+    requestTimeoutMs: 60_000,
+    maxIncomplete: 100,
+  });
+  await server.start();
+  t.after(() => server.destroy());
+  const args = ['-port', String(server.ports()[0]), '-path', PATH, '-timeout', ANSWER_TIMEOUT];
+  const { stdout } = await promisify(execFile)(program, args);
+  const outcomes = stdout
+    .trim()
+    .split('\n')
+    .map((line): Outcome => JSON.parse(line));
+  assert.deepEqual(faults, []);
+  assert.equal(outcomes.length, CASES);
+  const passed = ({ id, result }: Outcome): boolean => result === (id in EXPECTED_FAILURES ? 'failed' : 'passed');
+  assert.deepEqual(
+    outcomes.filter((outcome) => !passed(outcome)),
+    [],
+  );
+});
