@@ -25,7 +25,9 @@ export function agentProgram(): Program {
       meshCleanIptablesCommand(),
       meshIptablesCommand(),
       proxyCommand(),
-      requestCommand(agentCommonFlags, 'Make an HTTP request to the proxy admin interface.', () => ADMIN_URL),
+      requestCommand(agentCommonFlags, 'Make an HTTP request to the proxy admin interface.', {
+        baseFor: () => ADMIN_URL,
+      }),
       versionCommand(agentVersionFlags),
       waitCommand(),
     ],

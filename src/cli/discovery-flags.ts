@@ -15,6 +15,25 @@ export const discoveryCommonFlags = {
 
 export const discoveryVersionFlags = { ...versionFlags, ...discoveryCommonFlags } as const satisfies FlagTable;
 
+/** The addresses of the discovery service that commands call, as it was given them. */
+const calledAddresses = {
+  httpAddr: {
+    type: 'string',
+    default: ':8080',
+    meaning: 'The --httpAddr of the discovery service that is called.',
+    check: checkAddress,
+  },
+  monitoringAddr: {
+    type: 'string',
+    default: ':15014',
+    meaning: 'The --monitoringAddr of the discovery service that is called.',
+    check: checkAddress,
+  },
+} as const satisfies FlagTable;
+
+/** On `ctl-discovery request`. */
+export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
+
 /** On `ctl-discovery issue-token`, a command of our own. */
 export const discoveryIssueTokenFlags = {
   audience: {
@@ -84,7 +103,8 @@ export const discoveryFlags = {
   profile: {
     type: 'bool',
     default: false,
-    meaning: 'Enables profiling through the web interface at `host:port/debug/pprof`.',
+    meaning:
+      'Enables profiling through the web interface at `host:port/debug/pprof`, for those who may see all debug pages: requests from this machine to localhost, and callers with a token of the root namespace. A heap snapshot holds every key that the program has.',
   },
   registries: {
     type: 'stringSlice',

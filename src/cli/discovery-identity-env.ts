@@ -18,6 +18,21 @@ export const discoveryIdentityEnv = {
     default: true,
     meaning: 'When true, XDS clients are authenticated.',
   },
+  CTL_DEBUG_AUTH: {
+    setting: 'debugAuth',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'When true, pages under /debug are for callers with a token of the root namespace (everything), with a token of another ' +
+      'namespace (what is of that namespace), and for requests from this machine to localhost (everything). When false, ' +
+      'everyone who reaches the address sees everything but profiles.',
+  },
+  CTL_DEBUG_TOKEN_FILE: {
+    setting: 'debugTokenFile',
+    type: 'string',
+    default: '',
+    meaning: 'File with the bearer token that the commands request and get send; without it they send none.',
+  },
   TOKEN_ISSUER: {
     setting: 'tokenIssuer',
     type: 'string',

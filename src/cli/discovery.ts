@@ -6,12 +6,19 @@ import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { startLogging } from './common-flags.ts';
+import { debugCredential } from './debug-credential.ts';
 import { discoveryEnv } from './discovery-env.ts';
-import { discoveryCommonFlags, discoveryFlags, discoveryVersionFlags } from './discovery-flags.ts';
+import {
+  discoveryCommonFlags,
+  discoveryFlags,
+  discoveryRequestFlags,
+  discoveryVersionFlags,
+} from './discovery-flags.ts';
 import type { Environment } from './env-table.ts';
-import { parseListenAddress } from './listen-address.ts';
+import { dialAddress } from './listen-address.ts';
+import type { ParsedFlags } from './parse-flags.ts';
 import { type Command, command, type Program, type ProgramIo } from './program.ts';
-import { type DiscoverySettings, flagAndEnvSettings } from './settings.ts';
+import { type DiscoverySettings, flagAndEnvSettings, flagSettings } from './settings.ts';
 
 /** Runs the discovery service until it is told to stop; gives the exit code. */
 export type RunDiscovery = (settings: DiscoverySettings, env: Environment, io: ProgramIo) => Promise<number>;
@@ -30,7 +37,10 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
       issueTokenCommand(),
-      requestCommand(discoveryCommonFlags, 'Make an HTTP request to the metrics and debug interface.', requestBase),
+      requestCommand(discoveryRequestFlags, 'Make an HTTP request to the metrics and debug interface.', {
+        baseFor: requestBase,
+        headersFor: debugCredential,
+      }),
       versionCommand(discoveryVersionFlags),
     ],
   };
@@ -53,8 +63,8 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
   });
 }
 
-/** Metrics are on the monitoring address, everything else on the debug interface; both at their default ports. */
-export function requestBase(path: string): string {
-  const address = /^\/metrics(?:$|[/?])/.test(path) ? discoveryFlags.monitoringAddr : discoveryFlags.httpAddr;
-  return `http://localhost:${parseListenAddress(address.default).port}`;
+/** Metrics are on the monitoring address, everything else on the debug interface. */
+export function requestBase(path: string, parsed: ParsedFlags): string {
+  const { monitoringAddr, httpAddr } = flagSettings(discoveryRequestFlags, parsed);
+  return `http://${dialAddress(/^\/metrics(?:$|[/?])/.test(path) ? monitoringAddr : httpAddr)}`;
 }

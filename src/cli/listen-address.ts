@@ -16,3 +16,9 @@ export function parseListenAddress(text: string): ListenAddress {
   const host = match[1] ?? match[2] ?? '';
   return { host: host === '' || host === '*' ? undefined : host, port: parseInteger(match[3] ?? '', 0, 65_535) };
 }
+
+/** `host:port` at which a program on this machine that listens on an address is called. Throws as {@link parseListenAddress}. */
+export function dialAddress(listening: string): string {
+  const { host = 'localhost', port } = parseListenAddress(listening);
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { agentProgram } from './agent.ts';
 import { discoveryProgram, type RunDiscovery, requestBase } from './discovery.ts';
+import { discoveryRequestFlags } from './discovery-flags.ts';
 import type { Environment } from './env-table.ts';
+import { parseFlags } from './parse-flags.ts';
 import { type Program, runProgram } from './program.ts';
 import type { DiscoverySettings } from './settings.ts';
 
@@ -157,15 +162,29 @@ describe('version', () => {
   });
 });
 
+const authorizationOf = ({ authorization }: IncomingMessage['headers']) =>
+  authorization === undefined ? {} : { authorization };
+
 describe('request', () => {
-  const seen: { method: string | undefined; url: string | undefined; body: string; connection: string | undefined }[] =
-    [];
+  const seen: {
+    method: string | undefined;
+    url: string | undefined;
+    body: string;
+    connection: string | undefined;
+    authorization?: string;
+  }[] = [];
   const server = createServer((request: IncomingMessage, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const { method, url, headers } = request;
-      seen.push({ method, url, body: Buffer.concat(chunks).toString(), connection: headers.connection });
+      seen.push({
+        method,
+        url,
+        body: Buffer.concat(chunks).toString(),
+        connection: headers.connection,
+        ...authorizationOf(headers),
+      });
       response.statusCode = url === '/missing' ? 404 : 200;
       response.end(url === '/missing' ? 'no such page' : 'pong\n');
     });
@@ -198,10 +217,36 @@ describe('request', () => {
   });
 
   test('of ctl-discovery goes to the monitoring port for metrics and to the debug interface for the rest', () => {
-    assert.equal(requestBase('/metrics'), 'http://localhost:15014');
-    assert.equal(requestBase('/metrics?x=1'), 'http://localhost:15014');
-    assert.equal(requestBase('/debug/syncz'), 'http://localhost:8080');
-    assert.equal(requestBase('/metricsz'), 'http://localhost:8080');
+    const base = (path: string, ...args: readonly string[]) =>
+      requestBase(path, parseFlags(args, discoveryRequestFlags));
+    assert.equal(base('/metrics'), 'http://localhost:15014');
+    assert.equal(base('/metrics?x=1'), 'http://localhost:15014');
+    assert.equal(base('/debug/syncz'), 'http://localhost:8080');
+    assert.equal(base('/metricsz'), 'http://localhost:8080');
+    assert.equal(base('/metrics', '--monitoringAddr', ':9'), 'http://localhost:9');
+    assert.equal(base('/debug/syncz', '--httpAddr', '[::1]:7'), 'http://[::1]:7');
+  });
+
+  test('of ctl-discovery takes the addresses that the service was given, and the token of a file', async (t) => {
+    const { program } = recorded();
+    const folder = await mkdtemp(join(tmpdir(), 'meshd-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const file = join(folder, 'token');
+    await writeFile(file, 'a.b-c.d_e\n');
+    const call = ['--httpAddr', base.slice('http://'.length), 'request', 'GET', '/debug/syncz'];
+    assert.equal((await run(program, call)).stdout, 'pong\n');
+    assert.equal(seen.at(-1)?.authorization, undefined);
+    assert.equal((await run(program, call, { CTL_DEBUG_TOKEN_FILE: file })).code, 0);
+    assert.equal(seen.at(-1)?.authorization, 'Bearer a.b-c.d_e');
+    await writeFile(file, 'two\nlines');
+    for (const [path, message] of [
+      [file, /CTL_DEBUG_TOKEN_FILE: .* does not hold a token\n$/],
+      [`${file}.gone`, /CTL_DEBUG_TOKEN_FILE: ENOENT[^\n]*\n$/],
+    ] as const) {
+      const { code, stderr } = await run(program, call, { CTL_DEBUG_TOKEN_FILE: path });
+      assert.equal(code, 1);
+      assert.match(stderr, message);
+    }
   });
 
   for (const [args, message] of [

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, describe, it, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
-import type { DebugSource } from '../observe/debug/index.ts';
+import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
 import { guardedFetch } from '../security/index.ts';
+import { DebugAccess } from './debug-access.ts';
 import { type HttpServer, startHttpServer } from './http.ts';
-import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
 
 const ANY = { host: '127.0.0.1', port: 0 };
 const servers: HttpServer[] = [];
@@ -37,6 +39,19 @@ function raw({ port }: HttpServer, target: string): Promise<string> {
   });
 }
 
+/** Routes of a program that is ready, with what a test says of them. */
+function routes(changes: Partial<HttpRoutes> = {}): HttpRoutes {
+  return {
+    ready: () => true,
+    debug: () => BROKEN,
+    profiler: undefined,
+    access: new DebugAccess({ callers: () => undefined, home: () => undefined, open: false }),
+    maker: new PageMaker({ now: () => performance.now(), nextTurn: () => nextTurn() }),
+    version: { version: '1.2.3', revision: 'abc', nodeVersion: 'v24', status: 'Clean', tag: '' },
+    ...changes,
+  };
+}
+
 const BROKEN: DebugSource = {
   snapshot: () => {
     throw new Error('broken');
@@ -51,8 +66,8 @@ const BROKEN: DebugSource = {
 };
 
 test('what policies make the program ask for shows and starts nothing of the program itself', async () => {
-  const profiler = { handle: async () => assert.fail('a profile was begun') };
-  const server = await serve(httpListener({ ready: () => true, debug: () => BROKEN, profiler }));
+  const profiler = { handles: () => true, answer: async () => assert.fail('a profile was begun') };
+  const server = await serve(httpListener(routes({ profiler })));
   const fetched = guardedFetch();
   for (const path of ['/debug/pprof/heap', '/debug/configz', '/ready']) {
     const response = await fetched(`http://127.0.0.1:${server.port}${path}`, {});
@@ -63,9 +78,7 @@ test('what policies make the program ask for shows and starts nothing of the pro
 describe('HTTP address', () => {
   it('is ready, and has something to show, once configuration is read', async () => {
     let ready = false;
-    const server = await serve(
-      httpListener({ ready: () => ready, debug: () => (ready ? BROKEN : undefined), profiler: undefined }),
-    );
+    const server = await serve(httpListener(routes({ ready: () => ready, debug: () => (ready ? BROKEN : undefined) })));
     assert.equal((await get(server, '/ready'))[0], 503);
     assert.equal((await get(server, '/debug/syncz'))[0], 503);
     ready = true;
@@ -75,7 +88,7 @@ describe('HTTP address', () => {
   });
 
   it('survives targets that are no URL and pages that throw', async () => {
-    const server = await serve(httpListener({ ready: () => true, debug: () => BROKEN, profiler: undefined }));
+    const server = await serve(httpListener(routes()));
     for (const target of ['//', 'http://[', '/debug/%ff%', '*']) {
       assert.match(await raw(server, target), /^HTTP\/1\.1 40[04] /, target);
     }
@@ -88,17 +101,13 @@ describe('monitoring address', () => {
   it('serves metrics that are sampled when they are asked for', async () => {
     const registry = new Registry();
     const counter = new Counter({ name: 'sampled', help: 'times sampled', registers: [registry] });
-    const server = await serve(
-      monitoringListener(
-        registry,
-        () => counter.inc(),
-        () => true,
-      ),
-    );
+    const server = await serve(monitoringListener(routes(), registry, () => counter.inc()));
     assert.match((await get(server, '/metrics'))[1], /^sampled 1$/m);
     assert.match((await metricsText(registry, () => counter.inc())).text, /^sampled 2$/m);
     assert.equal((await get(server, '/ready'))[0], 200);
-    assert.equal((await get(server, '/debug'))[0], 404);
+    assert.deepEqual(await get(server, '/version'), [200, '1.2.3-abc-Clean\n']);
+    assert.deepEqual(await get(server, '/debug/syncz'), [200, '[]\n']);
+    assert.equal((await get(server, '/elsewhere'))[0], 404);
     assert.match(await raw(server, '//'), /^HTTP\/1\.1 400 /);
   });
 
@@ -106,7 +115,7 @@ describe('monitoring address', () => {
     const fail = () => {
       throw new Error('no sample');
     };
-    const server = await serve(monitoringListener(new Registry(), fail, () => false));
+    const server = await serve(monitoringListener(routes({ ready: () => false }), new Registry(), fail));
     assert.deepEqual(await get(server, '/metrics'), [500, 'no sample\n']);
     assert.equal((await get(server, '/ready'))[0], 503);
   });

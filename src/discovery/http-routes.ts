@@ -1,30 +1,44 @@
 /** What the HTTP and the monitoring address answer. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
+import { CtlError } from '../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../core/own-fetch.ts';
-import { type DebugSource, handleDebug } from '../observe/debug/index.ts';
-import type { Profiler } from '../observe/index.ts';
+import { type DebugSource, handleDebug, isDebugPath, type PageMaker } from '../observe/debug/index.ts';
+import type { BuildInfo, Profiler } from '../observe/index.ts';
+import type { DebugAccess } from './debug-access.ts';
 
 function send(response: ServerResponse, status: number, text: string): void {
-  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' });
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' });
   response.end(text);
 }
+
+/** HTTP status of a request that is not answered, and the headers that go with it. */
+function refuse(response: ServerResponse, error: CtlError): void {
+  if (error.code === 'unauthenticated') response.setHeader('www-authenticate', 'Bearer');
+  if (error.code === 'unavailable') response.setHeader('retry-after', '5');
+  const statuses: Partial<Record<CtlError['code'], number>> = { unauthenticated: 401, permission_denied: 403 };
+  send(response, statuses[error.code] ?? 503, `${error.oneLine()}\n`);
+}
+
+type Answer = (path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /**
  * Whoever connects chooses the target and what a page is made of: nothing of it may end the process. Whoever writes a policy chooses what
  * this program itself asks for: that is no way to profiles and pages that the network keeps from him.
  */
-function guarded(answer: (path: string, request: IncomingMessage, response: ServerResponse) => void): RequestListener {
+function guarded(answer: Answer): RequestListener {
+  const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.headers[OWN_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
+    const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
+    if (path === undefined) send(response, 400, 'the request target is no URL\n');
+    else await answer(path, request, response);
+  };
   return (request, response) => {
-    try {
-      if (request.headers[OWN_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
-      const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
-      if (path === undefined) send(response, 400, 'the request target is no URL\n');
-      else answer(path, request, response);
-    } catch (error) {
+    answered(request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
+      else if (error instanceof CtlError && error.code !== 'internal') refuse(response, error);
       else send(response, 500, `${error instanceof Error ? error.message : String(error)}\n`);
-    }
+    });
   };
 }
 
@@ -35,20 +49,42 @@ export interface HttpRoutes {
   readonly debug: () => DebugSource | undefined;
   /** Present with --profile. */
   readonly profiler: Profiler | undefined;
+  /** Who may see what of the debug pages. */
+  readonly access: DebugAccess;
+  /** One for all addresses: pages are made one at a time. */
+  readonly maker: PageMaker;
+  readonly version: BuildInfo;
 }
 
-/** `--httpAddr`: readiness, the debug interface, profiles. */
-export function httpListener({ ready, debug, profiler }: HttpRoutes): RequestListener {
-  return guarded((path, request, response) => {
-    if (path === '/ready') {
-      send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready: configuration is being read\n');
-      return;
-    }
-    if (profiler?.handle(request, response) !== undefined) return;
-    const source = debug();
-    if (source === undefined && path.startsWith('/debug')) send(response, 503, 'configuration is being read\n');
-    else if (source === undefined || !handleDebug(source, request, response))
-      send(response, 404, 'not found, see /debug\n');
+/** What both addresses answer, and everybody may know; false when the request is for something else. */
+function answerPublic({ ready, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
+  if (path === '/ready')
+    send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready: configuration is being read\n');
+  else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
+  else return false;
+  return true;
+}
+
+/** The debug interface and profiles: for those alone who may see them. */
+async function answerDebug(routes: HttpRoutes, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { access, debug, maker, profiler } = routes;
+  if (profiler?.handles(request) === true) {
+    // A heap snapshot holds all that the program knows, private keys too.
+    await access.allOrRefuse(request);
+    return profiler.answer(request, response);
+  }
+  const viewer = await access.viewerOf(request);
+  const source = debug();
+  if (source === undefined) throw new CtlError('unavailable', 'configuration is being read');
+  await handleDebug({ source, viewer, maker }, request, response);
+}
+
+/** `--httpAddr`: readiness, the version, the debug interface, profiles. */
+export function httpListener(routes: HttpRoutes): RequestListener {
+  return guarded(async (path, request, response) => {
+    if (answerPublic(routes, path, response)) return;
+    if (isDebugPath(path)) await answerDebug(routes, request, response);
+    else send(response, 404, 'not found, see /debug\n');
   });
 }
 
@@ -61,17 +97,14 @@ export async function metricsText(
   return { contentType: registry.contentType, text: await registry.metrics() };
 }
 
-/** `--monitoringAddr`: /metrics, and /ready for whoever watches only this port. */
-export function monitoringListener(registry: Registry, sample: () => void, ready: () => boolean): RequestListener {
-  return guarded((path, _request, response) => {
-    if (path === '/ready') return send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready\n');
-    if (path !== '/metrics') return send(response, 404, 'not found, see /metrics\n');
-    metricsText(registry, sample).then(
-      ({ contentType, text }) => {
-        response.writeHead(200, { 'content-type': contentType });
-        response.end(text);
-      },
-      (error: unknown) => send(response, 500, `${error instanceof Error ? error.message : String(error)}\n`),
-    );
+/** `--monitoringAddr`: /metrics, and what the HTTP address answers, for tools that read all of it here. */
+export function monitoringListener(routes: HttpRoutes, registry: Registry, sample: () => void): RequestListener {
+  return guarded(async (path, request, response) => {
+    if (answerPublic(routes, path, response)) return;
+    if (isDebugPath(path)) return answerDebug(routes, request, response);
+    if (path !== '/metrics') return send(response, 404, 'not found, see /metrics and /debug\n');
+    const { contentType, text } = await metricsText(registry, sample);
+    response.writeHead(200, { 'content-type': contentType });
+    response.end(text);
   });
 }

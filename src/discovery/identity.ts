@@ -28,7 +28,7 @@ import {
   TrustBundles,
   wallClock,
 } from '../security/index.ts';
-import type { Authenticator, Authority } from '../security/types.ts';
+import type { Authentication, Authenticator, Authority } from '../security/types.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
@@ -44,6 +44,8 @@ export interface SecuredAddress {
 export interface MeshIdentity {
   /** Undefined when there is no certificate for it. */
   readonly secured: SecuredAddress | undefined;
+  /** Proves who calls, by the same authenticators as on the secured address, also where there is none. */
+  readonly callers: Authentication;
   /** Brings gauges up to date. */
   sample(): void;
   close(): Promise<void>;
@@ -109,8 +111,11 @@ export async function openIdentity(
     checkSettings(settings, trustDomain);
     const files = await openTlsFiles(settings);
     const authority = needsAuthority(settings, files) ? await openAuthority(wiring) : undefined;
-    const secured = await openSecured(wiring, files, authority);
-    return { secured, sample: () => sampleExpiry(metrics, authority), close };
+    const trust = new TrustBundles();
+    const authenticators = await openAuthenticators(wiring, trust);
+    const secured = await openSecured(wiring, files, authority, trust, authenticators);
+    const callers = createAuthentication(authenticators, () => {});
+    return { secured, callers, sample: () => sampleExpiry(metrics, authority), close };
   } catch (error) {
     await close();
     throw error;
@@ -140,13 +145,13 @@ async function openSecured(
   wiring: Wiring,
   files: TlsFiles | undefined,
   authority: Authority | undefined,
+  trust: TrustBundles,
+  authenticators: readonly Authenticator[],
 ): Promise<SecuredAddress | undefined> {
   const { settings, trustDomain, metrics } = wiring;
-  const trust = new TrustBundles();
   const credentials = await openCredentials(wiring, files, authority, trust);
   if (credentials === undefined) return undefined;
   followTrust(wiring, trust, authority);
-  const authenticators = await openAuthenticators(wiring, trust);
   const ofStreams = createAuthentication(authenticators, () => {});
   const authenticate: SecuredAddress['authenticate'] = async (call) => {
     const shown = credentialsOfCall(call);

@@ -2,6 +2,7 @@
  * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses beside it.
  * What is here is wiring and the order of starting and stopping; what each part does stands in its room.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
 import {
@@ -14,7 +15,7 @@ import { compileLittle } from '../core/compile-little.ts';
 import type { GrpcListener } from '../grpc/types.ts';
 import { createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
-import type { DebugSource } from '../observe/debug/index.ts';
+import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
 import {
   buildInfo,
   collectProcessMetrics,
@@ -34,14 +35,16 @@ import {
   PoolGenerator,
   type Publication,
 } from '../push/index.ts';
+import type { ConnectionStatus, ProxySession } from '../push/types.ts';
 import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { DebugAccess } from './debug-access.ts';
 import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
-import { httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
 import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
@@ -248,12 +251,15 @@ export class DiscoveryProgram {
       if (source !== undefined) sampleGauges(source, this.#metrics);
       this.#identity?.sample();
     };
-    const routes = {
+    const routes: HttpRoutes = {
       ready,
       debug: () => this.#debugSource(),
       profiler: settings.profile ? createProfiler() : undefined,
+      access: this.#debugAccess(),
+      maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
+      version: buildInfo(),
     };
-    const monitoring = monitoringListener(this.#registry, sample, ready);
+    const monitoring = monitoringListener(routes, this.#registry, sample);
     await this.#listen(startHttpServer('--httpAddr', parseListenAddress(settings.httpAddr), httpListener(routes)));
     await this.#listen(startHttpServer('--monitoringAddr', parseListenAddress(settings.monitoringAddr), monitoring));
     await this.#listen(
@@ -266,6 +272,19 @@ export class DiscoveryProgram {
         metrics: () => metricsText(this.#registry, sample),
       }),
     );
+  }
+
+  #debugAccess(): DebugAccess {
+    if (!this.#settings.debugAuth) {
+      getScope('default').warn(
+        'CTL_DEBUG_AUTH=false: the debug pages show the whole mesh to everyone who reaches them',
+      );
+    }
+    return new DebugAccess({
+      callers: () => this.#identity?.callers,
+      home: () => this.#running?.engine.snapshot.settings,
+      open: !this.#settings.debugAuth,
+    });
   }
 
   async #listen(starting: Promise<{ close(): Promise<void> }>): Promise<void> {
@@ -317,10 +336,15 @@ export class DiscoveryProgram {
     engine.publish(publication);
   }
 
-  #distribution(history: DistributionHistory, { store, engine, server }: Running, key: string): readonly object[] {
+  #distribution(
+    history: DistributionHistory,
+    { store, engine }: Running,
+    key: string,
+    connections: readonly ConnectionStatus[],
+  ): readonly object[] {
     const unsettled = new Set([...engine.sessions()].filter((s) => !s.settled).map((s) => s.connectionId));
     const current = store.get(key)?.fingerprint ?? '';
-    return history.where(key, current, server.connections(), (id) => !unsettled.has(id));
+    return history.where(key, current, connections, (id) => !unsettled.has(id));
   }
 
   #debugSource(): DebugSource | undefined {
@@ -328,17 +352,24 @@ export class DiscoveryProgram {
     if (running === undefined) return undefined;
     const { store, engine, server } = running;
     const history = this.#history;
-    const sessions = new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
+    let sessions: Map<string, ProxySession> | undefined;
+    const sessionOf = (connectionId: string): ProxySession | undefined => {
+      sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
+      return sessions.get(connectionId);
+    };
     return {
       snapshot: () => engine.snapshot,
       connections: () => server.connections(),
-      parts: (connectionId, type) => sessions.get(connectionId)?.parts(type) ?? [],
+      parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
       problems: () => store.problems(),
       // What nobody has any more is not looked at again, and so not known to be wrong still.
-      findings: () => [...engine.views()].flatMap((view) => (view.sessions.size > 0 ? view.findings() : [])),
+      findings: (wanted = () => true) =>
+        [...engine.views()].flatMap((view) =>
+          view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
+        ),
       engine: () => engine.stats(),
       failing: () => engine.failing(),
-      ...(history === undefined ? {} : { distribution: (key) => this.#distribution(history, running, key) }),
+      ...(history === undefined ? {} : { distribution: (key, of) => this.#distribution(history, running, key, of) }),
       showConfigInAdsz: this.#settings.debugAdszConfig,
     };
   }

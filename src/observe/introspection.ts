@@ -4,13 +4,14 @@
  * `/scopej/`, `/envj/`, `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
  *
  * It listens on localhost unless told otherwise, and asks for no credential there. A web page opened in a browser on
- * the same machine must not reach it, so on a loopback address only requests for a loopback host are answered (no DNS
+ * the same machine must not reach it, so of requests from loopback only those for a loopback host are answered (no DNS
  * rebinding), and changes need a JSON body (no cross-site form can send one).
  */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/loopback.ts';
 import type { BuildInfo } from './build-info.ts';
 import { introspectionPage } from './introspection-page.ts';
 import { loggingScopes } from './log-spec.ts';
@@ -67,7 +68,9 @@ export async function startIntrospection(options: IntrospectionOptions): Promise
 }
 
 async function answer(options: IntrospectionOptions, request: IncomingMessage, response: ServerResponse) {
-  if (isLoopbackName(options.address) && !isLoopbackName(hostOf(request))) {
+  // On all addresses, a page in a browser on this machine still comes from loopback.
+  const local = isLoopbackName(options.address) || isLoopbackAddress(request.socket.remoteAddress);
+  if (local && !isLoopbackName(hostOf(request.headers))) {
     return sendText(response, 403, 'this address answers requests for localhost only');
   }
   const path = new URL(request.url ?? '/', 'http://localhost').pathname.replace(/(?<=.)\/+$/, '');
@@ -187,15 +190,6 @@ function processFacts() {
     cpuMicroseconds: process.cpuUsage(),
     activeResources: process.getActiveResourcesInfo().length,
   };
-}
-
-function hostOf(request: IncomingMessage): string {
-  const host = request.headers.host ?? '';
-  return host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '');
-}
-
-function isLoopbackName(host: string): boolean {
-  return host.toLowerCase() === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 function sendJson(response: ServerResponse, status: number, value: unknown): void {

@@ -2,7 +2,7 @@
  * Profiles of the running program under `/debug/pprof` (`--profile`): a CPU profile over some seconds and a heap
  * snapshot, both in the forms that Chrome's and VS Code's developer tools open. Taking one costs the program time and
  * memory, so there is one at a time and a CPU profile has a longest duration. A heap snapshot holds all that the program knows,
- * private keys of Secrets too: it is not for whoever reaches the port, but for the machine itself.
+ * private keys too: whoever calls `answer` has made sure that the request comes from one who may see everything.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -17,12 +17,14 @@ const MAX_SECONDS = 300;
 
 const INDEX = `Profiles of this program, one at a time:
 ${PREFIX}/profile?seconds=${DEFAULT_SECONDS}   CPU profile (.cpuprofile), 1 to ${MAX_SECONDS} seconds
-${PREFIX}/heap                 heap snapshot (.heapsnapshot), from the machine itself alone; the program stands still while it is taken
+${PREFIX}/heap                 heap snapshot (.heapsnapshot): it holds every key that the program has; the program stands still while it is taken
 `;
 
 export interface Profiler {
-  /** Answers a request below `/debug/pprof`; `undefined` when the request is for something else. */
-  handle(request: IncomingMessage, response: ServerResponse): Promise<void> | undefined;
+  /** Whether a request is one for profiles. */
+  handles(request: IncomingMessage): boolean;
+  /** Answers a request below `/debug/pprof`. */
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
 /** `wait` resolves after that many milliseconds, or rejects when the signal aborts. */
@@ -41,9 +43,6 @@ export function createProfiler(
       return refuse(response, 400, `seconds must be a number up to ${MAX_SECONDS}`);
     }
     if (busy) return refuse(response, 503, 'another profile is being taken');
-    if (kind === '/heap' && !isLoopback(request.socket.remoteAddress)) {
-      return refuse(response, 403, 'a heap snapshot holds private keys, and is taken from the machine itself alone');
-    }
     busy = true;
     try {
       if (kind === '/heap') await sendHeapSnapshot(response);
@@ -58,11 +57,11 @@ export function createProfiler(
   };
 
   return {
-    handle(request, response) {
-      const url = new URL(request.url ?? '/', 'http://localhost');
-      if (url.pathname !== PREFIX && !url.pathname.startsWith(`${PREFIX}/`)) return undefined;
-      return answer(url, request, response);
+    handles: (request) => {
+      const { pathname } = urlOf(request);
+      return pathname === PREFIX || pathname.startsWith(`${PREFIX}/`);
     },
+    answer: (request, response) => answer(urlOf(request), request, response),
   };
 }
 
@@ -93,9 +92,8 @@ async function sendHeapSnapshot(response: ServerResponse): Promise<void> {
   await pipeline(getHeapSnapshot(), response);
 }
 
-/** Also as a socket of both families says it. */
-function isLoopback(address = ''): boolean {
-  return address === '::1' || /^(?:::ffff:)?127\./.test(address);
+function urlOf({ url = '/' }: IncomingMessage): URL {
+  return new URL(url, 'http://localhost');
 }
 
 function download(response: ServerResponse, extension: string): void {

@@ -6,6 +6,7 @@ interface HttpCall {
   readonly method: string;
   readonly url: URL;
   readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   /** Gives up after this many milliseconds without an answer. */
   readonly timeoutMs: number;
 }
@@ -22,9 +23,13 @@ export async function httpCall(call: HttpCall): Promise<HttpAnswer> {
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(Math.ceil(call.timeoutMs));
     const refuse = (error: Error) => reject(new Error(reason(error, signal, call.timeoutMs), { cause: error }));
-    const outgoing = request(call.url, { method: call.method, agent: false, signal }, (response) => {
-      readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), refuse);
-    });
+    const outgoing = request(
+      call.url,
+      { method: call.method, headers: call.headers ?? {}, agent: false, signal },
+      (response) => {
+        readText(response).then((body) => resolve({ status: response.statusCode ?? 0, body }), refuse);
+      },
+    );
     outgoing.on('error', refuse);
     outgoing.end(call.body);
   });

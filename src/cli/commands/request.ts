@@ -1,28 +1,42 @@
 /** `request <method> <path> [<body>]`: calls a local HTTP interface and prints what it answers. */
 
+import type { Environment } from '../env-table.ts';
 import { messageOf, unavailable, usageError } from '../errors.ts';
 import type { FlagTable } from '../flag-table.ts';
+import type { ParsedFlags } from '../parse-flags.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';
 
 /** Debug answers of a large mesh take their time; none takes this long. */
 const TIMEOUT_MS = 60_000;
 
+/** How a program's interface is reached. */
+interface Interface {
+  /** The address that answers a path, `http://localhost:8080`. */
+  baseFor(path: string, flags: ParsedFlags): string;
+  /** What the call carries besides, a credential for example. */
+  headersFor?(env: Environment): Promise<Readonly<Record<string, string>>>;
+}
+
 /**
- * `baseFor` gives the address that answers a path, `http://localhost:8080`. A path that is a whole http URL is called as
- * it is, for programs that listen elsewhere. Exit code 1 when there is no answer or its status is 400 or more.
+ * Calls the interface. A path that is a whole http URL is called as it is, for programs that listen elsewhere. Exit code 1 when there is no answer or its status is 400 or more.
  */
-export function requestCommand(flags: FlagTable, summary: string, baseFor: (path: string) => string): Command {
+export function requestCommand(flags: FlagTable, summary: string, { baseFor, headersFor }: Interface): Command {
   return command({
     name: 'request',
     summary,
     flags,
     arguments: ['<method>', '<path>', '[<body>]'],
-    async run({ flags: { positionals }, io }) {
-      const [method = '', path = '', body] = positionals;
+    async run({ flags: parsed, io }) {
+      const [method = '', path = '', body] = parsed.positionals;
       if (!/^[A-Za-z]+$/.test(method)) throw usageError(`not an HTTP method: ${JSON.stringify(method)}`);
-      const url = requestUrl(path, baseFor);
-      const call = { method: method.toUpperCase(), url, timeoutMs: TIMEOUT_MS };
+      const url = requestUrl(path, (rooted) => baseFor(rooted, parsed));
+      const call = {
+        method: method.toUpperCase(),
+        url,
+        timeoutMs: TIMEOUT_MS,
+        headers: (await headersFor?.(io.env)) ?? {},
+      };
       const answer = await httpCall(body === undefined ? call : { ...call, body }).catch((error: unknown) => {
         throw unavailable(`cannot ${call.method} ${url}: ${messageOf(error)}`);
       });

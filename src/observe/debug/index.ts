@@ -1,26 +1,33 @@
 /**
- * The debug interface: JSON pages under `/debug`. Read-only. Everything is made on request from what the program holds anyway.
+ * The debug interface: JSON pages under `/debug`. Read-only. Everything is made on request from what the program holds anyway, in slices
+ * (`page-maker.ts`), and only of what the viewer may see (`viewed.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { CtlError } from '../../core/errors.ts';
 import type { ConnectionStatus } from '../../push/types.ts';
+import { jsonPieces } from './json-pieces.ts';
 import { configz, endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
-import { adsz, clustersByEndpoints, configDump, decoded, resourcesOf, syncStatus } from './proxies.ts';
+import type { MadePage, PageMaker } from './page-maker.ts';
+import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
+import { Viewed, type Viewer } from './viewed.ts';
 
+export { PAGE_LIMITS, PageMaker, type PageMakerOptions } from './page-maker.ts';
 export type { DebugSource } from './types.ts';
+export type { Viewer } from './viewed.ts';
 
 interface Page {
   readonly title: string;
   /** Query parameter without which there is no answer; `proxyID` when left out. */
   readonly needs?: string;
   /** Undefined: the proxy that is asked for is not connected, or one has to be asked for. */
-  readonly answer: (source: DebugSource, query: URLSearchParams) => unknown;
+  readonly answer: (mesh: Viewed, query: URLSearchParams) => unknown;
 }
 
 /** Connections of the proxy named by `proxyID`: its workload (`pod.namespace`), its node id or its connection id. */
-function connectionsFor(source: DebugSource, query: URLSearchParams): readonly ConnectionStatus[] {
+function connectionsFor(mesh: Viewed, query: URLSearchParams): readonly ConnectionStatus[] {
   const wanted = query.get('proxyID');
-  const all = source.connections();
+  const all = mesh.connections();
   if (wanted === null || wanted === '') return all;
   return all.filter(({ node, connectionId }) => [node.workload, node.id, connectionId].includes(wanted));
 }
@@ -29,59 +36,68 @@ function connectionsFor(source: DebugSource, query: URLSearchParams): readonly C
 const MAX_PRINTED = 32;
 
 /** Per proxy, or for the one asked for. In a large mesh one has to be asked for. */
-function perProxy(shown: (source: DebugSource, connection: ConnectionStatus) => object): Page['answer'] {
-  return (source, query) => {
-    const connections = connectionsFor(source, query);
+function perProxy(shown: (mesh: Viewed, connection: ConnectionStatus) => object): Page['answer'] {
+  return (mesh, query) => {
+    const connections = connectionsFor(mesh, query);
     if (connections.length === 0 && query.has('proxyID')) return undefined;
     if (connections.length > MAX_PRINTED) return undefined;
-    return connections.map((connection) => ({ proxy: connection.node.workload, ...shown(source, connection) }));
+    return lazyList(connections, (connection) => ({ proxy: connection.node.workload, ...shown(mesh, connection) }));
   };
 }
 
-const clustersOf = perProxy((source, connection) => ({
-  clusters: resourcesOf(source, connection, 'cds').map((resource) => decoded('cds', resource)),
+const clustersOf = perProxy((mesh, connection) => ({
+  clusters: lazyList(resourcesOf(mesh, connection, 'cds'), (resource) => decoded('cds', resource)),
 }));
 
 /** With `clusters` for proxies whose clusters call their endpoints otherwise than themselves: by that name, the cluster's. */
-const endpointsOf = perProxy((source, connection) => {
-  const clusters = clustersByEndpoints(source, connection);
+const endpointsOf = perProxy((mesh, connection) => {
+  const clusters = clustersByEndpoints(mesh, connection);
   return {
-    endpoints: resourcesOf(source, connection, 'eds').map((resource) => decoded('eds', resource)),
+    endpoints: lazyList(resourcesOf(mesh, connection, 'eds'), (resource) => decoded('eds', resource)),
     ...(Object.keys(clusters).length > 0 && { clusters }),
   };
 });
 
 const PAGES: Readonly<Record<string, Page>> = {
-  adsz: { title: 'Connected proxies and what they watch', answer: (source) => adsz(source) },
+  adsz: {
+    title: 'Connected proxies and what they watch (?proxyID=)',
+    answer: (mesh, query) => adsz(mesh, connectionsFor(mesh, query)),
+  },
   cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
     title: 'Configuration of one proxy, as Envoy prints it (?proxyID=pod.namespace)',
-    answer: (source, query) => {
-      const [connection] = query.get('proxyID') ? connectionsFor(source, query) : [];
-      return connection && configDump(source, connection);
+    answer: (mesh, query) => {
+      const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
+      return connection && configDump(mesh, connection);
     },
   },
   config_distribution: {
     title: 'Which proxies have a resource in which version (?resource=Kind/namespace/name)',
     needs: 'resource',
-    answer: (source, query) => source.distribution?.(query.get('resource') ?? ''),
+    answer: (mesh, query) => mesh.distribution(query.get('resource') ?? ''),
   },
-  configz: { title: 'Configuration in force, and documents refused', answer: (source) => configz(source) },
+  configz: { title: 'Configuration in force, and documents refused', answer: (mesh) => configz(mesh) },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {
     title: 'Endpoints by host name and namespace',
-    answer: (source) => endpointShardz(source.snapshot()),
+    answer: (mesh) => endpointShardz(mesh),
   },
-  endpointz: { title: 'Endpoints by service and port', answer: (source) => endpointz(source.snapshot()) },
-  instancesz: { title: 'Services that each proxy serves', answer: (source) => instancesz(source) },
-  push_status: { title: 'Conflicts found, state of the push engine', answer: (source) => pushStatus(source) },
-  registryz: { title: 'Services', answer: (source) => registryz(source.snapshot()) },
-  resourcesz: { title: 'Number of resources of each kind', answer: (source) => resourcesz(source.snapshot()) },
+  endpointz: { title: 'Endpoints by service and port', answer: (mesh) => endpointz(mesh) },
+  instancesz: { title: 'Services that each proxy serves', answer: (mesh) => instancesz(mesh) },
+  push_status: { title: 'Conflicts found, state of the push engine', answer: (mesh) => pushStatus(mesh) },
+  registryz: { title: 'Services', answer: (mesh) => registryz(mesh) },
+  resourcesz: { title: 'Number of resources of each kind', answer: (mesh) => resourcesz(mesh) },
   syncz: {
-    title: 'What each proxy was sent and acknowledged',
-    answer: (source) => source.connections().map((connection) => syncStatus(source, connection)),
+    title: 'What each proxy was sent and acknowledged (?proxyID=)',
+    answer: (mesh, query) => lazyList(connectionsFor(mesh, query), (connection) => syncStatus(mesh, connection)),
   },
 };
+
+/** A reader that takes nothing for so long, ms, is hung up on: what is made for it holds memory. */
+const SEND_TIMEOUT_MS = 30_000;
+
+/** How soon somebody who was turned away may ask again, seconds. */
+const RETRY_AFTER_S = '5';
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
   response.writeHead(status, { 'content-type': `${type}; charset=utf-8`, 'x-content-type-options': 'nosniff' });
@@ -95,28 +111,82 @@ function indexPage(): string {
   return `<!doctype html><meta charset="utf-8"><title>ctl-discovery: debug</title><h1>ctl-discovery</h1><ul>${rows.join('')}</ul>\n`;
 }
 
-/** Answers a request below `/debug`; false when the request is for something else. */
-export function handleDebug(source: DebugSource, request: IncomingMessage, response: ServerResponse): boolean {
-  const url = new URL(request.url ?? '/', 'http://localhost');
-  const match = /^\/debug(?:\/([A-Za-z_]*))?$/.exec(url.pathname);
-  if (match === null) return false;
-  const name = match[1] ?? '';
-  if (request.method !== 'GET' && request.method !== 'HEAD') {
-    send(response, 405, 'text/plain', 'only GET is answered here\n');
-  } else if (name === '') {
-    send(response, 200, 'text/html', indexPage());
-  } else {
-    answerPage(name, source, url.searchParams, response);
-  }
-  return true;
+/** Whether a path is one of the debug interface. */
+export function isDebugPath(path: string): boolean {
+  return path === '/debug' || path.startsWith('/debug/');
 }
 
-function answerPage(name: string, source: DebugSource, query: URLSearchParams, response: ServerResponse): void {
+export interface DebugCall {
+  readonly source: DebugSource;
+  /** Whom the request comes from, as was found out before. */
+  readonly viewer: Viewer;
+  readonly maker: PageMaker;
+}
+
+/** Answers a request below `/debug`. Rejects when making a page fails. */
+export async function handleDebug(call: DebugCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? '/', 'http://localhost');
+  const [, name = ''] = /^\/debug\/([A-Za-z_]*)$/.exec(url.pathname) ?? [];
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
-  const answer = page?.answer(source, query);
-  const needs = page?.needs ?? 'proxyID';
-  if (page === undefined) send(response, 404, 'text/plain', `no page ${name}, see /debug\n`);
-  else if (answer !== undefined) send(response, 200, 'application/json', `${JSON.stringify(answer, undefined, 2)}\n`);
-  else if ((query.get(needs) ?? '') === '') send(response, 400, 'text/plain', `${needs} is missing\n`);
-  else send(response, 404, 'text/plain', `nothing is known of ${needs} ${query.get(needs)}\n`);
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    send(response, 405, 'text/plain', 'only GET is answered here\n');
+  } else if (url.pathname === '/debug' || url.pathname === '/debug/') {
+    send(response, 200, 'text/html', indexPage());
+  } else if (page === undefined) {
+    send(response, 404, 'text/plain', `no page ${url.pathname}, see /debug\n`);
+  } else {
+    await answerPage(page, call, url.searchParams, request, response);
+  }
+}
+
+async function answerPage(
+  page: Page,
+  { source, viewer, maker }: DebugCall,
+  query: URLSearchParams,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const pieces = () => {
+    const answer = page.answer(new Viewed(source, viewer), query);
+    return answer === undefined ? undefined : jsonPieces(answer);
+  };
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  const reader = { address: request.socket.remoteAddress ?? '', gone: gone.signal };
+  try {
+    const made = await maker.make(pieces, reader);
+    if (made === undefined) sendNothing(page, query, response);
+    else sendMade(made, response);
+  } catch (error) {
+    if (!(error instanceof CtlError)) throw error;
+    if (error.code === 'unavailable') response.setHeader('retry-after', RETRY_AFTER_S);
+    if (!gone.signal.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
+  }
+}
+
+function statusOf({ code }: CtlError): number {
+  return code === 'resource_exhausted' ? 413 : 503;
+}
+
+function sendNothing({ needs = 'proxyID' }: Page, query: URLSearchParams, response: ServerResponse): void {
+  const asked = query.get(needs) ?? '';
+  if (asked === '') send(response, 400, 'text/plain', `${needs} is missing\n`);
+  else send(response, 404, 'text/plain', `nothing is known of ${needs} ${asked}\n`);
+}
+
+function sendMade({ chunks, bytes, release }: MadePage, response: ServerResponse): void {
+  if (response.destroyed) {
+    release();
+    return;
+  }
+  response.once('close', release);
+  response.setTimeout(SEND_TIMEOUT_MS, () => response.destroy());
+  response.writeHead(200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': bytes,
+    'x-content-type-options': 'nosniff',
+    'cache-control': 'no-store',
+  });
+  for (const chunk of chunks) response.write(chunk);
+  response.end();
 }

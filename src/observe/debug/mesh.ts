@@ -1,10 +1,10 @@
 /** Debug pages about the mesh as the program sees it: services, endpoints, configuration, and what is wrong with it. */
-import type { Endpoint, Service, Snapshot } from '../../model/types.ts';
-import { type AnyResource, CORE_KINDS, MESH_KINDS, type Resource } from '../../resources/types.ts';
-import type { DebugSource } from './types.ts';
+import { type AnyResource, CORE_KINDS, MESH_KINDS, type MeshKind } from '../../resources/types.ts';
+import { lazyList } from './proxies.ts';
+import type { Viewed } from './viewed.ts';
 
 /** API groups as a user writes them. */
-function apiVersion(resource: Resource): string {
+function apiVersion(resource: AnyResource): string {
   switch (resource.kind) {
     case 'AuthorizationPolicy':
     case 'PeerAuthentication':
@@ -16,83 +16,78 @@ function apiVersion(resource: Resource): string {
 }
 
 /** `/debug/configz`: the mesh configuration resources in force, as objects, and the documents that were refused. */
-export function configz(source: DebugSource): Record<string, unknown> {
-  const snapshot = source.snapshot();
-  const items = MESH_KINDS.flatMap((kind) =>
-    snapshot
-      .resources(kind)
-      .sorted()
-      .map(([, resource]) => {
-        const { kind: name, meta, content, origin } = resource as AnyResource;
-        const { created, ...metadata } = meta;
-        const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
-        return {
-          apiVersion: apiVersion(resource),
-          kind: name,
-          metadata: { ...metadata, ...creationTimestamp },
-          spec: content,
-          origin,
-        };
-      }),
-  );
-  return { items, problems: source.problems() };
+export function configz(mesh: Viewed): Record<string, unknown> {
+  return { items: items(mesh, MESH_KINDS), problems: mesh.problems() };
+}
+
+function* items(mesh: Viewed, kinds: readonly MeshKind[]): Generator<unknown> {
+  for (const kind of kinds) {
+    for (const resource of mesh.resources(kind)) yield shownResource(resource as AnyResource);
+  }
+}
+
+function shownResource(resource: AnyResource): Record<string, unknown> {
+  const { kind, meta, content, origin } = resource;
+  const { created, ...metadata } = meta;
+  const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
+  return {
+    apiVersion: apiVersion(resource),
+    kind,
+    metadata: { ...metadata, ...creationTimestamp },
+    spec: content,
+    origin,
+  };
 }
 
 /** `/debug/resourcesz`: kinds known and how many of each. */
-export function resourcesz(snapshot: Snapshot): Record<string, number> {
-  return Object.fromEntries([...CORE_KINDS, ...MESH_KINDS].map((kind) => [kind, snapshot.resources(kind).size]));
+export function resourcesz(mesh: Viewed): Record<string, number> {
+  return Object.fromEntries([...CORE_KINDS, ...MESH_KINDS].map((kind) => [kind, [...mesh.resources(kind)].length]));
 }
 
 /** `/debug/registryz`: every service. */
-export function registryz(snapshot: Snapshot): readonly Service[] {
-  return snapshot.services.sorted().map(([, service]) => service);
+export function registryz(mesh: Viewed): Iterable<unknown> {
+  return lazyList(mesh.services(), ([, service]) => service);
 }
 
 /** `/debug/endpointz`: endpoints by service and port. */
-export function endpointz(snapshot: Snapshot): unknown[] {
-  return snapshot.services.sorted().flatMap(([key, service]) =>
-    service.ports.map((port) => ({
-      svc: `${service.hostname}:${port.name}`,
-      namespace: service.namespace,
-      port: port.port,
-      ep: endpointsOf(snapshot, key).filter((endpoint) => endpoint.servicePort === port.name),
-    })),
-  );
+export function* endpointz(mesh: Viewed): Generator<unknown> {
+  for (const [, service] of mesh.services()) {
+    for (const port of service.ports) {
+      yield {
+        svc: `${service.hostname}:${port.name}`,
+        namespace: service.namespace,
+        port: port.port,
+        ep: mesh.endpoints(service).filter((endpoint) => endpoint.servicePort === port.name),
+      };
+    }
+  }
 }
 
 /** `/debug/endpointShardz`: host name → namespace → endpoints. */
-export function endpointShardz(snapshot: Snapshot): Record<string, Record<string, readonly Endpoint[]>> {
-  const shards: Record<string, Record<string, readonly Endpoint[]>> = {};
-  for (const [key, service] of snapshot.services.sorted()) {
-    shards[service.hostname] ??= {};
-    const namespaces = shards[service.hostname];
-    if (namespaces !== undefined) namespaces[service.namespace] = endpointsOf(snapshot, key);
+export function endpointShardz(mesh: Viewed): ReadonlyMap<string, ReadonlyMap<string, unknown>> {
+  const shards = new Map<string, Map<string, unknown>>();
+  for (const [, service] of mesh.services()) {
+    const namespaces = shards.get(service.hostname) ?? new Map<string, unknown>();
+    shards.set(service.hostname, namespaces.set(service.namespace, mesh.endpoints(service)));
   }
   return shards;
 }
 
-function endpointsOf(snapshot: Snapshot, key: string): readonly Endpoint[] {
-  return snapshot.endpoints.get(key) ?? [];
-}
-
 /** `/debug/instancesz`: the services that each connected proxy itself serves. */
-export function instancesz(source: DebugSource): Record<string, unknown> {
-  const snapshot = source.snapshot();
-  const byProxy = source
-    .connections()
-    .map(({ node }) => [node.workload, node.addresses.flatMap((address) => snapshot.instancesAt(address))]);
-  return Object.fromEntries(byProxy);
+export function instancesz(mesh: Viewed): ReadonlyMap<string, unknown> {
+  return new Map(
+    mesh
+      .connections()
+      .map(({ node }) => [node.workload, () => node.addresses.flatMap((address) => mesh.instancesAt(address))]),
+  );
 }
 
 /** `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the engine. */
-export function pushStatus(source: DebugSource): Record<string, unknown> {
-  const findings: Record<string, string[]> = {};
-  for (const { metric, message } of source.findings()) {
-    findings[metric] ??= [];
-    const messages = findings[metric];
-    if (messages !== undefined && !messages.includes(message)) messages.push(message);
+export function pushStatus(mesh: Viewed): Record<string, unknown> {
+  const findings = new Map<string, Set<string>>();
+  for (const { metric, message } of mesh.findings()) {
+    const messages = findings.get(metric) ?? new Set();
+    findings.set(metric, messages.add(message));
   }
-  const snapshot = source.snapshot();
-  const failing = source.failing();
-  return { version: snapshot.version, engine: source.engine(), failing, model: snapshot.findings(), findings };
+  return { ...mesh.totals(), findings };
 }

@@ -3,7 +3,12 @@ import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
 import { toProtoJson } from '../../protobuf/index.ts';
 import { messageOf, TYPE_URLS } from '../../push/index.ts';
 import type { ConnectionStatus, EncodedResource, TypeStatus } from '../../push/types.ts';
-import type { DebugSource } from './types.ts';
+import type { Viewed } from './viewed.ts';
+
+/** A list that is made one by one, as it is printed. */
+export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Generator<unknown> {
+  for (const item of items) yield one(item);
+}
 
 /** Names by which `syncz` calls the types. */
 const SYNC_NAMES: Readonly<Record<XdsType, string>> = {
@@ -34,7 +39,7 @@ function standingNonce(status: TypeStatus): string {
 }
 
 /** One line of `/debug/syncz`. Nonces as existing tools expect them; `*_state`, versions and rejections beside them. */
-export function syncStatus(source: DebugSource, connection: ConnectionStatus): Record<string, unknown> {
+export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
   const { node } = connection;
   const line: Record<string, unknown> = {
     proxy: node.workload,
@@ -56,7 +61,7 @@ export function syncStatus(source: DebugSource, connection: ConnectionStatus): R
         message,
         resources,
         quarantined: Object.fromEntries(status.quarantined),
-        ...(type === 'eds' && clustersNamed(source, connection, new Set(resources))),
+        ...(type === 'eds' && clustersNamed(mesh, connection, new Set(resources))),
       };
     }
   }
@@ -69,9 +74,8 @@ function typeSummary(status: TypeStatus): Record<string, unknown> {
 }
 
 /** `/debug/adsz`: every stream, and with CTL_DEBUG_ADSZ_CONFIG what it has. */
-export function adsz(source: DebugSource): Record<string, unknown> {
-  const connections = source.connections();
-  const clients = connections.map((connection) => ({
+export function adsz(mesh: Viewed, connections: readonly ConnectionStatus[]): Record<string, unknown> {
+  const clients = lazyList(connections, (connection) => ({
     connectionId: connection.connectionId,
     proxy: connection.node.id,
     connectedAt: new Date(connection.connectedAtMs).toISOString(),
@@ -79,27 +83,27 @@ export function adsz(source: DebugSource): Record<string, unknown> {
     protocol: connection.mode,
     labels: connection.node.labels,
     watches: Object.fromEntries([...connection.types].map(([type, status]) => [TYPE_URLS[type], typeSummary(status)])),
-    ...(source.showConfigInAdsz ? { config: configDump(source, connection) } : {}),
+    ...(mesh.showConfigInAdsz ? { config: configDump(mesh, connection) } : {}),
   }));
-  return { totalClients: clients.length, clients };
+  return { totalClients: connections.length, clients };
 }
 
 /** Resources of one type that a connection should have, in order of their parts. */
-export function resourcesOf(source: DebugSource, connection: ConnectionStatus, type: XdsType): EncodedResource[] {
-  return source.parts(connection.connectionId, type).flatMap((bundle) => [...bundle.resources()]);
+export function resourcesOf(mesh: Viewed, connection: ConnectionStatus, type: XdsType): EncodedResource[] {
+  return mesh.parts(connection, type).flatMap((bundle) => [...bundle.resources()]);
 }
 
 /** Clusters by what they call their endpoints, where that is not their own name: over State of the World. */
-export function clustersByEndpoints(source: DebugSource, connection: ConnectionStatus): Record<string, string> {
-  const named = resourcesOf(source, connection, 'cds').flatMap(({ name, refs }) =>
+export function clustersByEndpoints(mesh: Viewed, connection: ConnectionStatus): Record<string, string> {
+  const named = resourcesOf(mesh, connection, 'cds').flatMap(({ name, refs }) =>
     refs.flatMap((ref) => (ref === name ? [] : [[ref, name] as const])),
   );
   return Object.fromEntries(named);
 }
 
 /** With `clusters` as in `edsz` for those of these endpoints that clusters call otherwise. */
-function clustersNamed(source: DebugSource, connection: ConnectionStatus, endpoints: ReadonlySet<string>) {
-  const named = Object.entries(clustersByEndpoints(source, connection)).filter(([name]) => endpoints.has(name));
+function clustersNamed(mesh: Viewed, connection: ConnectionStatus, endpoints: ReadonlySet<string>) {
+  const named = Object.entries(clustersByEndpoints(mesh, connection)).filter(([name]) => endpoints.has(name));
   return named.length > 0 && { clusters: Object.fromEntries(named) };
 }
 
@@ -139,42 +143,44 @@ function withHosts(
   hosts: readonly EncodedResource[],
 ): Record<string, unknown> {
   const own = hosts.filter((host) => host.name.slice(0, host.name.lastIndexOf('/')) === name);
-  return own.length === 0 ? config : { ...config, virtualHosts: own.map((host) => decoded('vhds', host)) };
+  return own.length === 0 ? config : { ...config, virtualHosts: lazyList(own, (host) => decoded('vhds', host)) };
 }
 
 /** `/debug/config_dump`: what the proxy should have, in the form of Envoy's own /config_dump. */
-export function configDump(source: DebugSource, connection: ConnectionStatus): Record<string, unknown> {
-  const dump = (type: XdsType) => resourcesOf(source, connection, type);
+export function configDump(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
+  const dump = (type: XdsType, one: (resource: EncodedResource) => unknown) =>
+    lazyList(resourcesOf(mesh, connection, type), one);
+  const hosts = resourcesOf(mesh, connection, 'vhds');
   return {
     configs: [
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.ClustersConfigDump',
-        dynamic_active_clusters: dump('cds').map((r) => ({ version_info: r.version, cluster: typed('cds', r) })),
+        dynamic_active_clusters: dump('cds', (r) => ({ version_info: r.version, cluster: typed('cds', r) })),
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.ListenersConfigDump',
-        dynamic_listeners: dump('lds').map((r) => ({
+        dynamic_listeners: dump('lds', (r) => ({
           name: r.name,
           active_state: { version_info: r.version, listener: typed('lds', r) },
         })),
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.RoutesConfigDump',
-        dynamic_route_configs: dump('rds').map((r) => ({
+        dynamic_route_configs: dump('rds', (r) => ({
           version_info: r.version,
-          route_config: withHosts(typed('rds', r), r.name, dump('vhds')),
+          route_config: withHosts(typed('rds', r), r.name, hosts),
         })),
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.EndpointsConfigDump',
-        dynamic_endpoint_configs: dump('eds').map((r) => ({
+        dynamic_endpoint_configs: dump('eds', (r) => ({
           version_info: r.version,
           endpoint_config: typed('eds', r),
         })),
       },
       {
         '@type': 'type.googleapis.com/envoy.admin.v3.SecretsConfigDump',
-        dynamic_active_secrets: dump('sds').map((r) => ({
+        dynamic_active_secrets: dump('sds', (r) => ({
           name: r.name,
           version_info: r.version,
           secret: typed('sds', r),

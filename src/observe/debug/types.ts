@@ -12,14 +12,14 @@ export interface DebugSource {
   parts(connectionId: string, type: XdsType): readonly Bundle[];
   /** Documents that could not be taken. */
   problems(): readonly ResourceProblem[];
-  /** What generation found wrong, over all views. */
-  findings(): readonly GenerationFinding[];
+  /** What generation found wrong, over the views of the namespaces that are asked for; left out: all. */
+  findings(wanted?: (namespace: string) => boolean): readonly GenerationFinding[];
   /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */
   engine(): Readonly<Record<string, number>>;
   /** Views that cannot be generated at present, and when they are tried again. */
   failing(): readonly FailingView[];
-  /** Where a resource has arrived, by its key `Kind/namespace/name`; undefined when distribution is not tracked. */
-  distribution?(key: string): readonly object[];
+  /** Which of these proxies have a resource, by its key `Kind/namespace/name`; undefined when distribution is not tracked. */
+  distribution?(key: string, connections: readonly ConnectionStatus[]): readonly object[];
   /** CTL_DEBUG_ADSZ_CONFIG */
   readonly showConfigInAdsz: boolean;
 }

@@ -1,0 +1,94 @@
+/**
+ * Who may see which debug pages (docs/security-model.md). A caller either shows a bearer token, which the authenticators of xDS verify, or
+ * is a program on this machine (`core/loopback.ts`). A token of the root namespace sees everything, one of another namespace what is of
+ * that namespace. Loopback lets its user see; it is no identity (CVE-2022-39388): nothing else is granted by it.
+ */
+import { CtlError } from '../core/errors.ts';
+import type { Identity } from '../core/identity.ts';
+import { isLoopbackAddress, notLocal, type RequestOrigin } from '../core/loopback.ts';
+import { AddressShares } from '../grpc/index.ts';
+import type { Viewer } from '../observe/debug/index.ts';
+import type { Authentication } from '../security/types.ts';
+
+/** Tokens that are verified at once, of all addresses; a signature costs some 0.1 ms. */
+const MAX_VERIFYING = 64;
+
+export interface DebugAccessOptions {
+  /** The authenticators of xDS; undefined until they are there. */
+  readonly callers: () => Authentication | undefined;
+  /** Whose the mesh is; undefined until it is known. */
+  readonly home: () => { readonly rootNamespace: string; readonly trustDomain: string } | undefined;
+  /** CTL_DEBUG_AUTH=false: pages need no credential. */
+  readonly open: boolean;
+}
+
+export class DebugAccess {
+  readonly #options: DebugAccessOptions;
+  readonly #verifying = new AddressShares(MAX_VERIFYING);
+
+  constructor(options: DebugAccessOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * What the caller may see. Rejects with CtlError `unauthenticated` (no credential, or one that does not hold), `permission_denied` (local,
+   * but not surely a program of this machine) or `unavailable` (cannot be found out now).
+   */
+  async viewerOf(request: RequestOrigin): Promise<Viewer> {
+    return this.#options.open ? 'all' : this.#provedViewer(request);
+  }
+
+  /** Rejects as {@link viewerOf} does, and with `permission_denied` a caller who may not see everything. CTL_DEBUG_AUTH changes nothing of it. */
+  async allOrRefuse(request: RequestOrigin): Promise<void> {
+    const viewer = await this.#provedViewer(request);
+    if (viewer === 'all') return;
+    throw new CtlError(
+      'permission_denied',
+      `profiles need a bearer token of ${this.#root()}, or a request from this machine to localhost`,
+    );
+  }
+
+  async #provedViewer(request: RequestOrigin): Promise<Viewer> {
+    const { authorization } = request.headers;
+    if (authorization !== undefined) return this.#viewerOfToken(authorization, request.socket.remoteAddress ?? '');
+    const reason = notLocal(request);
+    if (reason === undefined) return 'all';
+    const needed = `a bearer token (of ${this.#root()}: for all, of another namespace: for what is of it), or a request from this machine to localhost`;
+    const code = isLoopbackAddress(request.socket.remoteAddress) ? 'permission_denied' : 'unauthenticated';
+    throw new CtlError(code, `debug pages need ${needed}; this request has no token, and ${reason}`);
+  }
+
+  async #viewerOfToken(authorization: string, address: string): Promise<Viewer> {
+    const [, bearer] = /^bearer +(\S+) *$/i.exec(authorization) ?? [];
+    if (bearer === undefined) throw new CtlError('unauthenticated', 'expected "authorization: Bearer <token>"');
+    const { callers, home } = this.#options;
+    const [authentication, mesh] = [callers(), home()];
+    if (authentication === undefined || mesh === undefined) {
+      throw new CtlError('unavailable', 'tokens cannot be verified yet: configuration is being read');
+    }
+    const leave = this.#verifying.enter(address);
+    if (leave === undefined) throw new CtlError('unavailable', 'too many tokens are being verified, ask again later');
+    try {
+      const { identity } = await authentication.authenticate({ certificates: [], bearer, peer: address });
+      return viewerOfIdentity(identity, mesh);
+    } finally {
+      leave();
+    }
+  }
+
+  #root(): string {
+    const root = this.#options.home()?.rootNamespace;
+    return root === undefined ? 'the root namespace' : `namespace ${root}`;
+  }
+}
+
+/** A namespace of a foreign trust domain is another one, whatever its name. */
+function viewerOfIdentity(
+  { trustDomain, namespace }: Identity,
+  mesh: { readonly rootNamespace: string; readonly trustDomain: string },
+): Viewer {
+  if (trustDomain !== mesh.trustDomain) {
+    throw new CtlError('permission_denied', `debug pages are for callers of trust domain ${mesh.trustDomain}`);
+  }
+  return namespace === mesh.rootNamespace ? 'all' : { namespace };
+}

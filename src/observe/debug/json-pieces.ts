@@ -1,0 +1,73 @@
+/**
+ * Prints JSON in small pieces, so that who prints a large page can stop in between. The text is that of `JSON.stringify(value, undefined, 2)`,
+ * and values may be lazy: a generator is printed as a list, a Map as an object, and a function is called when its turn comes.
+ */
+
+/** Written in place of what must not be shown. */
+export const REDACTED = '[redacted]';
+
+interface Frame {
+  readonly items: Iterator<readonly [key: string | undefined, value: unknown]>;
+  readonly close: ']' | '}';
+  first: boolean;
+}
+
+function* listItems(items: Iterable<unknown>): Generator<readonly [undefined, unknown]> {
+  for (const item of items) yield [undefined, item];
+}
+
+function isIterable(value: object): value is Iterable<unknown> {
+  return Symbol.iterator in value;
+}
+
+/** Lists and objects; undefined for what is printed as a whole. */
+function frameOf(value: unknown): Frame | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (value instanceof Map) return { items: value.entries(), close: '}', first: true };
+  if (isIterable(value)) return { items: listItems(value), close: ']', first: true };
+  return { items: Object.entries(value).values(), close: '}', first: true };
+}
+
+/** Whatever field a private key stands in, it is not shown. */
+function scalar(value: unknown): string {
+  if (typeof value === 'string' && value.includes('PRIVATE KEY-----')) return JSON.stringify(REDACTED);
+  return JSON.stringify(value) ?? 'null';
+}
+
+function resolved(value: unknown): unknown {
+  const plain = typeof value === 'function' ? value() : value;
+  return plain instanceof Date ? plain.toISOString() : plain;
+}
+
+/** Pieces of the text, each some dozens of characters (a string: its length). */
+export function* jsonPieces(root: unknown): Generator<string> {
+  const value = resolved(root);
+  const top = frameOf(value);
+  if (top === undefined) return yield scalar(value);
+  const stack = [top];
+  yield top.close === ']' ? '[' : '{';
+  try {
+    for (let frame = stack.at(-1); frame !== undefined; frame = stack.at(-1)) {
+      const next = frame.items.next();
+      if (next.done === true) {
+        stack.pop();
+        yield `${frame.first ? '' : `\n${'  '.repeat(stack.length)}`}${frame.close}`;
+        continue;
+      }
+      const [key, raw] = next.value;
+      const item = resolved(raw);
+      // As JSON.stringify: left out of objects, null in lists.
+      if (item === undefined && key !== undefined) continue;
+      const begin = `${frame.first ? '' : ','}\n${'  '.repeat(stack.length)}${key === undefined ? '' : `${JSON.stringify(key)}: `}`;
+      frame.first = false;
+      const inner = frameOf(item);
+      if (inner === undefined) yield begin + scalar(item);
+      else {
+        stack.push(inner);
+        yield begin + (inner.close === ']' ? '[' : '{');
+      }
+    }
+  } finally {
+    for (const { items } of stack) items.return?.();
+  }
+}

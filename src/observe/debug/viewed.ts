@@ -1,0 +1,105 @@
+/**
+ * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs to a namespace that
+ * the viewer does not see is not in it.
+ */
+import type { GenerationFinding, XdsType } from '../../generate/types.ts';
+import type { BoundInstance, Endpoint, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
+import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
+import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
+import type { DebugSource } from './types.ts';
+
+/** Who looks: one who sees everything, or one who sees the documents, services and proxies of one namespace. */
+export type Viewer = 'all' | { readonly namespace: string };
+
+interface Totals {
+  readonly version: number;
+  readonly engine: Readonly<Record<string, number>>;
+  readonly failing: readonly FailingView[];
+  readonly model: SnapshotFindings;
+}
+
+export class Viewed {
+  readonly #source: DebugSource;
+  readonly #viewer: Viewer;
+  /** The same for all of a page, however long it takes to make. */
+  #snapshot: Snapshot | undefined;
+
+  constructor(source: DebugSource, viewer: Viewer) {
+    this.#source = source;
+    this.#viewer = viewer;
+  }
+
+  get #mesh(): Snapshot {
+    this.#snapshot ??= this.#source.snapshot();
+    return this.#snapshot;
+  }
+
+  /** What belongs to no namespace (`''`) is for those who see everything. */
+  sees(namespace: string): boolean {
+    return this.#viewer === 'all' || (namespace !== '' && this.#viewer.namespace === namespace);
+  }
+
+  get seesAll(): boolean {
+    return this.#viewer === 'all';
+  }
+
+  /** Live streams, in order of connection. */
+  connections(): ConnectionStatus[] {
+    return this.#source.connections().filter(({ node }) => this.sees(node.namespace));
+  }
+
+  parts({ connectionId, node }: ConnectionStatus, type: XdsType): readonly Bundle[] {
+    return this.sees(node.namespace) ? this.#source.parts(connectionId, type) : [];
+  }
+
+  /** Documents that could not be taken; of those whose namespace is not known, only for who sees everything. */
+  problems(): ResourceProblem[] {
+    return this.#source.problems().filter(({ key }) => this.sees(namespaceOf(key)));
+  }
+
+  findings(): readonly GenerationFinding[] {
+    return this.#source.findings((namespace) => this.sees(namespace));
+  }
+
+  *services(): Generator<readonly [key: string, service: Service]> {
+    for (const entry of this.#mesh.services.sorted()) {
+      if (this.sees(entry[1].namespace)) yield entry;
+    }
+  }
+
+  endpoints({ key, namespace }: Service): readonly Endpoint[] {
+    return this.sees(namespace) ? (this.#mesh.endpoints.get(key) ?? []) : [];
+  }
+
+  *resources<K extends Kind>(kind: K): Generator<Resource<K>> {
+    for (const [, resource] of this.#mesh.resources(kind).sorted()) {
+      if (this.sees(resource.meta.namespace)) yield resource;
+    }
+  }
+
+  instancesAt(address: string): BoundInstance[] {
+    const instances = this.#mesh.instancesAt(address);
+    return instances.filter(({ service }) => this.sees(service.slice(0, service.indexOf('/'))));
+  }
+
+  /** Where a resource has arrived; undefined when that is not tracked, or the resource is not the viewer's. */
+  distribution(key: ResourceKey): readonly object[] | undefined {
+    return this.sees(namespaceOf(key)) ? this.#source.distribution?.(key, this.connections()) : undefined;
+  }
+
+  /** State of the whole program; undefined for who does not see everything. */
+  totals(): Totals | undefined {
+    if (!this.seesAll) return undefined;
+    const [engine, failing] = [this.#source.engine(), this.#source.failing()];
+    return { version: this.#mesh.version, engine, failing, model: this.#mesh.findings() };
+  }
+
+  get showConfigInAdsz(): boolean {
+    return this.#source.showConfigInAdsz;
+  }
+}
+
+/** Of a resource's key `Kind/namespace/name`; '' when there is none. */
+function namespaceOf(key: ResourceKey | undefined): string {
+  return key?.split('/')[1] ?? '';
+}
