@@ -112,7 +112,7 @@ export async function planAgent(
     }),
     adminPort: ports.admin,
     prometheusPort: ports.prometheus,
-    ipv6,
+    ipv6: place.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
     sdsPath: identity?.sdsPath,
     delta: settings.deltaXds,

@@ -15,7 +15,7 @@ const VIEW: OutboundView = {
   scope: 'default/',
   namespace: 'default',
   interception: 'REDIRECT',
-  ipv6Only: false,
+  families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'default.svc.cluster.local',
   network: '',

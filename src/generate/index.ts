@@ -5,6 +5,7 @@ export { encodeEndpoints } from './endpoints/encode.ts';
 export { type ClientView, type EndpointsInput, endpointsOfHost, resolveEndpoints } from './endpoints/resolve.ts';
 export { namesSecrets } from './gateways/index.ts';
 export { generate } from './generate.ts';
+export { familiesOfNode } from './ip-families.ts';
 export { ASKED_EXTENSIONS } from './listeners/extensions.ts';
 export { hostOfCluster } from './names.ts';
 export { scopeOfView } from './view-scope.ts';

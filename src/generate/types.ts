@@ -2,7 +2,9 @@
  * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
+
 import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
+import type { NodeFamilies } from './ip-families.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
@@ -30,8 +32,7 @@ export interface OutboundView {
   readonly scope: string;
   readonly namespace: string;
   readonly interception: InterceptionMode;
-  /** Address that listeners of interception NONE bind to, and whether IPv6 wildcards are needed. */
-  readonly ipv6Only: boolean;
+  readonly families: NodeFamilies;
   /** Only the labels that `snapshot.sourceLabelKeys(scope)` names. */
   readonly sourceLabels: Readonly<Record<string, string>>;
   /** DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms. */
@@ -65,7 +66,7 @@ export interface InboundView {
   readonly scope: string;
   readonly namespace: string;
   readonly interception: InterceptionMode;
-  readonly ipv6Only: boolean;
+  readonly families: NodeFamilies;
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
   /** Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served, where they differ. */
@@ -94,7 +95,7 @@ export interface GatewayView {
   readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
-  readonly ipv6Only: boolean;
+  readonly families: NodeFamilies;
   readonly dnsDomain: string;
   readonly network: string;
   readonly locality: string;

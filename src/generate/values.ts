@@ -21,11 +21,6 @@ export function addressOf(address: string, port: number): envoy.config.core.v3.A
   return { socketAddress: { address, portValue: port } };
 }
 
-/** Where the application of a sidecar is, and where its clients are served without redirection. */
-export function loopbackAddress({ ipv6Only }: { readonly ipv6Only: boolean }): string {
-  return ipv6Only ? '::1' : '127.0.0.1';
-}
-
 export function isSocketPath(address: string): boolean {
   return address.startsWith('/') || address.startsWith('@');
 }

@@ -195,6 +195,8 @@ describe('views', () => {
   const reads: readonly [string, Partial<ProxyNode>, changes: readonly [outbound: boolean, inbound: boolean]][] = [
     ['the interception mode', { interception: 'TPROXY' }, [true, true]],
     ['addresses of IPv6 alone', { addresses: ['fd00::1'] }, [true, true]],
+    ['addresses of both families', { addresses: ['10.5.0.1', 'fd00::1'] }, [true, true]],
+    ['one more address of a family', { addresses: ['10.5.0.1', '10.5.0.2'] }, [false, false]],
     ['the DNS domain', { dnsDomain: 'shop.svc.elsewhere' }, [true, false]],
     ['the network', { network: 'other' }, [true, false]],
     ['the locality', { locality: 'region/zone' }, [true, false]],

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ASKED_EXTENSIONS, namesSecrets } from '../generate/index.ts';
+import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets } from '../generate/index.ts';
 import type {
   Capabilities,
   EndpointNames,
@@ -16,11 +16,6 @@ import type {
 } from '../generate/types.ts';
 import { isEmptySelector, labelsMatch } from '../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
-
-/** True when every own address is IPv6, so that wildcard listeners bind `::`. */
-function ipv6Only(addresses: readonly string[]): boolean {
-  return addresses.length > 0 && addresses.every((address) => address.includes(':'));
-}
 
 function pick(labels: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
@@ -52,7 +47,7 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     scope,
     namespace: node.namespace,
     interception: node.interception,
-    ipv6Only: ipv6Only(node.addresses),
+    families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, snapshot.sourceLabelKeys(scope)),
     dnsDomain: node.dnsDomain,
     network: node.network,
@@ -117,7 +112,7 @@ function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Inboun
     scope,
     namespace: node.namespace,
     interception: node.interception,
-    ipv6Only: ipv6Only(node.addresses),
+    families: familiesOfNode(node.addresses),
     ports,
     peerAuthentication: peerAuthentication(snapshot, node, scope, ports),
     policies: snapshot.policiesOf(node.namespace, node.labels),
@@ -169,7 +164,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     clientCredentials: proved.length > 0,
     policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
-    ipv6Only: ipv6Only(node.addresses),
+    families: familiesOfNode(node.addresses),
     dnsDomain: node.dnsDomain,
     network: node.network,
     locality: localityFor(snapshot, node),

@@ -37,7 +37,7 @@ export interface BootstrapInput {
   readonly adminPort: number;
   /** 0 has no listener of Envoy's metrics. */
   readonly prometheusPort: number;
-  /** Whether the workload's own address is IPv6. */
+  /** Whether one of the workload's own addresses is IPv6: where IPv6 is switched off, Envoy cannot listen on `::`. */
   readonly ipv6: boolean;
   readonly controlPlane: ControlPlane;
   /** Unix domain socket of the agent's secrets; undefined without certificates. */

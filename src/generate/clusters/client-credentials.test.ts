@@ -30,7 +30,7 @@ const SIDECAR: OutboundView = {
   scope: 'edge/',
   namespace: 'edge',
   interception: 'REDIRECT',
-  ipv6Only: false,
+  families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'edge.svc.cluster.local',
   network: '',

@@ -3,9 +3,10 @@ import { parseProtocol } from '../../model/protocol.ts';
 import type { Protocol, Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
+import { type Binds, familiesOf, loopbackBinds } from '../ip-families.ts';
 import { INBOUND_CLUSTERS_UNIT, inboundClusterName } from '../names.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
-import { addressOf, loopbackAddress } from '../values.ts';
+import { addressOf } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
@@ -38,28 +39,37 @@ export function inboundClusters(snapshot: Snapshot, view: InboundView, unit: Uni
     for (const ingress of scope.ingress) add(ingressCluster(snapshot, view, ingress));
   } else {
     for (const { targetPort, protocol } of view.ports) {
-      const endpoint = addressOf(loopbackAddress(view), targetPort);
+      const endpoint = endpointAt(loopbackBinds(view), targetPort);
       add(applicationCluster(snapshot, inboundClusterName(targetPort), protocol, endpoint));
     }
   }
   if (view.interception !== 'NONE') {
-    const family = view.ipv6Only ? 'ipv6' : 'ipv4';
-    add(inboundPassthroughCluster(family, snapshot.mesh.connectTimeout));
+    for (const family of familiesOf(view)) add(inboundPassthroughCluster(family, snapshot.mesh.connectTimeout));
   }
   return { resources: [...clusters.values()].map(closedCluster), findings: [] };
+}
+
+type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;
+
+/** On a machine of both families, an application that does not answer at the first address is looked for at the other. */
+function endpointAt({ bind, extraBind }: Binds, port: number): ApplicationEndpoint {
+  const address = addressOf(bind, port);
+  return extraBind === undefined
+    ? { address }
+    : { address, additionalAddresses: [{ address: addressOf(extraBind, port) }] };
 }
 
 function applicationCluster(
   snapshot: Snapshot,
   name: string,
   protocol: Protocol,
-  endpoint: envoy.config.core.v3.Address.Input,
+  endpoint: ApplicationEndpoint,
   pool?: ConnectionPool,
 ): NamedCluster {
   return {
     ...commonOf(snapshot, name, protocol, pool),
     type: STATIC,
-    loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint: { address: endpoint } }] }] },
+    loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ endpoint }] }] },
   };
 }
 
@@ -92,7 +102,7 @@ function ingressCluster(snapshot: Snapshot, view: InboundView, ingress: SidecarI
   const endpoint = ingress.defaultEndpoint ?? '';
   if (endpoint.startsWith('unix://')) {
     const path = addressOf(endpoint.slice('unix://'.length), 0);
-    return applicationCluster(snapshot, name, protocol, path, ingress.connectionPool);
+    return applicationCluster(snapshot, name, protocol, { address: path }, ingress.connectionPool);
   }
   const colon = endpoint.lastIndexOf(':');
   const port = colon < 0 ? number : Number(endpoint.slice(colon + 1));
@@ -105,12 +115,10 @@ function ingressCluster(snapshot: Snapshot, view: InboundView, ingress: SidecarI
       type: ORIGINAL_DST,
       lbPolicy: CLUSTER_PROVIDED,
       originalDstLbConfig: { upstreamPortOverride: { value: port } },
-      upstreamBindConfig: inboundSource(view.ipv6Only ? 'ipv6' : 'ipv4'),
+      upstreamBindConfig: inboundSource(view.families),
     };
   }
-  const address = addressOf(
-    own ? (view.addresses[0] ?? loopbackAddress(view)) : host === '' ? loopbackAddress(view) : host,
-    port,
-  );
-  return applicationCluster(snapshot, name, protocol, address, ingress.connectionPool);
+  const told = own ? view.addresses[0] : host || undefined;
+  const at = told === undefined ? loopbackBinds(view) : { bind: told, extraBind: undefined };
+  return applicationCluster(snapshot, name, protocol, endpointAt(at, port), ingress.connectionPool);
 }

@@ -13,7 +13,7 @@ const VIEW: OutboundView = {
   scope: 'shop/',
   namespace: 'shop',
   interception: 'REDIRECT',
-  ipv6Only: false,
+  families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'shop.svc.cluster.local',
   network: '',

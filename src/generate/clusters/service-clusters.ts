@@ -23,6 +23,7 @@ import {
 } from '../endpoints/resolve.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
+import type { NodeFamilies } from '../ip-families.ts';
 import { clusterName, meshServerName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
@@ -39,9 +40,11 @@ import { originatedTls, tlsSocket } from './upstream-tls.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
-/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` */
-const V4_ONLY = 1;
-const V6_ONLY = 2;
+/**
+ * `envoy.config.cluster.v3.Cluster.DnsLookupFamily` by what the machine has. With both families IPv4 comes first: of machines with an
+ * IPv6 address many have no way to the rest of the world by it.
+ */
+const DNS_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
@@ -73,7 +76,7 @@ export interface ClusterInputs extends CarriedEndpoints {
 
 /** For clusters that resolve names, and so carry their endpoints: where those come from. */
 interface CarriedEndpoints {
-  readonly ipv6Only: boolean;
+  readonly families: NodeFamilies;
   readonly networks: EndpointSources['networks'] | undefined;
   readonly endpoints: EndpointSources['endpoints'] | undefined;
   readonly network: string;
@@ -81,7 +84,7 @@ interface CarriedEndpoints {
 }
 
 const NOTHING_CARRIED: CarriedEndpoints = {
-  ipv6Only: false,
+  families: 'ipv4',
   networks: undefined,
   endpoints: undefined,
   network: '',
@@ -119,7 +122,7 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
 
 function carriedEndpoints(snapshot: Snapshot, view: ClientView, service: Service): CarriedEndpoints {
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
-  return { ipv6Only: view.ipv6Only, networks, endpoints, network, locality };
+  return { families: view.families, networks, endpoints, network, locality };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -238,7 +241,7 @@ function discovered(
     type: STRICT_DNS,
     dnsRefreshRate: durationOf(mesh.dnsRefreshRate),
     respectDnsTtl: true,
-    dnsLookupFamily: inputs.ipv6Only ? V6_ONLY : V4_ONLY,
+    dnsLookupFamily: DNS_LOOKUP_FAMILY[inputs.families],
     loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target, passedOn))),
   };
 }

@@ -1,5 +1,6 @@
 /** Clusters that belong to no service. */
 import type { envoy } from '../../protobuf/index.ts';
+import { familiesOf, type IpFamily, type NodeFamilies } from '../ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
@@ -25,8 +26,7 @@ export const CLUSTER_PROVIDED = 6;
  * Source addresses of connections to the application itself. The redirection rules know them, and leave such connections alone
  * instead of sending them into the proxy once more.
  */
-const INBOUND_SOURCE_IPV4 = '127.0.0.6';
-const INBOUND_SOURCE_IPV6 = '::6';
+const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', ipv6: '::6' };
 
 /** Sends each connection to where it was going. */
 export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
@@ -51,11 +51,17 @@ export function emptyCluster(name: string, connectTimeoutMs: number): NamedClust
 }
 
 /** Sends inbound connections to the port they came for, on this workload. */
-export function inboundPassthroughCluster(family: 'ipv4' | 'ipv6', connectTimeoutMs: number): NamedCluster {
+export function inboundPassthroughCluster(family: IpFamily, connectTimeoutMs: number): NamedCluster {
   const name = family === 'ipv6' ? INBOUND_PASSTHROUGH_CLUSTER_IPV6 : INBOUND_PASSTHROUGH_CLUSTER_IPV4;
   return { ...passthroughCluster(connectTimeoutMs), name, upstreamBindConfig: inboundSource(family) };
 }
 
-export function inboundSource(family: 'ipv4' | 'ipv6'): envoy.config.core.v3.BindConfig.Input {
-  return { sourceAddress: { address: family === 'ipv6' ? INBOUND_SOURCE_IPV6 : INBOUND_SOURCE_IPV4, portValue: 0 } };
+/** For a node of both families Envoy takes the source that has the destination's. */
+export function inboundSource(families: NodeFamilies): envoy.config.core.v3.BindConfig.Input {
+  const [first = 'ipv4', second] = familiesOf({ families });
+  const sourceOf = (family: IpFamily) => ({ address: INBOUND_SOURCE[family], portValue: 0 });
+  return {
+    sourceAddress: sourceOf(first),
+    ...(second !== undefined && { extraSourceAddresses: [{ address: sourceOf(second) }] }),
+  };
 }

@@ -16,6 +16,7 @@ import { discoveryOf } from '../clusters/discovery.ts';
 import { endpointName } from '../endpoint-names.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
+import { reachableEndpoints } from '../ip-families.ts';
 import { clusterName, hostOfCluster, meshServerName } from '../names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
@@ -34,7 +35,7 @@ export interface EndpointsInput {
    * Names everything below but `endpoints`, whose identity changes when they change: (key, endpoints) → bytes is a safe cache.
    */
   readonly key: string;
-  /** All endpoints of the service, the very list of the snapshot. */
+  /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
   readonly endpoints: readonly Endpoint[];
   readonly portName: string;
   /** Labels of the subset; empty for all. */
@@ -66,7 +67,7 @@ export interface ClusterTarget {
 export interface EndpointSources {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
-  /** All endpoints of the service, the very list of the snapshot. */
+  /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
   readonly endpoints: readonly Endpoint[];
   /** The proxy's network; '' where no network has gateways, so that proxies of all networks are alike. */
   readonly network: string;
@@ -125,7 +126,7 @@ export function endpointSources(snapshot: Snapshot, view: ClientView, service: S
   return {
     mesh,
     networks,
-    endpoints: snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS,
+    endpoints: reachableEndpoints(snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS, view),
     network: networkGateways(networks).byNetwork.size === 0 ? '' : view.network,
     locality: view.locality,
   };

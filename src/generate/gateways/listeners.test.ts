@@ -53,7 +53,7 @@ describe('HTTP', () => {
     );
   });
   test('IPv6 only', () => {
-    const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ ipv6Only: true })).listeners;
+    const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ families: 'ipv6' })).listeners;
     assert.equal(only?.listener.address?.socketAddress?.address, '::');
   });
 });

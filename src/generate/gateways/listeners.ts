@@ -4,6 +4,7 @@ import { envoy } from '../../protobuf/index.ts';
 import {
   type FilterChain,
   httpConnectionManager,
+  listenerAddresses,
   listenerResource,
   type NamedListener,
   SERVER_NAME,
@@ -14,7 +15,6 @@ import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
 import { listenerName } from '../names.ts';
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
-import { addressOf } from '../values.ts';
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
@@ -81,7 +81,7 @@ export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Un
 function listenerMessage(plan: ListenerPlan, filterChains: readonly FilterChain[]): NamedListener {
   return {
     name: listenerName(plan.bind, plan.bindPort),
-    address: addressOf(plan.bind, plan.bindPort),
+    ...listenerAddresses(plan, plan.bindPort),
     filterChains,
     trafficDirection: OUTBOUND,
     ...(plan.family === 'tls' ? { listenerFilters: [typedConfig(TLS_INSPECTOR, TlsInspector, {})] } : {}),

@@ -3,6 +3,7 @@
  * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
  */
 import type { Snapshot } from '../../model/types.ts';
+import { addressKey } from '../listeners/index.ts';
 import type { GatewayView, GenerationFinding } from '../types.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './servers.ts';
 
@@ -11,6 +12,8 @@ export interface ListenerPlan {
   /** Port of the servers: what clients address. */
   readonly port: number;
   readonly bind: string;
+  /** The same of the other family, where a server names no address; undefined where another listener has it. */
+  readonly extraBind: string | undefined;
   /** Where Envoy listens: the target port that the gateway's own service maps the port to. */
   readonly bindPort: number;
   readonly family: Family;
@@ -62,12 +65,12 @@ function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
       report(port, 'ctl_invalid_out_listeners', `${label}: ${credentials.missing}`);
   }
 
-  const bySocket = new Map<string, { plan: Omit<ListenerPlan, 'servers'>; servers: ServerPlan[] }>();
+  const bySocket = new Map<string, { plan: Omit<ListenerPlan, 'servers' | 'extraBind'>; servers: ServerPlan[] }>();
   for (const server of servers) {
     const { port, bind } = server;
     const family = familyOf(server.kind);
     const bindPort = view.portMap[port] ?? port;
-    const socket = `${bind}|${bindPort}`;
+    const socket = socketKey(bind, bindPort);
     const current = bySocket.get(socket);
     if (current === undefined) {
       bySocket.set(socket, { plan: { port, bind, bindPort, family }, servers: [server] });
@@ -81,9 +84,17 @@ function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
       current.servers.push(server);
     }
   }
-  const listeners = [...bySocket.values()].map((entry) => ({ ...entry.plan, servers: entry.servers }));
+  const listeners = [...bySocket.values()].map(({ plan, servers }) => {
+    const extraBind = servers.find((server) => server.extraBind !== undefined)?.extraBind;
+    const taken = bySocket.has(socketKey(extraBind ?? '', plan.bindPort));
+    return { ...plan, servers, extraBind: taken ? undefined : extraBind };
+  });
   const passing = listeners.flatMap((plan) => plan.servers.filter(({ kind }) => kind === 'auto-passthrough'));
   return { ...group(listeners), passing, findings };
+}
+
+function socketKey(bind: string, bindPort: number): string {
+  return `${addressKey(bind)}|${bindPort}`;
 }
 
 function conflictMetric(current: Family, wanted: Family): GenerationFinding['metric'] {

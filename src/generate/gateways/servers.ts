@@ -3,6 +3,7 @@ import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Gateway, Snapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
+import { wildcardBinds } from '../ip-families.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
 import type { GatewayView } from '../types.ts';
 import { isIpAddress } from '../values.ts';
@@ -28,6 +29,8 @@ export interface ServerPlan {
   readonly port: number;
   /** Address to listen on. */
   readonly bind: string;
+  /** The same of the other family, for a server that names no address, on a machine of both. */
+  readonly extraBind: string | undefined;
   readonly hosts: readonly ServerHost[];
   readonly httpsRedirect: boolean;
   /** Whether gRPC-Web is translated to gRPC. */
@@ -84,7 +87,7 @@ function planServer(
   const portName = server.port.name ?? '';
   const label = `Gateway ${namespace}/${name}, server ${portName === '' ? port : portName}`;
   const reject = (reason: string) => ({ port, message: `${label}: ${reason}` });
-  const bind = server.bind === undefined || server.bind === '' ? (view.ipv6Only ? '::' : '0.0.0.0') : server.bind;
+  const { bind, extraBind } = server.bind ? { bind: server.bind, extraBind: undefined } : wildcardBinds(view);
   if (port < 1 || port > 65535) return reject('expected a port number from 1 to 65535');
   if (!isIpAddress(bind)) return reject(`cannot listen on ${bind}: expected an IP address`);
   const kind = serverKind(server, view);
@@ -104,6 +107,7 @@ function planServer(
     label,
     port,
     bind,
+    extraBind,
     hosts: server.hosts.map((entry) => serverHost(entry, namespace)),
     httpsRedirect: server.tls?.httpsRedirect === true,
     grpcWeb: server.port.protocol?.toUpperCase() === 'GRPC-WEB',

@@ -13,7 +13,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     clientCredentials: false,
     policies: { authentication: [], authorization: [] },
     portMap: {},
-    ipv6Only: false,
+    families: 'ipv4',
     dnsDomain: 'edge.svc.cluster.local',
     network: '',
     locality: '',

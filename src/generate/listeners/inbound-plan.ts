@@ -4,9 +4,9 @@
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
+import { loopbackBinds } from '../ip-families.ts';
 import { inboundClusterName, inboundRouteName, listenerName } from '../names.ts';
 import type { InboundView, OutboundView } from '../types.ts';
-import { loopbackAddress } from '../values.ts';
 import { socketPath } from './port-plan.ts';
 import { type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 
@@ -44,7 +44,8 @@ export function inboundPlan(snapshot: Snapshot, view: InboundView, scope: Scope)
  */
 function ownBinds(view: InboundView): readonly string[] {
   if (view.interception !== 'NONE') return [];
-  return view.addresses.filter((address) => address !== loopbackAddress(view));
+  const { bind, extraBind } = loopbackBinds(view);
+  return view.addresses.filter((address) => address !== bind && address !== extraBind);
 }
 
 /** Several services may share a port; they are one application, so that the first decides what is spoken there. */

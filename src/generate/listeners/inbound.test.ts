@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PeerAuthentication, Protocol } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import type { NodeFamilies } from '../ip-families.ts';
 import type { Capabilities, InboundPort } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
 import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
@@ -126,7 +127,7 @@ test("a service on the listener's own port does not open the loop", () => {
 });
 
 test('TPROXY and IPv6', () => {
-  const view = inboundView({ interception: 'TPROXY', ipv6Only: true });
+  const view = inboundView({ interception: 'TPROXY', families: 'ipv6' });
   const listener = inboundOf(worldOf({}), view).listeners.get('virtualInbound');
   assert.equal(listener?.transparent?.value, true);
   assert.equal(listener?.address?.socketAddress?.address, '::');
@@ -148,14 +149,15 @@ test("without redirection each port is bound on the workload's addresses", () =>
 
 test('without redirection nothing is bound where the application is: the proxy would call itself', () => {
   const ports = [portOf(8080, 'HTTP')];
-  const at = (addresses: readonly string[], ipv6Only = false) => {
-    const view = inboundView({ interception: 'NONE', ports, addresses, ipv6Only });
+  const at = (addresses: readonly string[], families: NodeFamilies = 'ipv4') => {
+    const view = inboundView({ interception: 'NONE', ports, addresses, families });
     return [...inboundOf(worldOf({}), view).listeners.keys()];
   };
   assert.deepEqual(at(['127.0.0.1']), []);
   assert.deepEqual(at(['127.0.0.1', '10.0.0.1']), ['10.0.0.1_8080']);
   assert.deepEqual(at(['127.0.0.2']), ['127.0.0.2_8080']);
-  assert.deepEqual(at(['::1'], true), []);
+  assert.deepEqual(at(['::1'], 'ipv6'), []);
+  assert.deepEqual(at(['127.0.0.1', '10.0.0.1', '::1', 'fd00::1'], 'dual'), ['10.0.0.1_8080', 'fd00::1_8080']);
 });
 
 test("a Sidecar's ingress listeners replace the services' ports; bound ones stand alone", () => {

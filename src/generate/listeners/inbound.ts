@@ -5,6 +5,7 @@
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import { familiesOf, type IpFamily, wildcardBinds } from '../ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
@@ -28,8 +29,7 @@ import {
   originalDestination,
   tlsInspector,
 } from './listener-filters.ts';
-import { listenerResource, type NamedListener } from './listener-resource.ts';
-import { wildcardAddress } from './port-plan.ts';
+import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 import { type ProtocolKind, sniffs } from './protocol-kind.ts';
 import { type FilterChain, type FilterChainMatch, tcpProxyChain } from './tcp-proxy.ts';
 
@@ -87,7 +87,7 @@ function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly Inb
   const ports = all.filter((plan) => plan.port !== port);
   const listener: NamedListener = {
     name: VIRTUAL_INBOUND_LISTENER,
-    address: addressOf(wildcardAddress(view), port),
+    ...listenerAddresses(wildcardBinds(view), port),
     trafficDirection: INBOUND,
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
     filterChains: [
@@ -97,7 +97,7 @@ function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly Inb
         filterChainMatch: { destinationPort: { value: port } },
       }),
       ...ports.flatMap((plan) => portChains(snapshot, view, plan, { destinationPort: { value: plan.port } })),
-      ...passthroughChains(snapshot, view),
+      ...familiesOf(view).flatMap((family) => passthroughChains(snapshot, view, family)),
     ],
     ...inspected(snapshot, originalDestination(view), [
       ...tlsInspectorFor(snapshot, view, ports),
@@ -157,10 +157,11 @@ function inspected(
  * Ports that no service declares: connections go to the application as they came, and requests among them as those of other ports,
  * under the same policies and with the same header about the client's certificate (specification "policy-resources", rule 2).
  */
-function passthroughChains(snapshot: Snapshot, view: InboundView): FilterChain[] {
-  const [cluster, everything] = view.ipv6Only
-    ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
-    : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
+function passthroughChains(snapshot: Snapshot, view: InboundView, family: IpFamily): FilterChain[] {
+  const [cluster, everything] =
+    family === 'ipv6'
+      ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
+      : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
   const routes = inboundRoutes({ routeName: cluster, cluster, hostname: cluster, servicePort: 0 });
   // Nobody has said that these ports are for HTTP/1.1: what else their applications take, they still get.
   const extra: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
@@ -203,7 +204,7 @@ function portChains(
     access: accessTo(view, plan.port),
     http: (mutual) => [
       guardedRequests(snapshot, view, {
-        statPrefix: `inbound_${listenerName(wildcardAddress(view), plan.port)}`,
+        statPrefix: `inbound_${listenerName(wildcardBinds(view).bind, plan.port)}`,
         routes: inboundRoutes(plan),
         grpcWeb: plan.grpcWeb,
         mutual,

@@ -3,11 +3,12 @@
  * (connection manager, TCP proxies). What outbound listeners ask for by RDS stands in the port plan.
  */
 export { destinationTraits } from './bytes-inside.ts';
+export { addressKey } from './cidr.ts';
 export { hasExtension, TLS_INSPECTOR, typedConfig } from './extensions.ts';
 export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';
 export { routesConnections } from './l4-chains.ts';
-export { listenerResource, type NamedListener } from './listener-resource.ts';
+export { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';
 export { sniffs } from './protocol-kind.ts';
 export { type FilterChain, tcpFilters, tcpProxy } from './tcp-proxy.ts';

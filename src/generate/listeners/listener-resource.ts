@@ -1,9 +1,25 @@
 /** Encoded listeners. */
 import { encode, envoy } from '../../protobuf/index.ts';
+import type { Binds } from '../ip-families.ts';
 import type { GeneratedResource } from '../types.ts';
+import { addressOf } from '../values.ts';
 
 /** Every listener has a name, whatever the message type says. */
 export type NamedListener = envoy.config.listener.v3.Listener.Input & { readonly name: string };
+
+/**
+ * The sockets of a listener. Two of them rather than one on `::` that takes both families: each connection then has an original
+ * destination and a peer of its own family, and what Envoy logs and dumps names both addresses.
+ */
+export function listenerAddresses(
+  { bind, extraBind }: Binds,
+  port: number,
+): Pick<NamedListener, 'address' | 'additionalAddresses'> {
+  const address = addressOf(bind, port);
+  return extraBind === undefined
+    ? { address }
+    : { address, additionalAddresses: [{ address: addressOf(extraBind, port) }] };
+}
 
 /** `routes` are the names of the route configurations that the listener asks for. */
 export function listenerResource(listener: NamedListener, routes: readonly string[]): GeneratedResource {

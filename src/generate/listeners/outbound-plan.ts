@@ -69,7 +69,7 @@ function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView
   return {
     sniff: sniffs(settings, 'sniffOutbound', view),
     intercepted,
-    ipv6Only: view.ipv6Only,
+    families: view.families,
     podListeners: settings.headlessPodListeners && !settings.edsForHeadless,
     reserved: intercepted ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [],
     taken: ingressListenerNames(scope, view),

@@ -303,7 +303,7 @@ test('a unix domain socket is bound and has routes of its own', () => {
 
 test('without redirection everything is bound on the loopback address, and unknown traffic has nowhere to come from', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('db', 'TLS', 5432, ['10.96.0.1'])];
-  const none = outboundOf(worldOf({ services }), outboundView({ interception: 'NONE', ipv6Only: true }));
+  const none = outboundOf(worldOf({ services }), outboundView({ interception: 'NONE', families: 'ipv6' }));
   assert.deepEqual([...none.listeners.keys()], ['::1_80', '::1_5432']);
   assert.deepEqual(chainTexts(none.listeners.get('::1_5432')), [
     'outbound|5432||db.default.svc.cluster.local if db.default.svc.cluster.local',
@@ -320,7 +320,7 @@ test('the virtual listener takes what is redirected, except what was meant for i
 });
 
 test('TPROXY makes the virtual listener transparent, IPv6 moves the wildcard', () => {
-  const view = outboundView({ interception: 'TPROXY', ipv6Only: true });
+  const view = outboundView({ interception: 'TPROXY', families: 'ipv6' });
   const { listeners } = outboundOf(worldOf({ services: [oneService('web', 'HTTP', 80)] }), view);
   assert.equal(listeners.get('virtualOutbound')?.transparent?.value, true);
   assert.equal(listeners.get('virtualOutbound')?.address?.socketAddress?.address, '::');

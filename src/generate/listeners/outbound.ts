@@ -4,9 +4,10 @@ import type { ModelSettings, ResolvedVirtualService, Scope, Snapshot } from '../
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { InputCache } from '../input-cache.ts';
+import { hasFamilyOf, wildcardBinds } from '../ip-families.ts';
 import { BLACKHOLE_CLUSTER, listenerName, VIRTUAL_LISTENER_UNIT, VIRTUAL_OUTBOUND_LISTENER } from '../names.ts';
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
-import { addressOf, isIpAddress } from '../values.ts';
+import { isIpAddress } from '../values.ts';
 import { scopeOfView } from '../view-scope.ts';
 import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
@@ -15,15 +16,9 @@ import { sharedCapabilities } from './extensions.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
-import { listenerResource, type NamedListener } from './listener-resource.ts';
+import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 import { outboundPlan } from './outbound-plan.ts';
-import {
-  type HttpTarget,
-  type OutboundListenerPlan,
-  type OutboundPortPlan,
-  type TcpTarget,
-  wildcardAddress,
-} from './port-plan.ts';
+import type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, TcpTarget } from './port-plan.ts';
 import { sniffs } from './protocol-kind.ts';
 import { type FilterChain, tcpProxyChain, unknownTrafficCluster } from './tcp-proxy.ts';
 
@@ -56,7 +51,7 @@ export function outboundListeners(snapshot: Snapshot, view: OutboundView, unit: 
   const planned = plan.listeners.map(
     (listener, index) => shared?.listeners[index] ?? outboundListener(snapshot, view, scope, listener),
   );
-  const ofPods = podListeners(snapshot, plan, Number(unit));
+  const ofPods = podListeners(snapshot, view, plan, Number(unit));
   return portOutput(plan, [...planned, ...ofPods.map((each) => outboundListener(snapshot, view, scope, each))]);
 }
 
@@ -73,7 +68,12 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
 }
 
 /** Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. */
-function podListeners(snapshot: Snapshot, plan: OutboundPortPlan, port: number): OutboundListenerPlan[] {
+function podListeners(
+  snapshot: Snapshot,
+  view: OutboundView,
+  plan: OutboundPortPlan,
+  port: number,
+): OutboundListenerPlan[] {
   if (plan.podTargets.length === 0) return [];
   const byAddress = new Map<string, OutboundListenerPlan>();
   const taken = new Set(plan.listeners.map(({ bind }) => bind));
@@ -81,10 +81,19 @@ function podListeners(snapshot: Snapshot, plan: OutboundPortPlan, port: number):
     const servicePort = target.service.ports.find((candidate) => candidate.port === target.port);
     for (const { address, servicePort: name } of snapshot.endpoints.get(target.service.key) ?? []) {
       if (name !== servicePort?.name || !isIpAddress(address) || taken.has(address)) continue;
+      if (!hasFamilyOf(view, address)) continue;
       const known = byAddress.get(address);
       if (known?.tcp.includes(target)) continue;
       const tcp = [...(known?.tcp ?? []), target];
-      byAddress.set(address, { bind: address, port, bindToPort: false, http: undefined, tcp, egress });
+      byAddress.set(address, {
+        bind: address,
+        extraBind: undefined,
+        port,
+        bindToPort: false,
+        http: undefined,
+        tcp,
+        egress,
+      });
     }
   }
   return [...byAddress.values()].sort((a, b) => compareText(a.bind, b.bind));
@@ -103,6 +112,7 @@ interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly capabilities: Capabilities;
   readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
   readonly bind: string;
+  readonly extraBind: string | undefined;
   readonly port: number;
   readonly bindToPort: boolean;
   readonly targetPort: number | undefined;
@@ -123,14 +133,14 @@ function plainListener(
   { plan, surroundings, scope }: { plan: OutboundListenerPlan; surroundings: Surroundings; scope: RuleScope },
   routing: readonly ResolvedVirtualService[],
 ): BuiltListener | undefined {
-  const { bind, port, bindToPort, http, tcp } = plan;
+  const { bind, extraBind, port, bindToPort, http, tcp } = plan;
   const target = tcp.length === 1 ? tcp[0] : undefined;
   if (target === undefined || routesOf(routing, target).length > 0) return undefined;
   const { routeName = '', grpcWeb = false } = http ?? {};
   const { service, port: targetPort, protocol, range, shared } = target;
   const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0);
   const tcpInputs = { service, targetPort, protocol, range, shared };
-  const inputs = { ...surroundings, ...traits, bind, port, bindToPort, ...tcpInputs, routeName, grpcWeb };
+  const inputs = { ...surroundings, ...traits, bind, extraBind, port, bindToPort, ...tcpInputs, routeName, grpcWeb };
   return plainListeners.get(service, inputs);
 }
 
@@ -211,7 +221,7 @@ function assembled(
   shape: ListenerShape,
   { chains, conflicts, takesAll, matchesServerNames }: MergedChains,
 ): BuiltListener {
-  const { bind, port, bindToPort, http } = shape;
+  const { bind, extraBind, port, bindToPort, http } = shape;
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
   // Where all services are HTTP, other bytes are for none of them. A bound socket has nowhere else to pass them on to.
   const httpAlone = http !== undefined && chains.length === 0;
@@ -224,7 +234,7 @@ function assembled(
   const unknown = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
   const listener: NamedListener = {
     name: listenerName(bind, port),
-    address: addressOf(bind, port),
+    ...listenerAddresses({ bind, extraBind }, port),
     trafficDirection: OUTBOUND,
     filterChains,
     // Not for a bound socket: that is where its connections were going, so there is nowhere to pass them on to.
@@ -271,7 +281,7 @@ function virtualOutbound(snapshot: Snapshot, view: OutboundView, scope: Scope): 
   const port = snapshot.mesh.proxyListenPort;
   const listener: NamedListener = {
     name: VIRTUAL_OUTBOUND_LISTENER,
-    address: addressOf(wildcardAddress(view), port),
+    ...listenerAddresses(wildcardBinds(view), port),
     trafficDirection: OUTBOUND,
     useOriginalDst: { value: true },
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),

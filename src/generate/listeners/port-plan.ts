@@ -12,10 +12,11 @@
  */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { EgressListener, Protocol, Service } from '../../model/types.ts';
+import { hasFamilyOf, loopbackBinds, type NodeFamilies, wildcardBinds } from '../ip-families.ts';
 import { listenerName, outboundRouteName, serviceRouteName } from '../names.ts';
 import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
 import type { GenerationFinding, Unit } from '../types.ts';
-import { isSocketPath, loopbackAddress } from '../values.ts';
+import { isSocketPath } from '../values.ts';
 import { addressKey, isRange } from './cidr.ts';
 import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
 
@@ -44,6 +45,8 @@ export type EgressIndex = number;
 /** One listener. HTTP and TCP both: which it is, a connection's first bytes say. */
 export interface OutboundListenerPlan {
   readonly bind: string;
+  /** The same of the other address family, on machines that have both; not for a listener of one service's address. */
+  readonly extraBind: string | undefined;
   /** What clients address; 0 for a unix domain socket. */
   readonly port: number;
   readonly bindToPort: boolean;
@@ -89,7 +92,7 @@ export type Egress = Omit<EgressListener, 'virtualServices'> & { readonly index:
 export interface PlanInput {
   readonly sniff: boolean;
   readonly intercepted: boolean;
-  readonly ipv6Only: boolean;
+  readonly families: NodeFamilies;
   readonly podListeners: boolean;
   /** Ports where redirected connections arrive: no other listener can have them. */
   readonly reserved: readonly number[];
@@ -133,6 +136,7 @@ interface Draft extends OutboundListenerPlan {
 /** Where something is added: the listener's address, and whether all services of the port meet there. */
 interface Place {
   readonly bind: string;
+  readonly extraBind: string | undefined;
   /** One for all ways to write the address. */
   readonly key: string;
   readonly shared: boolean;
@@ -157,8 +161,7 @@ class PortBuilder {
     const { port } = egress;
     if (port === undefined) return;
     const bound = this.#bindsToPort(egress);
-    const bind = socketPath(egress.bind) ?? this.#sharedBind(egress, bound);
-    const place = { bind, key: addressKey(bind), shared: true, range: undefined };
+    const place = this.#sharedPlace(egress, bound);
     // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
     if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(place.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
@@ -179,8 +182,7 @@ class PortBuilder {
 
   /** All services of the port; `entries` in the order of host names. */
   addServices(egress: Egress, entries: readonly ServicePortEntry[]): void {
-    const bind = this.#sharedBind(egress, this.#bindsToPort(egress));
-    const shared: Place = { bind, key: addressKey(bind), shared: true, range: undefined };
+    const shared = this.#sharedPlace(egress, this.#bindsToPort(egress));
     for (const entry of entries.toSorted((a, b) => byAge(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
       for (const place of this.#placesOf(egress, entry, kind, shared)) this.#add(egress, entry, kind, place, entries);
@@ -196,9 +198,14 @@ class PortBuilder {
     }
     const addresses = addressesOf(service);
     if (addresses.length === 0) return [shared];
-    return addresses.map((address) =>
-      'range' in address ? { ...shared, ...address } : { ...address, shared: false, range: undefined },
-    );
+    // Connections to addresses of a family that the machine lacks cannot come up, and Envoy may reject a listener for them.
+    return addresses
+      .filter((address) => hasFamilyOf(this.#input, 'range' in address ? address.range : address.bind))
+      .map((address) =>
+        'range' in address
+          ? { ...shared, ...address }
+          : { ...address, extraBind: undefined, shared: false, range: undefined },
+      );
   }
 
   #add(
@@ -248,7 +255,7 @@ class PortBuilder {
     return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
   }
 
-  #draft(egress: Egress, { bind, key }: Place, first: string): Draft {
+  #draft(egress: Egress, { bind, extraBind, key }: Place, first: string): Draft {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
@@ -256,6 +263,7 @@ class PortBuilder {
     const bindToPort = port === 0 || this.#bindsToPort(egress);
     const draft: Draft = {
       bind,
+      extraBind,
       port,
       bindToPort,
       egress: egress.index,
@@ -281,10 +289,14 @@ class PortBuilder {
     return captureMode === 'NONE' || (captureMode === 'DEFAULT' && !this.#input.intercepted);
   }
 
-  #sharedBind({ bind }: Egress, bound: boolean): string {
-    if (bind !== '') return bind;
-    if (bound) return loopbackAddress(this.#input);
-    return wildcardAddress(this.#input);
+  #sharedPlace({ bind }: Egress, bound: boolean): Place {
+    const binds =
+      bind !== ''
+        ? { bind: socketPath(bind) ?? bind, extraBind: undefined }
+        : bound
+          ? loopbackBinds(this.#input)
+          : wildcardBinds(this.#input);
+    return { ...binds, key: addressKey(binds.bind), shared: true, range: undefined };
   }
 
   /** What the address is for instead; undefined: it can be had. */
@@ -298,8 +310,16 @@ class PortBuilder {
     const listeners = [...this.#drafts.values()]
       .filter(({ http, tcp }) => http !== undefined || tcp.length > 0)
       .sort((a, b) => compareText(a.bind, b.bind))
-      .map(({ bind, port, bindToPort, http, tcp, egress }) => ({ bind, port, bindToPort, http, tcp, egress }));
+      .map(({ bind, extraBind, port, bindToPort, http, tcp, egress }) => {
+        return { bind, extraBind: this.#freeExtraBind(extraBind), port, bindToPort, http, tcp, egress };
+      });
     return { unit: String(this.#port), listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
+  }
+
+  /** What another listener names as its own address, that one has: Envoy refuses all listeners for one address twice. */
+  #freeExtraBind(extraBind: string | undefined): string | undefined {
+    if (extraBind === undefined || this.#drafts.has(addressKey(extraBind))) return undefined;
+    return this.#reservedFor(extraBind) === undefined ? extraBind : undefined;
   }
 
   routes(): OutboundRoutePlan[] {
@@ -342,10 +362,6 @@ function addressesOf(service: Service): readonly Address[] {
 /** Oldest first: who was there keeps what it has when others come. */
 function byAge(a: Service, b: Service): number {
   return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
-}
-
-export function wildcardAddress({ ipv6Only }: { readonly ipv6Only: boolean }): string {
-  return ipv6Only ? '::' : '0.0.0.0';
 }
 
 export function isUnspecified(address: string): boolean {

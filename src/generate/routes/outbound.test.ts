@@ -14,7 +14,7 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
     scope: 'default/',
     namespace: 'default',
     interception: 'REDIRECT',
-    ipv6Only: false,
+    families: 'ipv4',
     sourceLabels: {},
     dnsDomain: 'default.svc.cluster.local',
     network: '',

@@ -69,6 +69,10 @@ export interface WorkloadOptions {
   readonly name: string;
   readonly namespace: string;
   readonly proxied: boolean;
+  /** Of its proxy; default `sidecar`. A `router` has nothing redirected to it. */
+  readonly role?: 'sidecar' | 'router';
+  /** Runs in its namespace before anything is started there. */
+  readonly prepare?: (netns: Namespace) => Promise<unknown>;
   /** How connections reach its proxy; default REDIRECT. */
   readonly interception?: 'REDIRECT' | 'TPROXY';
   /** Its first token; one that holds for an hour without. */
@@ -176,9 +180,10 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
     startDiscovery,
     startAgent: startAgentOf,
     async addWorkload(wanted) {
-      const { name, namespace, proxied, interception = 'REDIRECT' } = wanted;
+      const { name, namespace, proxied, role = 'sidecar', interception = 'REDIRECT' } = wanted;
       const number = ++workloads;
       const netns = await network.addNamespace(`${name.slice(0, 6)}${number}`);
+      await wanted.prepare?.(netns);
       const workload = {
         id: `${name}.${namespace}`,
         name,
@@ -193,7 +198,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
       await Promise.all([
         startApplication(workload),
-        proxied ? redirectTraffic(netns, { proxyUid: PROXY_UID, mode: interception }) : undefined,
+        proxied && role === 'sidecar' ? redirectTraffic(netns, { proxyUid: PROXY_UID, mode: interception }) : undefined,
       ]);
       return { ...workload, agent: proxied ? await startAgentOf(workload, wanted) : undefined };
     },
@@ -301,9 +306,10 @@ async function startAgentIn(
   options: Partial<WorkloadOptions> = {},
 ): Promise<Agent> {
   const { name, namespace, netns, tokenFile } = workload;
-  const { interception = 'REDIRECT' } = options;
+  const { role = 'sidecar', interception = 'REDIRECT' } = options;
   const agent = await startAgent(owner, {
     name,
+    role,
     podNamespace: namespace,
     labels: { app: name },
     netns,

@@ -1,0 +1,108 @@
+/**
+ * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener on `::` where
+ * IPv6 is switched off), which addresses of services get listeners, and by which of a workload's addresses it is reached.
+ */
+import type { Endpoint } from '../model/types.ts';
+import { isIpAddress } from './values.ts';
+
+export type IpFamily = 'ipv4' | 'ipv6';
+
+/** Part of the keys of views: a class of three, however many addresses proxies report. */
+export type NodeFamilies = IpFamily | 'dual';
+
+/** What reads of a view are its families alone. */
+export interface OnFamilies {
+  readonly families: NodeFamilies;
+}
+
+const WILDCARD: Readonly<Record<IpFamily, string>> = { ipv4: '0.0.0.0', ipv6: '::' };
+const LOOPBACK: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.1', ipv6: '::1' };
+const LISTS: Readonly<Record<NodeFamilies, readonly IpFamily[]>> = {
+  ipv4: ['ipv4'],
+  ipv6: ['ipv6'],
+  dual: ['ipv4', 'ipv6'],
+};
+
+/** The families of a node by its own addresses; `ipv4` for one that names no usable address. Link-local IPv6 addresses reach nobody else. */
+export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
+  const found = new Set(addresses.filter((each) => isIpAddress(each) && !LINK_LOCAL.test(each)).map(familyOf));
+  if (!found.has('ipv6')) return 'ipv4';
+  return found.has('ipv4') ? 'dual' : 'ipv6';
+}
+
+const LINK_LOCAL = /^fe[89ab][0-9a-f]:/i;
+
+/** Of an IP address or a range of them. */
+export function familyOf(address: string): IpFamily {
+  return address.includes(':') ? 'ipv6' : 'ipv4';
+}
+
+/** The families of a node, IPv4 first. */
+export function familiesOf({ families }: OnFamilies): readonly IpFamily[] {
+  return LISTS[families];
+}
+
+/** Whether connections to an IP address, or to addresses of a range, can come up on the node. */
+export function hasFamilyOf({ families }: OnFamilies, address: string): boolean {
+  return families === 'dual' || families === familyOf(address);
+}
+
+/** Where a listener is bound: the address that names it, and one more on a machine of both families. */
+export interface Binds {
+  readonly bind: string;
+  readonly extraBind: string | undefined;
+}
+
+/** Every address of the machine. */
+export function wildcardBinds(node: OnFamilies): Binds {
+  return bindsOf(node, WILDCARD);
+}
+
+/** Where the clients of a proxy are served without redirection. */
+export function loopbackBinds(node: OnFamilies): Binds {
+  return bindsOf(node, LOOPBACK);
+}
+
+function bindsOf(node: OnFamilies, addresses: Readonly<Record<IpFamily, string>>): Binds {
+  const [first = 'ipv4', second] = familiesOf(node);
+  return { bind: addresses[first], extraBind: second && addresses[second] };
+}
+
+interface ByFamilies {
+  /** Absent where all endpoints are of one family. */
+  readonly lists: Readonly<Record<NodeFamilies, readonly Endpoint[]>> | undefined;
+}
+
+const reachable = new WeakMap<readonly Endpoint[], ByFamilies>();
+
+/**
+ * The endpoints that a node of these families is given: the very list where all have one family, or none has an IP address. Of
+ * others, those of its own family; a node of both reaches a workload that has both by IPv4 alone, so that the workload counts once.
+ * Where a service has no endpoint of the node's family it is given the others: an IPv6-only machine may have a translator to IPv4.
+ */
+export function reachableEndpoints(endpoints: readonly Endpoint[], { families }: OnFamilies): readonly Endpoint[] {
+  let known = reachable.get(endpoints);
+  if (known === undefined) {
+    known = { lists: splitByFamily(endpoints) };
+    reachable.set(endpoints, known);
+  }
+  return known.lists?.[families] ?? endpoints;
+}
+
+function splitByFamily(endpoints: readonly Endpoint[]): ByFamilies['lists'] {
+  const ofFamily = (family: IpFamily) =>
+    endpoints.filter(({ address }) => !isIpAddress(address) || familyOf(address) === family);
+  const [ipv4, ipv6] = [ofFamily('ipv4'), ofFamily('ipv6')];
+  if (ipv4.length === endpoints.length || ipv6.length === endpoints.length) return undefined;
+  const byIpv4 = new Set(ipv4.map(workloadPort));
+  const dual = endpoints.filter(
+    (each) => !isIpAddress(each.address) || familyOf(each.address) === 'ipv4' || !byIpv4.has(workloadPort(each)),
+  );
+  return { ipv4, ipv6, dual };
+}
+
+/** Names one port of one workload; workloads that nobody named are told apart by their addresses. */
+function workloadPort({ workload, address, servicePort, port }: Endpoint): string {
+  const name = workload === undefined ? `\n${address}` : `${workload.namespace}/${workload.name}`;
+  return `${name}\n${servicePort}\n${port}`;
+}
