@@ -214,7 +214,8 @@ test('a token of a namespace shows what is of that namespace, on every page', as
   const { body: counts } = await visit(httpAddr, '/debug/resourcesz', guest);
   assert.equal((JSON.parse(counts) as { Service: number }).Service, 1);
   const { body: status } = await visit(httpAddr, '/debug/push_status', guest);
-  assert.deepEqual(JSON.parse(status), { findings: { ctl_vservice_dup_domain: ['twice in guest'] } });
+  const expected = { findings: { ctl_vservice_dup_domain: ['twice in guest'] }, nameConflicts: [] };
+  assert.deepEqual(JSON.parse(status), expected);
   for (const query of ['cdsz?proxyID=pod.shop', 'edsz?proxyID=pod.shop', 'config_dump?proxyID=pod.shop']) {
     assert.equal((await visit(httpAddr, `/debug/${query}`, guest)).status, 404, query);
   }

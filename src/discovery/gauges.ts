@@ -44,6 +44,7 @@ function sampleModel(source: DebugSource, metrics: Metrics): void {
   const found = snapshot.findings();
   metrics.ctl_services.set(snapshot.services.size);
   metrics.ctl_virt_services.set(snapshot.resources('VirtualService').size);
+  metrics.ctl_name_conflicts.set(found.nameConflicts);
   metrics.ctl_destrule_subsets.set(found.duplicateSubsets);
   metrics.ctl_endpoint_not_ready.set(found.endpointsNotReady);
   metrics.ctl_orch_endpoints_pending_pod.set(found.endpointsPendingPod);

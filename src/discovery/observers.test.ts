@@ -12,6 +12,7 @@ import {
   certificateObserver,
   debounceHooks,
   engineObserver,
+  logNameConflicts,
   publishFaults,
   SourceMeter,
   xdsObserver,
@@ -88,6 +89,16 @@ describe('observers', () => {
       const last = String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0));
       assert.match(last, /^… and 995 more in the last 10 s, the latest: refused a .* of 10.0.0.1:1999: no credential$/);
     }
+  });
+
+  it('name claims of others’ names in the log, up to a number of lines', (context) => {
+    const warn = context.mock.method(getScope('model'), 'warn', () => {});
+    logNameConflicts(Array.from({ length: 25 }, (_, index) => ({ resource: 'x', message: `conflict ${index}` })));
+    const lines = warn.mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0)));
+    assert.deepEqual(
+      [lines.length, lines[0], lines.at(-1)],
+      [21, 'conflict 0', '5 more name conflicts, see /debug/configz'],
+    );
   });
 
   it('count what the debounce does', async () => {

@@ -2,6 +2,7 @@
 import type { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
+import type { NameConflict } from '../model/types.ts';
 import { getScope, type LimitedLog, limitLog, type Metrics, type Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
@@ -153,6 +154,17 @@ export function publishFaults(metrics: Metrics): (fault: PublishFault) => void {
     metrics.ctl_xds_push_context_errors.inc();
     getScope('model').error(`${key} cannot be taken over, what was in force stays: ${message}`);
   };
+}
+
+/** Lines about name conflicts in the log for one publication: a relist of a large mesh may bring thousands. */
+const MAX_CONFLICT_LINES = 20;
+
+/** Documents that claim names of others, each when it begins to. */
+export function logNameConflicts(conflicts: readonly NameConflict[]): void {
+  const log = getScope('model');
+  for (const { message } of conflicts.slice(0, MAX_CONFLICT_LINES)) log.warn(message);
+  const more = conflicts.length - MAX_CONFLICT_LINES;
+  if (more > 0) log.warn(`${more} more name conflicts, see /debug/configz`);
 }
 
 export function debounceHooks(metrics: Metrics): DebounceHooks {

@@ -49,7 +49,14 @@ import { type MeshIdentity, openIdentity } from './identity.ts';
 import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
-import { debounceHooks, engineObserver, publishFaults, SourceMeter, xdsObserver } from './observers.ts';
+import {
+  debounceHooks,
+  engineObserver,
+  logNameConflicts,
+  publishFaults,
+  SourceMeter,
+  xdsObserver,
+} from './observers.ts';
 import { maxConnections } from './open-files.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
 
@@ -326,6 +333,7 @@ export class DiscoveryProgram {
     }
     this.#publishedAt = now;
     this.#keySets?.published(publication);
+    logNameConflicts(publication.changes.nameConflicts);
     // The first snapshot is what the engine starts from.
     const engine = this.#running?.engine;
     const known = engine?.snapshot.findings().endpointsWithoutPod ?? 0;

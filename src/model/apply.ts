@@ -25,7 +25,7 @@ import { updateServices } from './services.ts';
 import { internalsOf, makeSnapshot } from './snapshot.ts';
 import { type Changed, emptyState, ofKind, type State, tableOf } from './state.ts';
 import type { ChangeSet, ModelSettings, Snapshot } from './types.ts';
-import { updateVirtualServices } from './virtual-services.ts';
+import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
 import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
 import { updatePolicies } from './workload-policies.ts';
 import { ownAddresses } from './workloads.ts';
@@ -104,6 +104,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       policies: policies.change,
       workloads: changedWorkloads(changed),
       configs: changedConfigs(changed),
+      nameConflicts: newConflicts(before, counted),
       scopes: scopes.changes,
     },
   };
@@ -171,6 +172,12 @@ function updateConfiguration(
       virtualServices: virtual.tables,
       rules: rules.table,
       totals: { ...state.totals, duplicateSubsets },
+      nameConflicts: state.nameConflicts.with(
+        [...virtual.changes].map(([key, { after }]) => {
+          const conflicts = virtualServiceConflicts(after);
+          return [key, conflicts.length === 0 ? undefined : conflicts] as const;
+        }),
+      ),
       sidecars: updateSidecars(state, changed),
       gateways: gateways
         ? [...tableOf(state.resources, 'Gateway').values()].sort((a, b) => compareMeta(a.meta, b.meta))
@@ -246,6 +253,13 @@ function updateUnserved(
       return [key, unserved ? true : undefined] as const;
     }),
   );
+}
+
+function newConflicts(before: State, after: State): ChangeSet['nameConflicts'] {
+  return after.nameConflicts.changedKeys(before.nameConflicts).flatMap((name) => {
+    const known = new Set(before.nameConflicts.get(name)?.map(({ message }) => message));
+    return (after.nameConflicts.get(name) ?? []).filter(({ message }) => !known.has(message));
+  });
 }
 
 /** Of the configuration that generation reads directly: what differs in what it reads. */

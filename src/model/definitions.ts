@@ -4,9 +4,10 @@
  */
 import type { MeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type Resource } from '../resources/types.ts';
-import { serviceHostname } from './hosts.ts';
+import { canonicalHost, serviceHostname } from './hosts.ts';
 import { isIpAddress } from './networks.ts';
 import { compareCreated, compareText } from './order.ts';
+import { mayClaimForOthers, ownCallersOnly } from './ownership.ts';
 import { parseProtocol, protocolOfPort } from './protocol.ts';
 import type { ModelSettings, Resolution, Service, ServiceKey, ServicePort } from './types.ts';
 import { normaliseExportTo } from './visibility.ts';
@@ -34,7 +35,7 @@ export function definedKeys(resource: AnyResource | undefined, settings: ModelSe
     return [orchestratorServiceKey(resource.meta.namespace, resource.meta.name, settings)];
   }
   if (resource?.kind !== 'ServiceEntry') return [];
-  const hosts = new Set(resource.content.hosts.map((host) => host.toLowerCase()));
+  const hosts = new Set(resource.content.hosts.map(canonicalHost));
   return [...hosts].map((host) => serviceKey(resource.meta.namespace, host));
 }
 
@@ -84,9 +85,11 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
 
 function externalService(resource: Resource<'ServiceEntry'>, key: ServiceKey, context: DefinitionContext): Service {
   const { meta, content } = resource;
+  const hostname = key.slice(meta.namespace.length + 1);
+  const exportTo = normaliseExportTo(content.exportTo, context.mesh.defaultServiceExportTo, meta.namespace);
   return {
     key,
-    hostname: key.slice(meta.namespace.length + 1),
+    hostname,
     namespace: meta.namespace,
     ports: entryPorts(resource).map(({ name, port, protocol }) => ({ name, port, protocol })),
     addresses: content.addresses ?? [],
@@ -94,7 +97,7 @@ function externalService(resource: Resource<'ServiceEntry'>, key: ServiceKey, co
     headless: false,
     // Absent means MESH_EXTERNAL: it is the first value of the enumeration.
     meshExternal: content.location !== 'MESH_INTERNAL',
-    exportTo: normaliseExportTo(content.exportTo, context.mesh.defaultServiceExportTo, meta.namespace),
+    exportTo: mayClaimForOthers(hostname, meta.namespace, context.settings) ? exportTo : ownCallersOnly(exportTo),
     labels: meta.labels,
     subjectAltNames: content.subjectAltNames ?? [],
     registry: 'External',

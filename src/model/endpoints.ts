@@ -7,8 +7,9 @@ import { type DefinitionContext, definitionOf, entryPorts, mergeDefinitions } fr
 import { type Groups, membersOf } from './groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareText } from './order.ts';
+import { withoutTakenAddresses } from './ownership.ts';
 import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';
-import type { Endpoint, Health, Service } from './types.ts';
+import type { Endpoint, Health, NameConflict, Service } from './types.ts';
 import {
   bareWorkload,
   endpointAddress,
@@ -33,6 +34,8 @@ export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext {
   readonly entriesByNamespace: Groups;
   /** `namespace/name` of an orchestrator service → keys of its slices. */
   readonly slicesByService: Groups;
+  /** Virtual IP → keys of the orchestrator Services that have it. */
+  readonly virtualIps: Groups;
 }
 
 /** Numbers for the metrics, and what the computation read. */
@@ -52,7 +55,7 @@ export interface ServiceEndpoints {
 /** Where endpoints and notes are gathered. */
 class Gathering {
   readonly byIdentity = new Map<string, Endpoint>();
-  readonly reads = new Set<string>();
+  readonly reads: Set<string>;
   notReady = 0;
   pendingPod = 0;
   withoutPod = 0;
@@ -60,7 +63,8 @@ class Gathering {
   readonly #policies: PeerPolicies;
 
   /** `namespace` is that of the service: workloads of which no other is known are taken to be there. */
-  constructor(namespace: string, policies: PeerPolicies) {
+  constructor(namespace: string, policies: PeerPolicies, reads: Set<string>) {
+    this.reads = reads;
     this.#namespace = namespace;
     this.#policies = policies;
   }
@@ -101,10 +105,18 @@ type PortNames = ReadonlyMap<number, string>;
 
 /** Merges what `definers` say of the service `key`, and finds its endpoints. */
 export function serviceAndEndpoints(key: string, definers: readonly Definer[], indexes: EndpointIndexes) {
-  const definitions = definers.map((definer) => definitionOf(definer, key, indexes));
+  const reads = new Set<string>();
+  const conflicts: NameConflict[] = [];
+  const definitions = definers.map((definer) => {
+    const definition = definitionOf(definer, key, indexes);
+    if (definer.kind === 'Service') return definition;
+    const own = withoutTakenAddresses(definition, indexes.virtualIps, reads);
+    conflicts.push(...own.conflicts);
+    return own.service;
+  });
   const merged = mergeDefinitions(definitions);
   if (merged === undefined) return undefined;
-  const gathering = new Gathering(merged.service.namespace, indexes.peerPolicies);
+  const gathering = new Gathering(merged.service.namespace, indexes.peerPolicies, reads);
   for (const { source, portNames } of merged.parts) {
     const definer = definers[definitions.findIndex((definition) => definition.source === source)];
     if (definer?.kind === 'Service')
@@ -113,7 +125,7 @@ export function serviceAndEndpoints(key: string, definers: readonly Definer[], i
       entryEndpoints(definer as Resource<'ServiceEntry'>, merged.service, portNames, indexes, gathering);
     }
   }
-  return { service: merged.service, duplicates: merged.duplicates, ...gathering.result() };
+  return { service: merged.service, duplicates: merged.duplicates, conflicts, ...gathering.result() };
 }
 
 function orchestratorEndpoints(

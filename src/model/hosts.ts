@@ -19,6 +19,12 @@ export function hostMatches(pattern: string, host: string): boolean {
   return name.endsWith(suffix) && (isWildcardHost(host) || name.length > suffix.length);
 }
 
+/** The one form of a host name: lower case, without the dot that says that the name is complete. */
+export function canonicalHost(written: string): string {
+  const lower = written.toLowerCase();
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
+
 /** Whether some name is covered by both. */
 export function hostsOverlap(a: string, b: string): boolean {
   return hostMatches(a, b) || hostMatches(b, a);
@@ -45,7 +51,7 @@ export function matchingPatterns(host: string): string[] {
  * addresses stay.
  */
 export function fullHostname(host: string, namespace: string, domain: string): string {
-  const lower = host.toLowerCase();
+  const lower = canonicalHost(host);
   if (lower === '' || lower.includes('.') || lower.includes(':') || isWildcardHost(lower)) return lower;
   return serviceHostname(lower, namespace, domain);
 }

@@ -22,7 +22,13 @@ import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 import type { ServiceChange } from './services.ts';
 import type { State } from './state.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
-import { isForMesh, meshVirtualServices, replaceResolved, type VirtualServiceChange } from './virtual-services.ts';
+import {
+  isForMesh,
+  meshVirtualServices,
+  replaceResolved,
+  seenFrom,
+  type VirtualServiceChange,
+} from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
 /** All that changed of what scopes are made of. */
@@ -109,7 +115,9 @@ function touchedScopes(book: ScopeBook, state: State, inputs: ScopeInputs): Read
     return known;
   };
   for (const { before, after } of inputs.services.values()) {
-    for (const service of [before, after]) {
+    // A Service that comes or goes takes the host from other claimants or gives it back, whoever sees the Service itself.
+    const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
+    for (const service of new Set([before, after, ...others])) {
       if (service === undefined) continue;
       const { namespace, hostname, exportTo } = service;
       for (const id of scopesWatching(book, namespace, hostname)) {
@@ -227,9 +235,8 @@ function seenThrough(
   plan: ListenerPlan,
   namespace: string,
 ): ResolvedVirtualService | undefined {
-  if (entry === undefined || !isForMesh(entry)) return undefined;
-  if (!isVisible(entry.exportTo, entry.resolved.namespace, namespace)) return undefined;
-  return importsVirtualService(plan, entry.resolved) ? entry.resolved : undefined;
+  const seen = entry === undefined || !isForMesh(entry) ? undefined : seenFrom(entry, namespace);
+  return seen !== undefined && importsVirtualService(plan, seen) ? seen : undefined;
 }
 
 /** The union of the listeners and of what is routed to; adds the hosts that differ to `changed`. */

@@ -9,9 +9,10 @@ import { GroupEdits, membersOf } from './groups.ts';
 import { isWildcardHost } from './hosts.ts';
 import { updateInstances } from './instances.ts';
 import { compareCreated, compareText } from './order.ts';
+import { hostConflicts, servicesInForce } from './ownership.ts';
 import { peersOf } from './peers.ts';
 import { type ServiceFacts, type State, type Totals, tableOf } from './state.ts';
-import type { ChangeSet, Endpoint, Service, ServiceKey, ServicePeers } from './types.ts';
+import type { ChangeSet, Endpoint, NameConflict, Service, ServiceKey, ServicePeers } from './types.ts';
 import { isPublic } from './visibility.ts';
 
 export type ServiceChange = ChangeSet['services'] extends ReadonlyMap<ServiceKey, infer Change> ? Change : never;
@@ -35,8 +36,10 @@ export function updateServices(
   const peers = new Map<ServiceKey, ServicePeers | undefined>();
   const facts = new Map<ServiceKey, ServiceFacts | undefined>();
   const readers = new GroupEdits();
+  const conflicts = new Map<string, readonly NameConflict[] | undefined>();
   for (const key of dirty) {
     const made = serviceAndEndpoints(key, definersOf(state, key), indexes);
+    conflicts.set(`address:${key}`, made?.conflicts.length ? made.conflicts : undefined);
     const before = state.services.get(key);
     const after = made === undefined ? undefined : keepIfEqual(before, made.service);
     if (before !== after) services.set(key, { before, after });
@@ -58,7 +61,7 @@ export function updateServices(
     for (const read of fact?.reads ?? []) readers.add(read, key);
   }
   const next: State = {
-    ...indexHosts(state, services),
+    ...indexHosts({ ...state, nameConflicts: state.nameConflicts.with(conflicts) }, services),
     services: state.services.with([...services].map(([key, { after }]) => [key, after])),
     endpoints: state.endpoints.with(endpoints),
     peers: state.peers.with(peers),
@@ -115,7 +118,9 @@ function nextTotals(state: State, facts: ReadonlyMap<ServiceKey, ServiceFacts | 
   return { ...state.totals, duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances };
 }
 
+/** The orchestrator's first, then oldest first, then by namespace. */
 function compareServices(a: Service, b: Service): number {
+  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace);
 }
 
@@ -132,7 +137,7 @@ function indexHosts(state: State, changes: ReadonlyMap<ServiceKey, ServiceChange
     const { hostname, namespace } = service;
     let all = hosts.get(hostname);
     if (all === undefined) {
-      all = new Map((state.servicesByHost.get(hostname) ?? []).map((known) => [known.key, known]));
+      all = new Map((state.claimants.get(hostname) ?? []).map((known) => [known.key, known]));
       hosts.set(hostname, all);
     }
     if (after === undefined) {
@@ -145,8 +150,14 @@ function indexHosts(state: State, changes: ReadonlyMap<ServiceKey, ServiceChange
   }
   const byHost: [string, readonly Service[] | undefined][] = [];
   const publicHosts: [string, Service | undefined][] = [];
-  for (const [hostname, all] of hosts) {
-    const list = [...all.values()].sort(compareServices);
+  const claimants: [string, readonly Service[] | undefined][] = [];
+  const conflicts: [string, readonly NameConflict[] | undefined][] = [];
+  for (const [hostname, claims] of hosts) {
+    const all = [...claims.values()].sort(compareServices);
+    claimants.push([hostname, all.length === 0 ? undefined : all]);
+    const lost = hostConflicts(all, state.settings);
+    conflicts.push([`host:${hostname}`, lost.length === 0 ? undefined : lost]);
+    const list = servicesInForce(all);
     byHost.push([hostname, list.length === 0 ? undefined : list]);
     publicHosts.push([hostname, list.find(({ exportTo }) => isPublic(exportTo))]);
     hostsExportedTo.move(hostname, namedNamespaces(state.servicesByHost.get(hostname)), namedNamespaces(list));
@@ -154,6 +165,8 @@ function indexHosts(state: State, changes: ReadonlyMap<ServiceKey, ServiceChange
   }
   return {
     ...state,
+    claimants: state.claimants.with(claimants),
+    nameConflicts: state.nameConflicts.with(conflicts),
     servicesByHost: state.servicesByHost.with(byHost),
     publicServices: state.publicServices.with(publicHosts),
     hostsByNamespace: hostsByNamespace.apply(state.hostsByNamespace),

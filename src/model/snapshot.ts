@@ -11,6 +11,7 @@ import { type State, tableOf } from './state.ts';
 import type {
   BoundInstance,
   Gateway,
+  NameConflict,
   ResolvedVirtualService,
   Scope,
   Service,
@@ -75,6 +76,7 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
     resources: <K extends Kind>(kind: K) => tableOf(state.resources, kind),
     namespaceLabels: (namespace) => state.resources.Namespace.get(`Namespace//${namespace}`)?.meta.labels ?? NO_LABELS,
     findings: () => findingsOf(state),
+    nameConflicts: () => nameConflictsOf(state),
   };
   internals.set(snapshot, own);
   return snapshot;
@@ -144,6 +146,10 @@ function sourceLabelKeys(scope: Scope | undefined): readonly string[] {
   return [...new Set(lists.flatMap((list) => [...labelKeysOf(list)]))].sort();
 }
 
+function nameConflictsOf(state: State): readonly NameConflict[] {
+  return state.nameConflicts.sorted().flatMap(([, conflicts]) => conflicts);
+}
+
 function findingsOf(state: State): SnapshotFindings {
   const { totals } = state;
   return {
@@ -154,5 +160,6 @@ function findingsOf(state: State): SnapshotFindings {
     servicesWithoutInstances: totals.withoutInstances,
     podsWithoutService: state.unservedPods.size,
     duplicateClusters: totals.duplicateClusters,
+    nameConflicts: [...state.nameConflicts.values()].reduce((sum, { length }) => sum + length, 0),
   };
 }

@@ -10,7 +10,7 @@ import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
-import type { BoundInstance, Endpoint, ModelSettings, Service, ServicePeers } from './types.ts';
+import type { BoundInstance, Endpoint, ModelSettings, NameConflict, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
 import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
 
@@ -52,7 +52,11 @@ export interface State {
   /** Service key → keys of the resources that define it. */
   readonly definers: Groups;
   readonly services: PMap<Service>;
-  /** Host name → its services, oldest first, then by namespace. */
+  /** Virtual IP → keys of the orchestrator Services that have it: see `addressId`. */
+  readonly virtualIps: Groups;
+  /** Host name → all services that claim it: the orchestrator's before others, then oldest first, then by namespace. */
+  readonly claimants: PMap<readonly Service[]>;
+  /** Host name → those of its claimants that are in force. */
   readonly servicesByHost: PMap<readonly Service[]>;
   /** Host name → the first of its services that all namespaces see. */
   readonly publicServices: PMap<Service>;
@@ -74,6 +78,8 @@ export interface State {
   /** Keys of running pods at whose addresses no service is served. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
+  /** What claims the names of others: `host:…`, `address:<service key>` or the key of a virtual service → the conflicts. */
+  readonly nameConflicts: PMap<readonly NameConflict[]>;
 
   readonly virtualServices: VirtualServiceTables;
   readonly rules: RuleTable;
@@ -100,6 +106,8 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     selecting: groups,
     definers: groups,
     services: PMap.empty(),
+    virtualIps: groups,
+    claimants: PMap.empty(),
     servicesByHost: PMap.empty(),
     publicServices: PMap.empty(),
     hostsByNamespace: groups,
@@ -121,6 +129,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
       withoutInstances: 0,
       duplicateSubsets: 0,
     },
+    nameConflicts: PMap.empty(),
     virtualServices: NO_VIRTUAL_SERVICES,
     rules: PMap.empty(),
     sidecars: PMap.empty(),

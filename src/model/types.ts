@@ -269,6 +269,8 @@ export interface ChangeSet {
     ResourceKey,
     { readonly before: AnyResource | undefined; readonly after: AnyResource | undefined }
   >;
+  /** Conflicts that the previous snapshot did not have. */
+  readonly nameConflicts: readonly NameConflict[];
   /** Scopes that are not the same object as before, of those that had been built: id → what of it changed. */
   readonly scopes: ReadonlyMap<string, ScopeChange>;
 }
@@ -288,6 +290,14 @@ export interface ScopeChange {
   >;
 }
 
+/** A document that claims a name which, in whole or for the callers of other namespaces, belongs to somebody else. */
+export interface NameConflict {
+  /** The one that does not get it. */
+  readonly resource: ResourceKey;
+  /** One line: which document, which name, whose it is, and what is left of the claim. */
+  readonly message: string;
+}
+
 /** Things in a snapshot that are wrong without being invalid; the metrics named `ctl_*` show their number. */
 export interface SnapshotFindings {
   readonly duplicateSubsets: number;
@@ -297,6 +307,8 @@ export interface SnapshotFindings {
   readonly servicesWithoutInstances: number;
   readonly podsWithoutService: number;
   readonly duplicateClusters: number;
+  /** Claims of names that belong to somebody else: see {@link Snapshot.nameConflicts}. */
+  readonly nameConflicts: number;
 }
 
 /** The immutable whole. Made by `createModel(...)` / `applyChanges(...)` of this room. */
@@ -314,7 +326,7 @@ export interface Snapshot {
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** The policies about requests to a workload with these labels. */
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
-  /** Services of one host name, own order: oldest first, then by namespace. */
+  /** Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then by namespace. */
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address. */
   instancesAt(address: string): readonly BoundInstance[];
@@ -338,4 +350,6 @@ export interface Snapshot {
   /** Namespaces → labels. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   findings(): SnapshotFindings;
+  /** Documents that claim names of others, by name and document. */
+  nameConflicts(): readonly NameConflict[];
 }

@@ -8,11 +8,17 @@ import { keepIfEqual } from './equal.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { fullHostname } from './hosts.ts';
 import { compareCreated, compareText } from './order.ts';
-import type { ResolvedVirtualService, VirtualService } from './types.ts';
+import { hostsForOwnCallers } from './ownership.ts';
+import type { NameConflict, ResolvedVirtualService, VirtualService } from './types.ts';
 import { isPublic, isVisible, normaliseExportTo } from './visibility.ts';
 
 export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
+  /**
+   * What of it holds for the mesh's callers in other namespaces: without the hosts that belong to a third namespace. The same
+   * object where that is all of it, undefined where it is nothing.
+   */
+  readonly abroad: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
 }
 
@@ -22,7 +28,7 @@ export interface VirtualServiceTables {
   readonly entries: PMap<VirtualServiceEntry>;
   /** Those for the mesh that every namespace sees, in precedence order. One list for all scopes that see no others. */
   readonly publicMesh: ResolvedList;
-  /** Namespace → keys of those for the mesh that only it and some others see. */
+  /** Namespace → keys of those for the mesh that it sees and not everybody does, or not as it does. */
   readonly privateMesh: Groups;
   /** `namespace/name` of a gateway → keys. */
   readonly byGateway: Groups;
@@ -72,7 +78,36 @@ export function resolveVirtualService(
     created: meta.created,
   };
   const visible = normaliseExportTo(exportTo, context.mesh.defaultVirtualServiceExportTo, meta.namespace);
-  return { resolved, exportTo: visible };
+  return { resolved, abroad: abroadOf(resolved, context), exportTo: visible };
+}
+
+function abroadOf(resolved: ResolvedVirtualService, { settings }: DefinitionContext): VirtualServiceEntry['abroad'] {
+  const own = new Set(hostsForOwnCallers(resolved.hosts, resolved.namespace, settings));
+  if (own.size === 0) return resolved;
+  const hosts = resolved.hosts.filter((host) => !own.has(host));
+  return hosts.length === 0 ? undefined : { ...resolved, hosts, content: { ...resolved.content, hosts } };
+}
+
+/** What a namespace sees of a virtual service for the mesh. */
+export function seenFrom(
+  { resolved, abroad, exportTo }: VirtualServiceEntry,
+  namespace: string,
+): ResolvedVirtualService | undefined {
+  if (!isVisible(exportTo, resolved.namespace, namespace)) return undefined;
+  return resolved.namespace === namespace ? resolved : abroad;
+}
+
+/** The hosts that a virtual service for the mesh claims without its being theirs, one conflict each. */
+export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined): readonly NameConflict[] {
+  if (entry === undefined || !isForMesh(entry)) return [];
+  const { resolved, abroad, exportTo } = entry;
+  if (!exportTo.some((name) => name !== '.' && name !== '~')) return [];
+  const kept = new Set(abroad?.hosts);
+  return resolved.hosts.flatMap((host) => {
+    if (kept.has(host)) return [];
+    const rest = `is a name of another namespace, its routes count for callers in ${resolved.namespace} alone`;
+    return [{ resource: resolved.key, message: `${resolved.key}: host ${host} ${rest}` }];
+  });
 }
 
 type Content = VirtualService['content'];
@@ -194,12 +229,17 @@ function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
   return low;
 }
 
-/** Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees no private ones. */
+/** Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees none otherwise than all do. */
 export function meshVirtualServices(tables: VirtualServiceTables, namespace: string): ResolvedList {
   const own = membersOf(tables.privateMesh, namespace);
   if (own.length === 0) return tables.publicMesh;
-  const resolved = own.flatMap((key) => tables.entries.get(key)?.resolved ?? []);
-  return [...tables.publicMesh, ...resolved].sort(compareResolved);
+  const apart = new Set(own);
+  const others = tables.publicMesh.filter(({ key }) => !apart.has(key));
+  const seen = own.flatMap((key) => {
+    const entry = tables.entries.get(key);
+    return (entry && seenFrom(entry, namespace)) ?? [];
+  });
+  return [...others, ...seen].sort(compareResolved);
 }
 
 /** Virtual services of a gateway `namespace/name` that the gateway's namespace may see, in precedence order. */
@@ -256,14 +296,18 @@ export function updateVirtualServices(
 
 function keepEntry(before: VirtualServiceEntry | undefined, made: VirtualServiceEntry): VirtualServiceEntry {
   if (before === undefined) return made;
-  return keepIfEqual(before, { ...made, resolved: keepIfEqual(before.resolved, made.resolved) });
+  const resolved = keepIfEqual(before.resolved, made.resolved);
+  const abroad = made.abroad === made.resolved ? resolved : made.abroad && keepIfEqual(before.abroad, made.abroad);
+  return keepIfEqual(before, { ...made, resolved, abroad });
 }
 
 function publicPart(entry: VirtualServiceEntry | undefined): ResolvedVirtualService | undefined {
-  return entry !== undefined && isForMesh(entry) && isPublic(entry.exportTo) ? entry.resolved : undefined;
+  return entry !== undefined && isForMesh(entry) && isPublic(entry.exportTo) ? entry.abroad : undefined;
 }
 
 function privateNamespaces(entry: VirtualServiceEntry | undefined): readonly string[] {
-  if (entry === undefined || !isForMesh(entry) || isPublic(entry.exportTo)) return [];
+  if (entry === undefined || !isForMesh(entry)) return [];
+  const { resolved, abroad } = entry;
+  if (isPublic(entry.exportTo)) return abroad === resolved ? [] : [resolved.namespace];
   return entry.exportTo.filter((name) => name !== '~').map((name) => (name === '.' ? entry.resolved.namespace : name));
 }

@@ -7,6 +7,7 @@ import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
+import { ADDRESS_READ, virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import { type Changed, ofKind, type State } from './state.ts';
 import type { ServiceKey } from './types.ts';
@@ -31,6 +32,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const slicesByService = new GroupEdits();
   const selecting = new GroupEdits();
   const definers = new GroupEdits();
+  const ipOwners = new GroupEdits();
   for (const { key, before, after } of changed) {
     switch ((after ?? before)?.kind) {
       case 'Pod': {
@@ -51,6 +53,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
         break;
       case 'Service':
       case 'ServiceEntry':
+        ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
         break;
@@ -64,6 +67,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     slicesByService: slicesByService.apply(state.slicesByService),
     selecting: selecting.apply(state.selecting),
     definers: definers.apply(state.definers),
+    virtualIps: ipOwners.apply(state.virtualIps),
   };
 }
 
@@ -83,6 +87,9 @@ export function dirtyServices(state: State, changed: readonly Changed[]): Set<Se
       const { namespace, name } = side.meta;
       switch (side.kind) {
         case 'Service':
+          for (const address of virtualIps(ofKind(side, 'Service'))) addReaders(`${ADDRESS_READ}${address}`);
+          for (const key of definedKeys(side, state.settings)) dirty.add(key);
+          break;
         case 'ServiceEntry':
           for (const key of definedKeys(side, state.settings)) dirty.add(key);
           break;

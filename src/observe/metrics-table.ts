@@ -79,6 +79,10 @@ export const METRICS = {
     type: 'LastValue',
     meaning: 'Tcp listeners conflicting with the current tcp listener.',
   },
+  ctl_name_conflicts: {
+    type: 'LastValue',
+    meaning: 'Host names and addresses that documents claim and that belong to another namespace.',
+  },
   ctl_duplicate_proxy_clusters: {
     type: 'LastValue',
     meaning: 'Duplicate proxy clusters caused by service entries with the same hostname.',

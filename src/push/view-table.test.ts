@@ -18,6 +18,7 @@ const NOTHING: ChangeSet = {
   workloads: new Set(),
   addresses: new Set(),
   configs: new Map(),
+  nameConflicts: [],
   scopes: new Map(),
 };
 const CHANGED = {

@@ -28,6 +28,13 @@ export function isRange(text: string): boolean {
   return range !== undefined && range.bits < range.bytes.length * 8;
 }
 
+/** Whether a range (or single address) holds an address; false for texts that are neither. */
+export function rangeHolds(range: string, address: string): boolean {
+  const [outer, inner] = [parse(range), parse(address)];
+  if (outer === undefined || inner === undefined || outer.bytes.length !== inner.bytes.length) return false;
+  return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & maskOf(outer.bits - index * 8)));
+}
+
 /** Equal for texts that mean the same address or range; other texts (socket paths) stand for themselves. */
 export function addressKey(text: string): string {
   const range = parse(text);

@@ -13,6 +13,7 @@ import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { cidrRanges } from './cidr.ts';
 import { sharedCapabilities } from './extensions.ts';
+import { withoutHeldRanges } from './held-ranges.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
@@ -207,7 +208,9 @@ function outboundListener(
   const plain = plainListener({ plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
   const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
-  return assembled(surroundings, plan, mergeChains(l4));
+  const { kept, conflicts } = withoutHeldRanges(l4, scope, plan, sniffs(settings, 'sniffOutbound', view));
+  const merged = mergeChains(kept);
+  return assembled(surroundings, plan, { ...merged, conflicts: [...conflicts, ...merged.conflicts] });
 }
 
 /** What the parts of a listener that are not about one service are made of. */

@@ -18,6 +18,7 @@ import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
 import type { GenerationFinding, Unit } from '../types.ts';
 import { isSocketPath } from '../values.ts';
 import { addressKey, isRange } from './cidr.ts';
+import { holderOfRange } from './held-ranges.ts';
 import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
 
 /** Connections that a listener passes on as bytes, for one service. */
@@ -173,7 +174,7 @@ class PortBuilder {
       this.#setHttp(draft, routeName, entries, undefined);
     }
     if (kind === 'http') return;
-    for (const service of services.toSorted(byAge)) {
+    for (const service of services.toSorted(byPrecedence)) {
       const served = servedAs(service, this.#port, false);
       const target = { service, port: served?.port.port, protocol: port.protocol, range: undefined, shared: true };
       draft.tcp.push(target);
@@ -183,7 +184,7 @@ class PortBuilder {
   /** All services of the port; `entries` in the order of host names. */
   addServices(egress: Egress, entries: readonly ServicePortEntry[]): void {
     const shared = this.#sharedPlace(egress, this.#bindsToPort(egress));
-    for (const entry of entries.toSorted((a, b) => byAge(a.service, b.service))) {
+    for (const entry of entries.toSorted((a, b) => byPrecedence(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
       for (const place of this.#placesOf(egress, entry, kind, shared)) this.#add(egress, entry, kind, place, entries);
     }
@@ -223,7 +224,7 @@ class PortBuilder {
       return;
     }
     const draft = this.#draft(egress, place, hostname);
-    if (this.#conflictsWith(draft, kind, hostname)) return;
+    if (this.#conflictsWith(draft, kind, hostname) || this.#rangeIsTaken(place, entry, entries)) return;
     if (kind !== 'tcp' && !place.shared) {
       this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
     } else if (kind !== 'tcp' && draft.http === undefined) {
@@ -234,7 +235,16 @@ class PortBuilder {
     draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: place.range, shared: place.shared });
   }
 
-  /** Without sniffing a listener is HTTP or TCP: what its oldest service is. */
+  /** Whether a range would take the connections to an orchestrator Service that shares the listener. */
+  #rangeIsTaken({ range }: Place, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
+    const owner = range === undefined ? undefined : holderOfRange(range, entries, this.#input.sniff);
+    if (owner === undefined || owner === service) return false;
+    const message = `${service.hostname}: port ${this.#port} of ${range} is HTTP of ${owner.hostname} already`;
+    this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
+    return true;
+  }
+
+  /** Without sniffing a listener is HTTP or TCP: what its first service is. */
   #conflictsWith(draft: Draft, kind: ProtocolKind, hostname: string): boolean {
     if (this.#input.sniff) return false;
     const where = `${hostname}: port ${this.#port} at ${draft.bind}`;
@@ -359,8 +369,9 @@ function addressesOf(service: Service): readonly Address[] {
   return addresses;
 }
 
-/** Oldest first: who was there keeps what it has when others come. */
-function byAge(a: Service, b: Service): number {
+/** The orchestrator's first, then oldest first: who was there keeps what it has when others come. */
+function byPrecedence(a: Service, b: Service): number {
+  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
   return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
 }
 

@@ -3,6 +3,7 @@
  * domain belongs to the first that claims it.
  */
 
+import { compareCreated } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../names.ts';
 import { timeoutFields } from './action.ts';
@@ -46,7 +47,7 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   const duplicates: string[] = [];
   const owners = new Map<string, Claim['owner']>();
   const encoded: [name: string, bytes: Uint8Array][] = [];
-  for (const claim of set.claims) {
+  for (const claim of set.claims.toSorted(byPrecedence)) {
     const domains = freeDomains(claim, encoder.domainsOf(claim, own), owners, duplicates);
     if (domains.length > 0) encoded.push([claim.name, encoder.encode(claim, domains)]);
   }
@@ -67,6 +68,16 @@ export function isDisjoint({ book, disjoint, otherDomains }: ClaimSet, viewer: V
   const { domains } = ownHosts(book, viewer);
   if (new Set(domains).size < domains.length) return false;
   return !domains.some((domain) => book.domains.has(domain) || otherDomains.has(domain));
+}
+
+/**
+ * Services come before hosts that are none, the orchestrator's before others, then the oldest: a domain of a Service, such as its
+ * short name or its address, is no other's because that one's name is spelled like it. Otherwise the order of the claims stays.
+ */
+function byPrecedence(a: Claim, b: Claim): number {
+  const services = [a.booked?.entry.service, b.booked?.entry.service] as const;
+  const ranks = services.map((service) => (service === undefined ? 2 : service.registry === 'Orchestrator' ? 0 : 1));
+  return (ranks[0] ?? 0) - (ranks[1] ?? 0) || compareCreated(services[0]?.created, services[1]?.created);
 }
 
 /** The domains that no earlier virtual host has; they are the claim's from now on. */

@@ -165,5 +165,6 @@ export function snapshotOf(world: TestWorld): Snapshot {
     },
     namespaceLabels: unread,
     findings: unread,
+    nameConflicts: unread,
   };
 }

@@ -7,7 +7,7 @@ import type { Questions } from './dump.ts';
 const NAMESPACES = ['a', 'b', 'mesh-system'];
 const NAMES = ['x', 'y'];
 const ADDRESSES = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
-const EXTERNAL = ['api.example.com', '*.example.com', 'db.example.com', fqdn('x.a')];
+const EXTERNAL = ['api.example.com', '*.example.com', 'db.example.com', fqdn('x.a'), fqdn('*.b'), fqdn('y.b')];
 const HOSTS = [...NAMESPACES.flatMap((ns) => NAMES.map((name) => fqdn(`${name}.${ns}`))), ...EXTERNAL];
 
 export const QUESTIONS: Questions = {
@@ -154,6 +154,7 @@ const serviceEntries = some(
       ),
       resolution: fc.constantFrom('STATIC', 'DNS', 'NONE'),
       endpoints: fc.array(workload, { maxLength: 2 }),
+      addresses: fc.constantFrom(['10.1.0.1'], ['10.1.0.1/32', '10.1.0.2'], ['10.1.0.0/24']),
       workloadSelector: selector.map((own) => ({ labels: own })),
       exportTo: exportTo.map((names) => names ?? ['*']),
     },

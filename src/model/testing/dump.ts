@@ -41,5 +41,6 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     gatewayScopes: ask.proxies.map(({ namespace }) => dumpScope(snapshot.gatewayScope(namespace), ask.hosts)),
     labelKeys: scopes.map(({ id }) => snapshot.sourceLabelKeys(id)),
     findings: snapshot.findings(),
+    nameConflicts: snapshot.nameConflicts(),
   };
 }

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../../push/testing.ts';
+import { endpoints, inline, Mesh, meshResource, service, sidecar, virtualService } from '../../push/testing.ts';
 import type { ConnectionStatus, ProxySession, TypeStatus } from '../../push/types.ts';
 import { type DebugSource, handleDebug, PageMaker } from './index.ts';
 
@@ -28,10 +28,15 @@ const REJECTED: TypeStatus = {
   quarantined: new Map([['a', 'v']]),
 };
 
+const claim = meshResource('VirtualService', 'evil', 'claim', {
+  hosts: ['web.shop.svc.cluster.local'],
+  http: [{ redirect: { uri: '/' } }],
+});
 const mesh = new Mesh(inline, [
   service('shop', 'web'),
   endpoints('shop', 'web', '10.0.0.1'),
   virtualService('shop', 'web', '3s'),
+  claim,
 ]);
 const sessions: ProxySession[] = [];
 let connections: ConnectionStatus[] = [];
@@ -223,11 +228,25 @@ describe('debug interface', () => {
     );
     const shards = await page<Record<string, Record<string, unknown[]>>>('endpointShardz');
     assert.equal(shards['web.shop.svc.cluster.local']?.shop?.length, 1);
-    const { items, problems } = await page<{ items: { kind: string }[]; problems: unknown[] }>('configz');
-    assert.deepEqual([items.map(({ kind }) => kind), problems.length], [['VirtualService'], 1]);
+    const { items, problems, nameConflicts } = await page<{
+      items: { kind: string }[];
+      problems: unknown[];
+      nameConflicts: { resource: string }[];
+    }>('configz');
+    assert.deepEqual([items.map(({ kind }) => kind), problems.length], [['VirtualService', 'VirtualService'], 1]);
+    assert.deepEqual(
+      nameConflicts.map(({ resource }) => resource),
+      ['VirtualService/evil/claim'],
+    );
     assert.equal((await page<Record<string, number>>('resourcesz')).Service, 1);
     assert.equal((await page<Record<string, unknown[]>>('instancesz'))['pod.shop']?.length, 1);
-    const pushStatus = await page<{ findings: unknown; engine: { views: number } }>('push_status');
+    const pushStatus = await page<{ findings: unknown; engine: { views: number }; nameConflicts: string[] }>(
+      'push_status',
+    );
     assert.deepEqual([pushStatus.findings, pushStatus.engine.views], [{ ctl_vservice_dup_domain: ['twice'] }, 2]);
+    assert.match(
+      pushStatus.nameConflicts.join(),
+      /^VirtualService\/evil\/claim: host web.shop.svc.cluster.local is a name/,
+    );
   });
 });

@@ -15,9 +15,9 @@ function apiVersion(resource: AnyResource): string {
   }
 }
 
-/** `/debug/configz`: the mesh configuration resources in force, as objects, and the documents that were refused. */
+/** `/debug/configz`: the mesh configuration resources in force, as objects, the documents that were refused, and claims of others' names. */
 export function configz(mesh: Viewed): Record<string, unknown> {
-  return { items: items(mesh, MESH_KINDS), problems: mesh.problems() };
+  return { items: items(mesh, MESH_KINDS), problems: mesh.problems(), nameConflicts: mesh.nameConflicts() };
 }
 
 function* items(mesh: Viewed, kinds: readonly MeshKind[]): Generator<unknown> {
@@ -89,5 +89,6 @@ export function pushStatus(mesh: Viewed): Record<string, unknown> {
     const messages = findings.get(metric) ?? new Set();
     findings.set(metric, messages.add(message));
   }
-  return { ...mesh.totals(), findings };
+  const nameConflicts = lazyList(mesh.nameConflicts(), ({ message }) => message);
+  return { ...mesh.totals(), findings, nameConflicts };
 }

@@ -3,7 +3,7 @@
  * the viewer does not see is not in it.
  */
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
-import type { BoundInstance, Endpoint, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
+import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
 import type { DebugSource } from './types.ts';
@@ -59,6 +59,11 @@ export class Viewed {
 
   findings(): readonly GenerationFinding[] {
     return this.#source.findings((namespace) => this.sees(namespace));
+  }
+
+  /** Documents of the viewer that claim names of others. */
+  *nameConflicts(): Generator<NameConflict> {
+    for (const conflict of this.#mesh.nameConflicts()) if (this.sees(namespaceOf(conflict.resource))) yield conflict;
   }
 
   *services(): Generator<readonly [key: string, service: Service]> {

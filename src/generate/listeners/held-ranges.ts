@@ -1,0 +1,48 @@
+/** Address ranges in which orchestrator Services have HTTP: no filter chain of another service may take connections there. */
+import type { Scope, Service } from '../../model/types.ts';
+import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
+import { rangeHolds } from './cidr.ts';
+import type { L4Chain } from './l4-chains.ts';
+import type { OutboundListenerPlan } from './port-plan.ts';
+import { protocolKind } from './protocol-kind.ts';
+
+/**
+ * The orchestrator Service of the port that has an address in a range and is HTTP at the listener that all services share. Envoy
+ * looks at a connection's destination before its bytes, so that a filter chain for the range would take that Service's connections.
+ */
+export function holderOfRange(
+  range: string,
+  entries: readonly ServicePortEntry[],
+  sniff: boolean,
+): Service | undefined {
+  const holder = entries.find(
+    ({ service, port }) =>
+      service.registry === 'Orchestrator' &&
+      protocolKind(port.protocol, sniff) === 'http' &&
+      service.addresses.some((address) => rangeHolds(range, address)),
+  );
+  return holder?.service;
+}
+
+/** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their HTTP. */
+export function withoutHeldRanges(
+  chains: readonly L4Chain[],
+  scope: Scope,
+  { http, bindToPort, port, egress }: OutboundListenerPlan,
+  sniff: boolean,
+): { readonly kept: readonly L4Chain[]; readonly conflicts: readonly string[] } {
+  const services = scope.egress[egress]?.services;
+  if (http === undefined || bindToPort || services === undefined) return { kept: chains, conflicts: [] };
+  const entries = servicesByPort(services).get(port) ?? [];
+  const conflicts: string[] = [];
+  const kept = chains.flatMap((chain) => {
+    const ranges = chain.ranges.filter((range) => {
+      const holder = holderOfRange(range, entries, sniff);
+      if (holder !== undefined)
+        conflicts.push(`${chain.owner}: port ${port} of ${range} is HTTP of ${holder.hostname} already`);
+      return holder === undefined;
+    });
+    return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];
+  });
+  return { kept, conflicts };
+}

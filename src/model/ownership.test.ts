@@ -1,0 +1,164 @@
+/** One name, several documents: given these claims of a host or an address, each namespace's callers get this one. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AnyResource } from '../resources/types.ts';
+import { mayClaimForOthers } from './ownership.ts';
+import { fqdn, type MetaFields, meshOf, resource, service, step } from './testing/build.ts';
+import type { Snapshot } from './types.ts';
+
+const WEB = fqdn('web.shop');
+
+function entry(path: string, hosts: readonly string[], more: object = {}, fields: MetaFields = {}): AnyResource {
+  const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
+  const endpoints = [{ address: '192.0.2.66' }];
+  return resource('ServiceEntry', path, { hosts, ports, resolution: 'STATIC', endpoints, ...more }, fields);
+}
+
+/** Namespace of the service that a host means to callers in each of these namespaces. */
+function ownersOf(snapshot: Snapshot, host: string, callers = ['shop', 'evil', 'other']): (string | undefined)[] {
+  return callers.map((namespace) => snapshot.scopeOf(namespace, {}).services.get(host)?.namespace);
+}
+
+function virtualService(path: string, hosts: readonly string[], more: object = {}): AnyResource {
+  return resource('VirtualService', path, { hosts, http: [{ route: [{ destination: { host: 'x.evil' } }] }], ...more });
+}
+
+function routedBy(snapshot: Snapshot, namespace: string, labels = {}): string[] {
+  return snapshot
+    .scopeOf(namespace, labels)
+    .egress.flatMap(({ virtualServices }) => virtualServices.map(({ key, hosts }) => `${key} ${hosts.join()}`));
+}
+
+test('an orchestrator Service has its host, however a ServiceEntry of another namespace writes it', () => {
+  for (const host of [WEB, WEB.toUpperCase(), `${WEB}.`, `Web.Shop.svc.Cluster.Local.`]) {
+    const attack = [service('shop/web', {}, { created: 2000 }), entry('evil/web', [host], {}, { created: 1000 })];
+    const snapshot = meshOf(attack);
+    assert.deepEqual(ownersOf(snapshot, WEB), ['shop', 'shop', 'shop'], host);
+    assert.deepEqual(
+      snapshot.nameConflicts().map(({ message }) => message),
+      [`ServiceEntry/evil/web: host ${WEB} belongs to Service/shop/web, the entry does not count for it`],
+    );
+    assert.equal(snapshot.findings().nameConflicts, 1);
+    for (const order of [attack, attack.toReversed()]) {
+      const stepped = order.reduce((before, each) => {
+        ownersOf(before, WEB);
+        return step(before, [each]).snapshot;
+      }, meshOf([]));
+      assert.deepEqual(ownersOf(stepped, WEB), ['shop', 'shop', 'shop']);
+    }
+  }
+});
+
+test('a Service that callers do not see is replaced by nothing', () => {
+  const hidden = service('shop/web', {}, { annotations: { 'networking.mesh.io/exportTo': '.' } });
+  assert.deepEqual(ownersOf(meshOf([hidden, entry('evil/web', [WEB])]), WEB), ['shop', undefined, undefined]);
+});
+
+test('a Sidecar that imports the claimant alone does not get the host from it', () => {
+  const sidecar = resource('Sidecar', 'other/default', { egress: [{ hosts: ['evil/*'] }] });
+  assert.deepEqual(ownersOf(meshOf([service('shop/web'), entry('evil/web', [WEB]), sidecar]), WEB), [
+    'shop',
+    'shop',
+    undefined,
+  ]);
+});
+
+test('names of a namespace without a Service are not for other namespaces to give', () => {
+  const free = fqdn('free.shop');
+  const claims = [free, fqdn('*.shop'), fqdn('*')];
+  const snapshot = meshOf([entry('evil/x', claims)]);
+  for (const host of claims) assert.deepEqual(ownersOf(snapshot, host), [undefined, 'evil', undefined], host);
+  const own = meshOf([entry('shop/x', [free, fqdn('*.shop')])]);
+  assert.deepEqual(ownersOf(own, free), ['shop', 'shop', 'shop']);
+  const root = meshOf([entry('mesh-system/x', claims)]);
+  for (const host of claims) assert.equal(ownersOf(root, host).at(-1), 'mesh-system', host);
+});
+
+test('whose a host is, by its name', () => {
+  const settings = { domain: 'cluster.local', rootNamespace: 'root' };
+  const rows: [host: string, namespace: string, may: boolean][] = [
+    [WEB, 'shop', true],
+    [WEB, 'evil', false],
+    [WEB, 'root', true],
+    ['web.shop.svc', 'evil', false],
+    ['*.web.shop.svc.cluster.local', 'evil', false],
+    ['*-web.shop.svc.cluster.local', 'evil', false],
+    ['*op.svc.cluster.local', 'op', false],
+    ['*.svc.cluster.local', 'shop', false],
+    ['*.cluster.local', 'shop', false],
+    ['*.local', 'shop', false],
+    ['*', 'shop', false],
+    ['*.local', 'root', true],
+    ['web.evil.svc.cluster.local', 'evil', true],
+    ['shop.svc.cluster.local', 'evil', false],
+    ['api.example.com', 'evil', true],
+    ['*.example.com', 'evil', true],
+    ['cluster.local', 'evil', true],
+  ];
+  for (const [host, namespace, may] of rows) assert.equal(mayClaimForOthers(host, namespace, settings), may, host);
+});
+
+test('of ServiceEntries of one host, callers get their own namespace’s, else the oldest', () => {
+  const [old, young] = [
+    entry('zeta/x', ['api.example.com'], {}, { created: 1000 }),
+    entry('evil/x', ['api.example.com'], {}, { created: 2000 }),
+  ];
+  const snapshot = meshOf([old, young]);
+  assert.deepEqual(ownersOf(snapshot, 'api.example.com', ['zeta', 'evil', 'other']), ['zeta', 'evil', 'zeta']);
+  assert.match(
+    snapshot.nameConflicts()[0]?.message ?? '',
+    /^ServiceEntry\/evil\/x: host api.example.com belongs to ServiceEntry\/zeta\/x/,
+  );
+  const { changes } = step(snapshot, [], ['ServiceEntry/zeta/x']);
+  assert.deepEqual(changes.nameConflicts, []);
+  assert.equal(step(meshOf([old]), [young]).changes.nameConflicts.length, 1);
+});
+
+test('the virtual IP of a Service is not an address of other namespaces’ ServiceEntries', () => {
+  const written = ['10.96.0.1', '10.96.0.1/32', '::ffff:10.96.0.1', '10.96.0.7', '10.0.0.0/8'];
+  const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
+  const addressesOf = (snapshot: Snapshot, key: string) => snapshot.services.get(key)?.addresses;
+  const alone = meshOf([entry('evil/x', ['x.example.com'], tcp)]);
+  assert.deepEqual(addressesOf(alone, 'evil/x.example.com'), written);
+  const { snapshot } = step(alone, [service('shop/web')]);
+  assert.deepEqual(addressesOf(snapshot, 'evil/x.example.com'), ['10.96.0.7', '10.0.0.0/8']);
+  assert.equal(snapshot.findings().nameConflicts, 3);
+  const freed = step(snapshot, [], ['Service/shop/web']).snapshot;
+  assert.deepEqual(addressesOf(freed, 'evil/x.example.com'), written);
+  const own = meshOf([service('shop/web'), entry('shop/x', ['x.example.com'], tcp)]);
+  assert.deepEqual(addressesOf(own, 'shop/x.example.com'), written);
+});
+
+test('a VirtualService routes names of other namespaces for its own callers alone', () => {
+  const snapshot = meshOf([
+    service('shop/web'),
+    virtualService('evil/all', [WEB]),
+    virtualService('evil/some', [fqdn('*.shop'), 'api.example.com']),
+    virtualService('mesh-system/root', [WEB]),
+    virtualService('shop/own', ['web']),
+  ]);
+  const root = `VirtualService/mesh-system/root ${WEB}`;
+  const own = `VirtualService/shop/own ${WEB}`;
+  const some = 'VirtualService/evil/some api.example.com';
+  assert.deepEqual(routedBy(snapshot, 'other'), [some, root, own]);
+  assert.deepEqual(routedBy(snapshot, 'shop'), [some, root, own]);
+  assert.deepEqual(routedBy(snapshot, 'evil'), [
+    `VirtualService/evil/all ${WEB}`,
+    `VirtualService/evil/some ${fqdn('*.shop')},api.example.com`,
+    root,
+    own,
+  ]);
+  assert.deepEqual(
+    snapshot.nameConflicts().map(({ resource: loser }) => loser),
+    ['VirtualService/evil/all', 'VirtualService/evil/some'],
+  );
+});
+
+test('a VirtualService for a gateway keeps all its hosts', () => {
+  const snapshot = meshOf([virtualService('evil/x', [WEB], { gateways: ['shop/edge'] })]);
+  assert.deepEqual(
+    snapshot.virtualServicesOfGateway('shop/edge').map(({ hosts }) => hosts),
+    [[WEB]],
+  );
+  assert.deepEqual(snapshot.nameConflicts(), []);
+});
