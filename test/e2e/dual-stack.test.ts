@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { type EchoReply, eventually, netnsUnavailable, startEchoIn } from '../harness/index.ts';
+import { type EchoReply, eventually, netnsUnavailable, runCtlAgent, startEchoIn } from '../harness/index.ts';
 import { type Document, resource, service } from './support/config.ts';
 import { type IdentityWorld, startIdentityWorld, UNBOUND_PORT, type Workload } from './support/identity-world.ts';
 import { httpOutcome } from './support/peer-calls.ts';
@@ -25,6 +25,8 @@ interface Machines {
   readonly gateway: Workload;
   /** IPv6 is switched off. */
   readonly old: Workload;
+  /** Its node names no IPv6 address, so that its proxy does not listen by IPv6. */
+  readonly hidden: Workload;
   /** No proxy. */
   readonly outside: Workload;
 }
@@ -63,13 +65,18 @@ async function start(): Promise<Machines> {
   const world = await startIdentityWorld(owner, {});
   const add = (name: string, options: Partial<Parameters<IdentityWorld['addWorkload']>[0]> = {}) =>
     world.addWorkload({ name, namespace: NAMESPACE, proxied: true, ...options });
-  const [client, web, transparent, gateway, old, outside] = await Promise.all([
+  const hiddenEnv: Record<string, string> = {};
+  const [client, web, transparent, gateway, old, hidden, outside] = await Promise.all([
     add('client'),
     add('web'),
     add('transparent', { interception: 'TPROXY' }),
     add('gateway', { role: 'router' }),
     add('old', {
       prepare: (netns) => netns.run('sh', '-ec', 'echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6'),
+    }),
+    add('hidden', {
+      env: hiddenEnv,
+      prepare: async ({ address }) => Object.assign(hiddenEnv, { MESH_META_INSTANCE_IPS: address }),
     }),
     add('outside', { proxied: false }),
   ]);
@@ -102,7 +109,7 @@ async function start(): Promise<Machines> {
       NAMESPACE,
     ),
   );
-  return { world, client, web, transparent, gateway, old, outside };
+  return { world, client, web, transparent, gateway, old, hidden, outside };
 }
 
 before(async () => {
@@ -184,4 +191,35 @@ test('listeners of a machine of both families are logged and dumped with both ad
   const listeners = (await machines().web.agent?.admin('/listeners')) ?? '';
   assert.match(listeners, /virtualInbound::0\.0\.0\.0:15006/);
   assert.match(listeners, /\[::\]:15006/);
+});
+
+describe('validation while the proxy runs', { skip }, () => {
+  const FLAGS = ['-b', '*', '-i', '*', '--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
+
+  test('proves that the proxy takes connections in each family', async () => {
+    for (const { netns } of [machines().web, machines().transparent]) {
+      const text = await runCtlAgent(netns, 'mesh-iptables', ...FLAGS);
+      for (const way of ['inbound ipv4', 'outbound ipv4', 'inbound ipv6', 'outbound ipv6'])
+        assert.match(text, new RegExp(`${way}: the proxy takes connections from \\S+ port 15002 to port 150`));
+    }
+  });
+
+  test('fails where a family is redirected to a proxy that does not listen there', async () => {
+    const { hidden, client } = machines();
+    await eventually(async () =>
+      assert.equal(await outcome(client, hidden, `http://${hidden.serviceAddress}/`), '200 mtls'),
+    );
+    await assert.rejects(runCtlAgent(hidden.netns, 'mesh-iptables', ...FLAGS), {
+      code: 1,
+      stderr:
+        /^ctl-agent: redirection does not work: inbound ipv6, from \S+ port 15002 to port 15006: the proxy runs, and does not listen there over ipv6\n$/,
+    });
+  });
+
+  test('is not fooled by whoever listens at the probe port', async () => {
+    const { web } = machines();
+    await assert.rejects(runCtlAgent(web.netns, 'mesh-iptables', ...FLAGS, '--iptables-probe-port', '8080'), {
+      stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so it cannot show redirection\n$/,
+    });
+  });
 });

@@ -1,6 +1,7 @@
 /**
- * Proof that redirection works: servers stand where the proxy will stand, connections are made to a port where nobody listens, and
- * must arrive at those servers.
+ * Proof that redirection works in every address family that is redirected: connections are made to a port where nobody listens, and
+ * must be taken at the proxy's ports. While no proxy runs, servers of this process listen there and prove by what they say that it
+ * was they; a proxy that runs has to take the connections itself.
  *
  *   inbound   proxy's user ─▶ own address:probe port ─▶ capture port
  *   outbound  other user ─▶ an address elsewhere:probe port ─▶ proxy port
@@ -34,17 +35,18 @@ interface Probe {
 const ELSEWHERE: Readonly<Record<Family, string>> = { ipv4: '192.0.2.1', ipv6: '2001:db8::1' };
 
 /**
- * Connects again and again until something arrives, prints it and ends: `node -e CLIENT host port timeoutMs`. A process of its own,
- * because the rules look at the user that a connection belongs to.
+ * Connects again and again until something answers, prints it and ends: `node -e CLIENT host port timeoutMs await`, where `await` is
+ * `data` or, for a proxy that has nothing to say, `connect`. A process of its own, because the rules look at the user that a
+ * connection belongs to.
  */
 const CLIENT = `
-const [host, port, timeout] = process.argv.slice(1);
+const [host, port, timeout, awaited] = process.argv.slice(1);
 const end = Date.now() + Number(timeout);
 let last = 'nothing answered';
 const attempt = () => {
   const socket = require('node:net').connect({ host, port: Number(port) });
   socket.setTimeout(Math.max(1, end - Date.now()), () => socket.destroy(new Error('nothing answered')));
-  socket.once('data', (data) => process.stdout.write(data, () => process.exit(0)));
+  socket.once(awaited, (data = '') => process.stdout.write(data, () => process.exit(0)));
   socket.once('error', (error) => { last = error.code === 'ECONNREFUSED' ? 'refused' : error.message; });
   socket.once('close', () => {
     if (Date.now() + 100 < end && !/UNREACH/.test(last)) return setTimeout(attempt, 100);
@@ -56,15 +58,55 @@ attempt();
 
 /** Resolves with what was proved, a line each, and what could not be looked at. Rejects with CtlError when redirection does not work. */
 export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
-  const { redirection } = options;
-  const report: string[] = [];
-  for (const family of options.families) {
-    for (const probe of [inboundProbe(family, redirection), outboundProbe(family, options)]) {
-      if (typeof probe === 'string') report.push(probe);
-      else report.push(await prove(family, probe, options));
+  const { redirection, families, probePort } = options;
+  for (const family of families) await mustBeFree(family, probePort);
+  const probes = families.flatMap((family) => [
+    { family, probe: inboundProbe(family, redirection) },
+    { family, probe: outboundProbe(family, options) },
+  ]);
+  const sign = randomBytes(16).toString('hex');
+  const servers = new Map<string, Server | 'in use'>();
+  try {
+    for (const { family, probe } of probes) {
+      if (typeof probe === 'string') continue;
+      const key = socketKey(family, probe);
+      if (!servers.has(key)) servers.set(key, await listen(family, probe.arrivesAt, sign));
     }
+    // A proxy that listens in one family has to listen in the other as well: nobody stands in for it.
+    const proxyRuns = [...servers.values()].includes('in use');
+    if (proxyRuns) await closeAll(servers);
+    const report: string[] = [];
+    for (const { family, probe } of probes) {
+      if (typeof probe === 'string') {
+        report.push(probe);
+        continue;
+      }
+      const listens = servers.get(socketKey(family, probe)) === 'in use';
+      report.push(await prove(family, probe, options, proxyRuns ? { listens } : { sign }));
+    }
+    return report;
+  } finally {
+    await closeAll(servers);
   }
-  return report;
+}
+
+function socketKey(family: Family, { arrivesAt }: Probe): string {
+  return `${family} ${arrivesAt}`;
+}
+
+async function closeAll(servers: ReadonlyMap<string, Server | 'in use'>): Promise<void> {
+  const open = [...servers.values()].filter((server) => server !== 'in use').filter(({ listening }) => listening);
+  await Promise.all(open.map((server) => new Promise((resolve) => server.close(resolve))));
+}
+
+/** Whoever listens at the probe port would answer without any redirection. */
+async function mustBeFree(family: Family, probePort: number): Promise<void> {
+  const server = await listen(family, probePort, '');
+  if (server === 'in use') {
+    const message = `--iptables-probe-port: something listens at port ${probePort}, so it cannot show redirection`;
+    throw new CtlError('failed_precondition', message);
+  }
+  await new Promise((resolve) => server.close(resolve));
 }
 
 function inboundProbe(family: Family, { inboundPort, proxyUids, proxyGids }: Redirection): Probe | string {
@@ -99,35 +141,46 @@ function covers(cidrs: readonly string[], address: string, family: Family): bool
   return list.check(address, family);
 }
 
-async function prove(family: Family, probe: Probe, { probePort, timeoutMs }: ValidationOptions): Promise<string> {
-  const sign = randomBytes(16).toString('hex');
-  const server = await listen(family, probe, sign);
-  try {
-    const { arrived, said } = await connectFrom(probe, probePort, timeoutMs);
-    const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
-    if (arrived && said === sign) return `${probe.what}: connections go from ${path}`;
-    // Without a route a connection is refused before the rules see it.
-    if (/ENETUNREACH|EHOSTUNREACH/.test(said))
-      return `${probe.what}: there is no route to ${probe.address}, not looked at`;
-    const instead = arrived ? 'arrived elsewhere' : said;
-    throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
-  } finally {
-    server.close();
-  }
+/** Who is to answer: a server of this process, by its sign, or the proxy, which may not even listen in this family. */
+type Answering = { readonly sign: string } | { readonly listens: boolean };
+
+async function prove(
+  family: Family,
+  probe: Probe,
+  { probePort, timeoutMs }: ValidationOptions,
+  by: Answering,
+): Promise<string> {
+  const awaited = 'sign' in by ? 'data' : 'connect';
+  const { arrived, said } = await connectFrom(probe, probePort, timeoutMs, awaited);
+  const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
+  if (arrived && !('sign' in by)) return `${probe.what}: the proxy takes connections from ${path}`;
+  if (arrived && 'sign' in by && said === by.sign) return `${probe.what}: connections go from ${path}`;
+  // Without a route a connection is refused before the rules see it.
+  if (/ENETUNREACH|EHOSTUNREACH/.test(said))
+    return `${probe.what}: there is no route to ${probe.address}, not looked at`;
+  const deaf = 'listens' in by && !by.listens;
+  const instead = deaf
+    ? `the proxy runs, and does not listen there over ${family}`
+    : arrived
+      ? 'arrived elsewhere'
+      : said;
+  throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
 }
 
-async function listen(family: Family, { what, arrivesAt }: Probe, sign: string): Promise<Server> {
+/** Listens at every address of one family, and tells `sign` to whoever comes. */
+async function listen(family: Family, port: number, sign: string): Promise<Server | 'in use'> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.end(sign);
   });
   const host = family === 'ipv6' ? '::' : '0.0.0.0';
-  server.listen({ host, port: arrivesAt, ipv6Only: family === 'ipv6' });
+  server.listen({ host, port, ipv6Only: family === 'ipv6' });
   try {
     await once(server, 'listening');
   } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') return 'in use';
     const why = error instanceof Error ? error.message : String(error);
-    throw new CtlError('failed_precondition', `cannot validate ${what} while the proxy runs: ${why}`, {}, error);
+    throw new CtlError('failed_precondition', `cannot validate redirection: ${why}`, {}, error);
   }
   return server;
 }
@@ -136,8 +189,9 @@ async function connectFrom(
   { address, as }: Probe,
   port: number,
   timeoutMs: number,
+  awaited: 'data' | 'connect',
 ): Promise<{ readonly arrived: boolean; readonly said: string }> {
-  const child = spawn(process.execPath, ['-e', CLIENT, address, String(port), String(timeoutMs)], {
+  const child = spawn(process.execPath, ['-e', CLIENT, address, String(port), String(timeoutMs), awaited], {
     stdio: ['ignore', 'pipe', 'ignore'],
     // The other user may not be let into the directory that this process was started in.
     cwd: '/',
