@@ -19,11 +19,14 @@ const ROUND_MS = 10;
 export interface ReadTurnsOptions {
   /** Monotonic ms. */
   readonly now: () => number;
+  /** Runs something in the next turn of the event loop, behind its sockets; setImmediate when left out. */
+  readonly later?: (run: () => void) => void;
 }
 
 /** The turns of all connections of a server. */
 export class ReadTurns {
   readonly #now: () => number;
+  readonly #later: (run: () => void) => void;
   /** In order of their turns. */
   readonly #waiting = new Set<PacedReader>();
   #begun = 0;
@@ -32,8 +35,9 @@ export class ReadTurns {
   #spent = 0;
   #scheduled = false;
 
-  constructor({ now }: ReadTurnsOptions) {
+  constructor({ now, later = setImmediate }: ReadTurnsOptions) {
     this.#now = now;
+    this.#later = later;
   }
 
   /** The slice is over. To be asked between the steps of reading. */
@@ -65,7 +69,7 @@ export class ReadTurns {
   #schedule(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
-    setImmediate(() => this.#round());
+    this.#later(() => this.#round());
   }
 
   /** Behind the sockets of a turn of the event loop. */
@@ -78,8 +82,8 @@ export class ReadTurns {
       if (!reader.readOn()) this.#waiting.add(reader);
       if (this.#now() >= ends) break;
     }
-    if (this.#waiting.size > 0) this.#schedule();
     this.#spent = 0;
+    if (this.#waiting.size > 0) this.#schedule();
   }
 }
 
