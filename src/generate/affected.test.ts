@@ -88,7 +88,6 @@ const GATEWAY: GatewayView = {
   policies: { authentication: [], authorization: [] },
   portMap: {},
   families: 'ipv4',
-  dnsDomain: 'default.svc.cluster.local',
   network: '',
   locality: '',
   endpointNames: 'cluster',

@@ -33,12 +33,16 @@ export interface OutboundView {
   readonly namespace: string;
   readonly interception: InterceptionMode;
   readonly families: NodeFamilies;
-  /** Only the labels that `snapshot.sourceLabelKeys(scope)` names. */
+  /** Only the labels that `snapshot.sourceLabels(scope)` has, by key and value. */
   readonly sourceLabels: Readonly<Record<string, string>>;
-  /** DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms. */
+  /**
+   * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any other suffix,
+   * which short names lead nowhere.
+   */
   readonly dnsDomain: string;
+  /** '' for all networks that have no gateways. */
   readonly network: string;
-  /** `region/zone/subzone` when locality load balancing is on for the mesh, else ''. */
+  /** `region/zone/subzone` where some rule of the mesh reads it, else ''. */
   readonly locality: string;
   /**
    * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their own (VHDS),
@@ -96,7 +100,6 @@ export interface GatewayView {
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
   readonly families: NodeFamilies;
-  readonly dnsDomain: string;
   readonly network: string;
   readonly locality: string;
   readonly endpointNames: EndpointNames;

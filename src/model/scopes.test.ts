@@ -194,7 +194,7 @@ test('virtual services: names resolved, delegating ones left out, oldest first, 
     snapshot.virtualServicesOfGateway('b/g').map(({ name }) => name),
     ['new'],
   );
-  assert.deepEqual(snapshot.sourceLabelKeys(scope.id), ['app']);
+  assert.deepEqual(snapshot.sourceLabels(scope.id), ['app=x']);
 });
 
 test('gateways are selected by labels, oldest first, and by namespace when so set', () => {

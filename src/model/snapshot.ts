@@ -72,7 +72,7 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
       return known;
     },
     gatewayScope: (namespace) => scopeFor(own, namespace, undefined),
-    sourceLabelKeys: (scopeId) => sourceLabelKeys(scopeById(own, scopeId)),
+    sourceLabels: (scopeId) => sourceLabels(scopeById(own, scopeId)),
     resources: <K extends Kind>(kind: K) => tableOf(state.resources, kind),
     namespaceLabels: (namespace) => state.resources.Namespace.get(`Namespace//${namespace}`)?.meta.labels ?? NO_LABELS,
     findings: () => findingsOf(state),
@@ -131,19 +131,19 @@ function selectGateways(state: State, namespace: string, labels: Labels): readon
 }
 
 /** By list, because scopes share lists: many namespaces cost one walk. */
-const labelKeysOfList = new WeakMap<readonly ResolvedVirtualService[], ReadonlySet<string>>();
+const labelsOfList = new WeakMap<readonly ResolvedVirtualService[], ReadonlySet<string>>();
 
-function labelKeysOf(list: readonly ResolvedVirtualService[]): ReadonlySet<string> {
-  const known = labelKeysOfList.get(list);
+function labelsOf(list: readonly ResolvedVirtualService[]): ReadonlySet<string> {
+  const known = labelsOfList.get(list);
   if (known !== undefined) return known;
-  const keys = new Set(list.flatMap((virtualService) => [...sourceLabelsOf(virtualService)]));
-  labelKeysOfList.set(list, keys);
-  return keys;
+  const labels = new Set(list.flatMap((virtualService) => [...sourceLabelsOf(virtualService)]));
+  labelsOfList.set(list, labels);
+  return labels;
 }
 
-function sourceLabelKeys(scope: Scope | undefined): readonly string[] {
+function sourceLabels(scope: Scope | undefined): readonly string[] {
   const lists = scope?.egress.map(({ virtualServices }) => virtualServices) ?? [];
-  return [...new Set(lists.flatMap((list) => [...labelKeysOf(list)]))].sort();
+  return [...new Set(lists.flatMap((list) => [...labelsOf(list)]))].sort();
 }
 
 function nameConflictsOf(state: State): readonly NameConflict[] {

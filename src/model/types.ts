@@ -344,8 +344,8 @@ export interface Snapshot {
   virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
   /** Services visible to a gateway of this namespace: all exported to it. */
   gatewayScope(namespace: string): Scope;
-  /** Label keys that some virtual service's `sourceLabels` look at, seen from a scope (sorted). */
-  sourceLabelKeys(scopeId: string): readonly string[];
+  /** Labels `key=value` that some virtual service's `sourceLabels` ask for, seen from a scope (sorted): no others matter. */
+  sourceLabels(scopeId: string): readonly string[];
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   /** Namespaces → labels. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;

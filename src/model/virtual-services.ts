@@ -164,16 +164,16 @@ export function destinationHosts({ content }: ResolvedVirtualService): ReadonlyS
   return hosts;
 }
 
-/** Label keys that matches for the mesh look at. */
+/** Labels `key=value` that matches for the mesh ask for. */
 export function sourceLabelsOf({ content }: ResolvedVirtualService): ReadonlySet<string> {
-  const keys = new Set<string>();
+  const labels = new Set<string>();
   for (const rule of [...(content.http ?? []), ...(content.tls ?? []), ...(content.tcp ?? [])]) {
     for (const { sourceLabels, gateways } of rule.match ?? []) {
       if (gateways !== undefined && !gateways.includes(MESH_GATEWAY)) continue;
-      for (const key of Object.keys(sourceLabels ?? {})) keys.add(key);
+      for (const [key, value] of Object.entries(sourceLabels ?? {})) labels.add(`${key}=${value}`);
     }
   }
-  return keys;
+  return labels;
 }
 
 export function compareResolved(a: ResolvedVirtualService, b: ResolvedVirtualService): number {

@@ -8,9 +8,10 @@
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { affectedUnits } from '../generate/index.ts';
-import { type UnitSelection, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { type UnitSelection, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
+import { displacedSessions, Roster } from './displaced.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
@@ -79,8 +80,7 @@ export class Engine implements PushEngine, SessionHost {
   };
   readonly #views = new ViewTable();
   readonly #retries: Retries;
-  readonly #sessions = new Set<Session>();
-  readonly #byAddress = new Map<string, Set<Session>>();
+  readonly #roster = new Roster((scope) => this.#views.ofScope(scope));
   shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
@@ -112,7 +112,7 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   sessions(): Iterable<Session> {
-    return this.#sessions;
+    return this.#roster.all;
   }
 
   stats(): { readonly queued: number; readonly underWay: number; readonly views: number; readonly interned: number } {
@@ -134,11 +134,12 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession {
+    const views = viewsOf(this.#snapshot, node);
+    this.#views.admit(caller, views);
     const session = new Session({ node, caller, connectionId: `${node.id}-${++this.#connections}`, sink }, this);
-    this.#sessions.add(session);
-    for (const address of node.addresses) this.#sessionsAt(address).add(session);
+    this.#roster.add(session);
     try {
-      this.#place(session, this.now(), ['proxy']);
+      this.#place(session, views, this.now(), ['proxy']);
     } catch (error) {
       session.close();
       throw error;
@@ -147,31 +148,26 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   request(session: Session, types: Iterable<XdsType>): void {
-    if (!this.#sessions.has(session)) return;
+    if (!this.#roster.all.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
     this.#queue.enqueue(session, { types: new Set(types), version: this.version, since: this.now(), reasons });
   }
 
-  occupied(view: SessionView): void {
-    this.#views.occupied(view);
+  enter(view: SessionView, session: Session): void {
+    this.#views.enter(view, session);
   }
 
-  vacated(view: SessionView): void {
+  leave(view: SessionView, session: Session): void {
+    if (!this.#views.leave(view, session, this.now())) return;
     // Nobody waits for the job any more: it is not to keep others waiting.
     if (view.inFlight && this.#options.generator.withdraw(view)) view.postpone();
     // What it missed has to be generated before somebody is given it again.
     if (view.isDirty) view.built = false;
-    this.#views.vacated(view, this.now());
   }
 
   closed(session: Session): void {
-    this.#sessions.delete(session);
+    this.#roster.delete(session);
     this.#queue.remove(session);
-    for (const address of session.node.addresses) {
-      const sessions = this.#byAddress.get(address);
-      sessions?.delete(session);
-      if (sessions?.size === 0) this.#byAddress.delete(address);
-    }
     this.#views.sweep(this.now());
   }
 
@@ -197,8 +193,10 @@ export class Engine implements PushEngine, SessionHost {
       dirty.push(view);
     }
     // Before the views are generated: nobody wants one that all its sessions are leaving.
-    for (const session of this.#displaced(previous, changes)) {
-      this.#guarded(`views of ${session.node.id}`, () => this.#place(session, since, reasons));
+    for (const session of displacedSessions(previous, snapshot, changes, this.#roster)) {
+      this.#guarded(`views of ${session.node.id}`, () => {
+        this.#place(session, viewsOf(snapshot, session.node), since, reasons);
+      });
     }
     for (const view of dirty) this.#dispatch(view);
     this.#views.sweep(this.now());
@@ -238,63 +236,9 @@ export class Engine implements PushEngine, SessionHost {
     }
   }
 
-  /** Sessions whose views may be others than before. */
-  #displaced(previous: Snapshot, changes: ChangeSet): Iterable<Session> {
-    if (changes.everything) return this.#sessions;
-    const displaced = new Set<Session>();
-    for (const address of changes.addresses) {
-      for (const session of this.#byAddress.get(address) ?? []) displaced.add(session);
-    }
-    for (const scope of changes.scopes.keys()) {
-      const keys = previous.sourceLabelKeys(scope).join();
-      if (keys === this.#snapshot.sourceLabelKeys(scope).join()) continue;
-      for (const view of this.#views.ofScope(scope)) for (const session of view.sessions) displaced.add(session);
-    }
-    for (const session of this.#selectedAnew(changes)) displaced.add(session);
-    for (const session of this.#guardedAnew(changes)) displaced.add(session);
-    for (const session of this.#registeredAnew(changes)) displaced.add(session);
-    return displaced;
-  }
-
-  /** Sessions whose workloads may be under another peer authentication, or other policies about requests. */
-  *#guardedAnew({ peerAuthentication, policies }: ChangeSet): Iterable<Session> {
-    if (isNobody(peerAuthentication) && isNobody(policies)) return;
-    for (const session of this.#sessions) {
-      const { type, namespace } = session.node;
-      if (concerns(policies, namespace) || (type === 'sidecar' && concerns(peerAuthentication, namespace)))
-        yield session;
-    }
-  }
-
-  /** Gateways that may be the workloads they say they are by other pods or workload entries than before. */
-  *#registeredAnew({ workloads }: ChangeSet): Iterable<Session> {
-    if (workloads.size === 0) return;
-    for (const session of this.#sessions) {
-      const { type, namespace, identity } = session.node;
-      if (type === 'router' && identity !== undefined && workloads.has(namespace)) yield session;
-    }
-  }
-
-  /** Sessions that a changed Sidecar or Gateway may select, or have selected. */
-  *#selectedAnew(changes: ChangeSet): Iterable<Session> {
-    const sidecars = new Set<string>();
-    let gateways = false;
-    for (const key of changes.configs.keys()) {
-      const [kind, namespace = ''] = key.split('/');
-      if (kind === 'Sidecar') sidecars.add(namespace);
-      gateways ||= kind === 'Gateway';
-    }
-    if (sidecars.size === 0 && !gateways) return;
-    const everywhere = sidecars.has(this.#snapshot.settings.rootNamespace);
-    for (const session of this.#sessions) {
-      const { type, namespace } = session.node;
-      if (type === 'router' ? gateways : everywhere || sidecars.has(namespace)) yield session;
-    }
-  }
-
-  /** Finds a session's views in the current snapshot, and moves it to them at once or when they are built. */
-  #place(session: Session, since: number, reasons: Iterable<PushReason>): void {
-    const wanted = viewsOf(this.#snapshot, session.node).map((view) => this.#views.take(view));
+  /** Moves a session to its views in the current snapshot, at once or when they are built. */
+  #place(session: Session, views: readonly View[], since: number, reasons: Iterable<PushReason>): void {
+    const wanted = views.map((view) => this.#views.take(view));
     session.want(wanted);
     for (const view of wanted) {
       if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
@@ -401,23 +345,6 @@ export class Engine implements PushEngine, SessionHost {
       return late;
     });
   }
-
-  #sessionsAt(address: string): Set<Session> {
-    let sessions = this.#byAddress.get(address);
-    if (sessions === undefined) {
-      sessions = new Set();
-      this.#byAddress.set(address, sessions);
-    }
-    return sessions;
-  }
-}
-
-function isNobody(namespaces: 'all' | ReadonlySet<string>): boolean {
-  return namespaces !== 'all' && namespaces.size === 0;
-}
-
-function concerns(namespaces: 'all' | ReadonlySet<string>, namespace: string): boolean {
-  return namespaces === 'all' || namespaces.has(namespace);
 }
 
 /** True when some session is to have the view from here on. */

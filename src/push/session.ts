@@ -13,9 +13,9 @@ export interface SessionHost {
   converged(milliseconds: number): void;
   /** What a session had last looked up: those of the same views ask one after the other. */
   shared: SharedContent;
-  /** A view has its first session again, or has lost its last. */
-  occupied(view: SessionView): void;
-  vacated(view: SessionView): void;
+  /** The session is to have a view, or does not have it any more. */
+  enter(view: SessionView, session: Session): void;
+  leave(view: SessionView, session: Session): void;
   closed(session: Session): void;
   now(): number;
 }
@@ -107,10 +107,7 @@ export class Session implements ProxySession {
   /** Sets the views that the proxy should have; {@link adopt} moves it there. */
   want(views: readonly SessionView[]): void {
     const before = this.#next ?? [];
-    for (const view of views) {
-      if (view.sessions.size === 0) this.#host.occupied(view);
-      view.enter(this);
-    }
+    for (const view of views) this.#host.enter(view, this);
     this.#next = sameViews(views, this.#views) ? undefined : views;
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
     this.#contentOf = [];
@@ -260,9 +257,7 @@ export class Session implements ProxySession {
   }
 
   #leave(views: readonly SessionView[]): void {
-    for (const view of views) {
-      if (view.leave(this) && view.sessions.size === 0) this.#host.vacated(view);
-    }
+    for (const view of views) this.#host.leave(view, this);
   }
 }
 

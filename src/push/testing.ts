@@ -10,7 +10,7 @@ import type { XdsType } from '../generate/types.ts';
 import { applyChanges, createModel, replay } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import { parseResource } from '../resources/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
+import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { Engine } from './engine.ts';
 import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from './generator.ts';
@@ -72,8 +72,13 @@ export function sidecar(address: string, namespace: string): ProxyNode {
 
 /** A snapshot of nothing, version 1. */
 export function emptySnapshot(): Snapshot {
+  return emptyModel(defaultMeshNetworks());
+}
+
+/** The same of a mesh with these networks. */
+export function emptyModel(networks: MeshNetworks): Snapshot {
   const mesh = defaultMeshConfig();
-  return createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks());
+  return createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, networks);
 }
 
 /** The snapshot of these resources. */

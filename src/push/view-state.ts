@@ -104,6 +104,11 @@ export class ViewState<S extends Member> {
     return this.#callers.keys();
   }
 
+  /** True when some session of this caller has the view. */
+  isOf(caller: string): boolean {
+    return this.#callers.has(caller);
+  }
+
   /** Does nothing for one that is in already. */
   enter(session: S): void {
     if (this.#sessions.has(session)) return;

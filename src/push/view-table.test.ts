@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { View } from '../generate/types.ts';
 import type { ChangeSet } from '../model/types.ts';
+import type { Session, SessionView } from './session.ts';
 import { emptySnapshot, sidecar } from './testing.ts';
-import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, ViewTable } from './view-table.ts';
+import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, MAX_VIEWS_OF_CALLER, ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
 
 const NOTHING: ChangeSet = {
@@ -40,6 +41,17 @@ function gatewayView(): View {
   return view;
 }
 
+/** Of a session, a table wants to know whose it is. */
+function session(caller: string): Session {
+  return { caller } as Session;
+}
+
+function vacate(table: ViewTable, view: SessionView, now: number): void {
+  const only = session('only');
+  table.enter(view, only);
+  assert.ok(table.leave(view, only, now));
+}
+
 describe('view table', () => {
   it('has one state for equal views', () => {
     const table = new ViewTable();
@@ -60,7 +72,7 @@ describe('view table', () => {
   it('drops a view that nobody has had for long, and forgets it everywhere', () => {
     const table = new ViewTable();
     const view = table.take(outbound('a'));
-    table.vacated(view, 0);
+    vacate(table, view, 0);
     table.sweep(IDLE_VIEW_MS);
     assert.equal(table.size, 1);
     table.sweep(IDLE_VIEW_MS + 1);
@@ -72,9 +84,9 @@ describe('view table', () => {
   it('keeps a view that somebody has again, and one that is being generated', () => {
     const table = new ViewTable();
     const [taken, running] = [table.take(outbound('a')), table.take(outbound('b'))];
-    table.vacated(taken, 0);
-    table.vacated(running, 0);
-    table.occupied(taken);
+    vacate(table, taken, 0);
+    vacate(table, running, 0);
+    table.enter(taken, session('again'));
     running.begin();
     table.sweep(IDLE_VIEW_MS * 2);
     assert.deepEqual([...table.all()], [taken, running]);
@@ -86,8 +98,31 @@ describe('view table', () => {
   it('keeps so many idle views and no more, the youngest', () => {
     const table = new ViewTable();
     const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`)));
-    for (const [index, view] of views.entries()) table.vacated(view, index);
+    for (const [index, view] of views.entries()) vacate(table, view, index);
     table.sweep(MAX_IDLE_VIEWS + 10);
     assert.deepEqual([...table.all()], views.slice(10));
+  });
+
+  it('gives one caller no more views than the bound, others theirs, and all of them back when they leave', () => {
+    const table = new ViewTable();
+    const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
+      const view = outbound(`n${index}`);
+      table.admit('greedy', [view]);
+      const one = session('greedy');
+      table.enter(table.take(view), one);
+      // Replicas have the same.
+      table.enter(table.take(view), session('greedy'));
+      return { view, one };
+    });
+    assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
+    const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
+    assert.throws(() => table.admit('greedy', [outbound('more')]), exhausted);
+    // What it has already may be had again; what only others have may not.
+    table.admit('greedy', [outbound('n7')]);
+    table.admit('honest', [outbound('more')]);
+    table.enter(table.take(outbound('more')), session('honest'));
+    assert.throws(() => table.admit('greedy', [outbound('more')]), exhausted);
+    for (const { view, one } of sessions) table.leave(table.take(view), one, 0);
+    assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
   });
 });

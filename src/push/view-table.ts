@@ -2,15 +2,21 @@
  * All live views and the dependency index over them: from what changed between two snapshots to the views that it concerns. Views
  * that no proxy has any more are kept for a while, so that a reconnect finds its configuration ready.
  */
+import { CtlError } from '../core/errors.ts';
 import type { InboundView, View } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Kind } from '../resources/types.ts';
-import type { SessionView } from './session.ts';
+import type { Session, SessionView } from './session.ts';
 import { ViewState } from './view-state.ts';
 import { viewKey } from './views.ts';
 
 /** Longer than a restart of a proxy or a roll-out of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
+/**
+ * Views that the proxies of one caller may have: workloads of one service account in all their forms, or all that connect from one address.
+ * What a proxy says of itself decides which view it has, so that a caller could otherwise have any number generated and kept.
+ */
+export const MAX_VIEWS_OF_CALLER = 1024;
 /** Upper bound of views kept for nobody. */
 export const MAX_IDLE_VIEWS = 256;
 
@@ -20,6 +26,8 @@ export class ViewTable {
   readonly #gateways = new Set<SessionView>();
   /** Inbound views under policies about requests. */
   readonly #guarded = new Set<SessionView>();
+  /** Number of views that the sessions of each caller have. */
+  readonly #ofCaller = new Map<string, number>();
   /** Views that nobody has → monotonic ms since when, oldest first. */
   readonly #idle = new Map<SessionView, number>();
 
@@ -80,15 +88,42 @@ export class ViewTable {
     return found;
   }
 
-  /** The view has a session (again). */
-  occupied(view: SessionView): void {
-    this.#idle.delete(view);
+  /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
+  admit(caller: string, views: readonly View[]): void {
+    const had = this.#ofCaller.get(caller) ?? 0;
+    if (had + views.length <= MAX_VIEWS_OF_CALLER) return;
+    const fresh = views.filter((view) => this.#views.get(viewKey(view))?.isOf(caller) !== true);
+    if (had + fresh.length <= MAX_VIEWS_OF_CALLER) return;
+    throw new CtlError(
+      'resource_exhausted',
+      `the proxies of ${caller} have ${had} different configurations, and may not have more than ${MAX_VIEWS_OF_CALLER}`,
+    );
   }
 
-  /** The view has lost its last session at `now`, monotonic ms. */
-  vacated(view: SessionView, now: number): void {
+  /** Views that the sessions of a caller have. */
+  countOf(caller: string): number {
+    return this.#ofCaller.get(caller) ?? 0;
+  }
+
+  /** The session is to have the view. */
+  enter(view: SessionView, session: Session): void {
     this.#idle.delete(view);
+    const known = view.isOf(session.caller);
+    view.enter(session);
+    if (!known) this.#ofCaller.set(session.caller, this.countOf(session.caller) + 1);
+  }
+
+  /** The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it. */
+  leave(view: SessionView, session: Session, now: number): boolean {
+    if (!view.leave(session)) return false;
+    if (!view.isOf(session.caller)) {
+      const left = this.countOf(session.caller) - 1;
+      if (left > 0) this.#ofCaller.set(session.caller, left);
+      else this.#ofCaller.delete(session.caller);
+    }
+    if (view.sessions.size > 0) return false;
     this.#idle.set(view, now);
+    return true;
   }
 
   /** Drops views that nobody has had for long, oldest first when there are too many. Costs what it drops. */

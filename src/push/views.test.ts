@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../generate/index.ts';
+import { replay } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { AnyResource } from '../resources/types.ts';
-import { endpoints, meshResource, parse, service, sidecar, snapshotOf } from './testing.ts';
+import { emptyModel, endpoints, meshResource, parse, service, sidecar, snapshotOf } from './testing.ts';
 import { viewKey, viewsOf } from './views.ts';
 
 const WEB = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1', '10.0.0.2')];
@@ -51,6 +52,40 @@ describe('views', () => {
       assert.notEqual(names(true)[0], names(false)[0]);
       assert.equal(names(true)[1], names(false)[1]);
     }
+  });
+
+  it('are one for all who say a DNS suffix that is not their namespace’s own', () => {
+    const suffixed = (dnsDomain: string) => keys(mesh(), { ...sidecar('10.5.0.1', 'shop'), dnsDomain })[0];
+    const foreign = suffixed('elsewhere');
+    assert.equal(suffixed('other.svc.cluster.local'), foreign);
+    assert.equal(suffixed('shop.svc.cluster.example'), foreign);
+    assert.notEqual(suffixed('shop.svc.cluster.local'), foreign);
+  });
+
+  it('differ by networks that have gateways, and by localities where some rule reads them', () => {
+    const claims = (snapshot: Snapshot, claim: Partial<ProxyNode>, node = sidecar('10.5.0.1', 'shop')) =>
+      keys(snapshot, { ...node, ...claim })[0];
+    const gateways = [{ address: '10.8.0.1', port: 15443 }];
+    const networks = { networks: { near: { endpoints: [], gateways }, bare: { endpoints: [], gateways: [] } } };
+    const wide = replay(emptyModel(networks as never), WEB);
+    for (const node of [sidecar('10.5.0.1', 'shop'), router]) {
+      assert.notEqual(claims(wide, { network: 'near' }, node), claims(wide, { network: 'x' }, node));
+      assert.equal(claims(wide, { network: 'bare' }, node), claims(wide, { network: 'y' }, node));
+      assert.equal(claims(mesh(), { locality: 'a/b' }, node), claims(mesh(), { locality: 'c/d' }, node));
+      const policy = { outlierDetection: { consecutive5xxErrors: 5 } };
+      const local = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: policy }));
+      assert.notEqual(claims(local, { locality: 'a/b' }, node), claims(local, { locality: 'c/d' }, node));
+    }
+  });
+
+  it('differ by labels that some virtual service asks for, and only by the values that it asks for', () => {
+    const match = [{ sourceLabels: { version: 'v1' } as object }, { sourceLabels: { constructor: 'x' } }];
+    const route = [{ destination: { host: 'web' } }];
+    const asking = mesh(meshResource('VirtualService', 'shop', 'web', { hosts: ['web'], http: [{ match, route }] }));
+    const labelled = (labels: Record<string, string>) => keys(asking, { ...sidecar('10.5.0.1', 'shop'), labels })[0];
+    assert.notEqual(labelled({ version: 'v1' }), labelled({}));
+    assert.equal(labelled({ version: 'v2' }), labelled({}));
+    assert.equal(labelled({ version: 'v1', app: 'web' }), labelled({ version: 'v1' }));
   });
 
   it('never are shared between namespaces', () => {
@@ -198,8 +233,8 @@ describe('views', () => {
     ['addresses of both families', { addresses: ['10.5.0.1', 'fd00::1'] }, [true, true]],
     ['one more address of a family', { addresses: ['10.5.0.1', '10.5.0.2'] }, [false, false]],
     ['the DNS domain', { dnsDomain: 'shop.svc.elsewhere' }, [true, false]],
-    ['the network', { network: 'other' }, [true, false]],
-    ['the locality', { locality: 'region/zone' }, [true, false]],
+    ['a network that has no gateway', { network: 'other' }, [false, false]],
+    ['a locality that nothing reads', { locality: 'region/zone' }, [false, false]],
     ['an extension that generation asks about', { extensions: ASKED_EXTENSIONS.slice(1) }, [true, true]],
     ['the workload', { workload: 'other.shop', id: 'other' }, [false, false]],
     ['the Envoy version', { version: '1.39.0' }, [false, false]],

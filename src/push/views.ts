@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets } from '../generate/index.ts';
+import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass, readsLocality } from '../generate/index.ts';
 import type {
   Capabilities,
   EndpointNames,
@@ -17,13 +17,21 @@ import type {
 import { isEmptySelector, labelsMatch } from '../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
 
-function pick(labels: Readonly<Record<string, string>>, keys: readonly string[]): Record<string, string> {
+/** The labels of a proxy that are among these `key=value`. */
+function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
-  for (const key of keys) {
-    const value = labels[key];
-    if (value !== undefined) picked[key] = value;
+  for (const label of asked) {
+    // Keys have no `=` (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
+    const [key = ''] = label.split('=', 1);
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
   }
   return picked;
+}
+
+/** The suffix of the namespace's own services; any other leads nowhere, and all of those are one. */
+function dnsDomainFor({ settings }: Snapshot, { namespace, dnsDomain }: ProxyNode): string {
+  return dnsDomain === `${namespace}.svc.${settings.domain}` ? dnsDomain : '';
 }
 
 /** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
@@ -34,7 +42,7 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
 
 /** Locality only where something reads it: otherwise proxies of different zones could not share a view. */
 function localityFor(snapshot: Snapshot, node: ProxyNode): string {
-  return snapshot.mesh.localityLbSetting?.enabled === false ? '' : node.locality;
+  return readsLocality(snapshot) ? node.locality : '';
 }
 
 function endpointNamesFor(node: ProxyNode): EndpointNames {
@@ -48,9 +56,9 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     namespace: node.namespace,
     interception: node.interception,
     families: familiesOfNode(node.addresses),
-    sourceLabels: pick(node.labels, snapshot.sourceLabelKeys(scope)),
-    dnsDomain: node.dnsDomain,
-    network: node.network,
+    sourceLabels: pick(node.labels, snapshot.sourceLabels(scope)),
+    dnsDomain: dnsDomainFor(snapshot, node),
+    network: networkClass(snapshot.networks, node.network),
     locality: localityFor(snapshot, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
@@ -165,8 +173,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
     families: familiesOfNode(node.addresses),
-    dnsDomain: node.dnsDomain,
-    network: node.network,
+    network: networkClass(snapshot.networks, node.network),
     locality: localityFor(snapshot, node),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),

@@ -104,7 +104,7 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   const rule = scope.destinationRule(host);
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
-  const carried = service.resolution === 'dns' ? carriedEndpoints(snapshot, view, service) : NOTHING_CARRIED;
+  const carried = service.resolution === 'dns' ? carriedEndpoints(snapshot, view, service, rule) : NOTHING_CARRIED;
   return clusters.get(service, {
     service,
     rule,
@@ -120,8 +120,13 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
   });
 }
 
-function carriedEndpoints(snapshot: Snapshot, view: ClientView, service: Service): CarriedEndpoints {
-  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service);
+function carriedEndpoints(
+  snapshot: Snapshot,
+  view: ClientView,
+  service: Service,
+  rule: MergedDestinationRule | undefined,
+): CarriedEndpoints {
+  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service, rule);
   return { families: view.families, networks, endpoints, network, locality };
 }
 

@@ -42,7 +42,7 @@ export function shareLocalities(
 }
 
 /** `region/zone/*` and `*` match whatever follows; a shorter pattern matches every locality inside it. */
-function localityMatches(pattern: string, locality: string): boolean {
+export function localityMatches(pattern: string, locality: string): boolean {
   const parts = locality.split('/');
   return pattern.split('/').every((part, index) => part === '*' || part === '' || part === (parts[index] ?? ''));
 }

@@ -21,6 +21,7 @@ import { clusterName, hostOfCluster, meshServerName } from '../names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
 import { scopeOfView } from '../view-scope.ts';
+import { localityClass, networkClass, readsLocalityOf } from './classes.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 
@@ -69,8 +70,9 @@ export interface EndpointSources {
   readonly networks: MeshNetworks;
   /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
   readonly endpoints: readonly Endpoint[];
-  /** The proxy's network; '' where no network has gateways, so that proxies of all networks are alike. */
+  /** The proxy's network; '' for all that have no gateways. */
   readonly network: string;
+  /** The proxy's locality; '' where it decides nothing for the service. */
   readonly locality: string;
 }
 
@@ -116,19 +118,24 @@ export function endpointsOfHost(
     part: view.part,
     passedOn: isPassedOn(snapshot, view, service),
     endpointNames: view.endpointNames,
-    ...endpointSources(snapshot, view, service),
+    ...endpointSources(snapshot, view, service, scope.destinationRule(host)),
   };
   return inputsByCluster.get(service, inputs);
 }
 
-export function endpointSources(snapshot: Snapshot, view: ClientView, service: Service): EndpointSources {
+export function endpointSources(
+  snapshot: Snapshot,
+  view: ClientView,
+  service: Service,
+  rule: MergedDestinationRule | undefined,
+): EndpointSources {
   const { mesh, networks } = snapshot;
   return {
     mesh,
     networks,
     endpoints: reachableEndpoints(snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS, view),
-    network: networkGateways(networks).byNetwork.size === 0 ? '' : view.network,
-    locality: view.locality,
+    network: networkClass(networks, view.network),
+    locality: readsLocalityOf(mesh, rule) ? view.locality : '',
   };
 }
 
@@ -196,11 +203,16 @@ export function localitySetting(mesh: MeshConfig, policy: EffectivePolicy) {
   return setting.enabled === false ? undefined : setting;
 }
 
-function localityRules({ mesh, locality }: EndpointSources, policy: EffectivePolicy): LocalityRules | undefined {
+function localityRules(
+  { mesh, locality, endpoints }: EndpointSources,
+  policy: EffectivePolicy,
+): LocalityRules | undefined {
   const setting = localitySetting(mesh, policy);
   const failoverEnabled = policy.outlierDetection !== undefined;
   // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
   if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
-  return { from: locality, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
+  const from = localityClass(endpoints, setting, locality);
+  if (from === '') return undefined;
+  return { from, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
 }

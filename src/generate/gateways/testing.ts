@@ -14,7 +14,6 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     policies: { authentication: [], authorization: [] },
     portMap: {},
     families: 'ipv4',
-    dnsDomain: 'edge.svc.cluster.local',
     network: '',
     locality: '',
     endpointNames: 'cluster',

@@ -50,6 +50,9 @@ export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExt
   return capabilities.extensions === undefined || capabilities.extensions.includes(name);
 }
 
+/** A mesh has a few versions of Envoy; proxies say what they can, though. */
+const MAX_CAPABILITIES = 256;
+
 const capabilitiesByText = new Map<string, Capabilities>();
 const capabilitiesByView = new WeakMap<Capabilities, Capabilities>();
 
@@ -59,6 +62,7 @@ export function sharedCapabilities({ capabilities }: ProxyCapabilities): Capabil
   if (shared === undefined) {
     const text = JSON.stringify(capabilities);
     shared = capabilitiesByText.get(text) ?? capabilities;
+    if (capabilitiesByText.size >= MAX_CAPABILITIES) capabilitiesByText.clear();
     capabilitiesByText.set(text, shared);
     capabilitiesByView.set(capabilities, shared);
   }

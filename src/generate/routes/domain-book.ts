@@ -119,15 +119,18 @@ function inOrder(list: readonly BookedHost[]): readonly BookedHost[] {
   return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
 
+const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
+
 const ownHostsOfBooks = new WeakMap<DomainBook, Map<string, OwnHosts>>();
 
-/** The viewer's own services of a book. */
+/** The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are. */
 export function ownHosts(book: DomainBook, viewer: Viewer): OwnHosts {
   const known = ownHostsOfBooks.get(book) ?? new Map<string, OwnHosts>();
   ownHostsOfBooks.set(book, known);
   let own = known.get(viewer.own);
   if (own === undefined) {
     const hosts = [...book.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
+    if (hosts.length === 0) return NO_OWN;
     const domains = hosts.flatMap(({ entry, port, domains: ofAll }) =>
       serviceDomains(entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),
     );

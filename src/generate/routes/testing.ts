@@ -158,7 +158,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
     registeredLabels: unread,
     virtualServicesOfGateway: bound,
     gatewayScope: () => scope,
-    sourceLabelKeys: unread,
+    sourceLabels: unread,
     resources: <K extends Kind>(kind: K) => {
       const known: Partial<Record<Kind, PMap<Resource>>> = { Gateway: gateways, Secret: secrets };
       return (known[kind] ?? PMap.empty<never>()) as PMap<Resource<K>>;

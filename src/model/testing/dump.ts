@@ -39,7 +39,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     gatewayRoutes: ask.gateways.map((gateway) => [gateway, snapshot.virtualServicesOfGateway(gateway)]),
     scopes: scopes.map((scope) => dumpScope(scope, ask.hosts)),
     gatewayScopes: ask.proxies.map(({ namespace }) => dumpScope(snapshot.gatewayScope(namespace), ask.hosts)),
-    labelKeys: scopes.map(({ id }) => snapshot.sourceLabelKeys(id)),
+    sourceLabels: scopes.map(({ id }) => snapshot.sourceLabels(id)),
     findings: snapshot.findings(),
     nameConflicts: snapshot.nameConflicts(),
   };
