@@ -277,6 +277,70 @@ test('a linked file is followed where it lies', async (context) => {
   await is({ a: 81 });
 });
 
+test('a link that leaves the directory gives the files that it leads to, and nothing below', async (context) => {
+  const { is, problems, dir, base } = await follow(context, async (dir) => {
+    const outside = join(dir, '..', 'outside');
+    await mkdir(join(outside, 'deep'), { recursive: true });
+    await writeFile(join(outside, 'a.yaml'), service('a'));
+    await writeFile(join(outside, 'deep', 'b.yaml'), service('b'));
+    await symlink(outside, join(dir, 'team'));
+    await symlink('/', join(dir, 'root'));
+  });
+  await is({ a: 80 });
+  const link = join(dir, 'team');
+  assert.match(problems.get(link) ?? '', /leads out of the configuration directory: .* a directory below it not/);
+  assert.match(problems.get(join(dir, 'root')) ?? '', /leads out of the configuration directory/);
+  await writeFile(join(base, 'outside', 'a.yaml'), service('a', 81));
+  await is({ a: 81 });
+  await rm(join(base, 'outside', 'deep'), { recursive: true });
+  await writeFile(join(dir, 'c.yaml'), service('c'));
+  await unlink(join(dir, 'root'));
+  await is({ a: 81, c: 80 });
+});
+
+test('links that lead back are reported and not followed; other links within the directory are', async (context) => {
+  const { is, problems, dir, until } = await follow(context, async (dir) => {
+    await mkdir(join(dir, 'one', 'two'), { recursive: true });
+    await mkdir(join(dir, '.releases', '5'), { recursive: true });
+    await writeFile(join(dir, 'one', 'a.yaml'), service('a'));
+    await writeFile(join(dir, '.releases', '5', 'b.yaml'), service('b'));
+    await symlink('.releases/5', join(dir, 'current'));
+    await symlink('..', join(dir, 'one', 'two', 'up'));
+    await symlink('loop.yaml', join(dir, 'loop.yaml'));
+  });
+  await is({ a: 80, b: 80 });
+  const up = join(dir, 'one', 'two', 'up');
+  assert.match(problems.get(up) ?? '', /expected a link to a directory that does not hold it/);
+  assert.match(problems.get(join(dir, 'loop.yaml')) ?? '', /a link that leads to itself/);
+  await unlink(up);
+  await unlink(join(dir, 'loop.yaml'));
+  await until('no problem left', () => problems.size === 0);
+});
+
+test('a name that is no UTF-8 is reported', async (context) => {
+  const { is, problems, dir } = await follow(context, async (dir) => {
+    await writeFile(Buffer.concat([Buffer.from(`${dir}/`), Buffer.of(0xff), Buffer.from('.yaml')]), service('x'));
+    await writeFile(join(dir, 'a.yaml'), service('a'));
+  });
+  await is({ a: 80 });
+  assert.deepEqual([...problems], [[join(dir, '\ufffd.yaml'), 'expected a name in UTF-8; it is not read']]);
+});
+
+test('while a file of thousands of refused documents is read, others get their turn', async (context) => {
+  const bad = 'apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: x}]}\n---\n';
+  let turns = 0;
+  const { until, isSynced, problems } = await follow(context, (dir) =>
+    writeFile(join(dir, 'a.yaml'), bad.repeat(2000) + service('a')),
+  );
+  const count = (): void => {
+    turns++;
+    if (!isSynced()) setImmediate(count);
+  };
+  setImmediate(count);
+  await until('read', () => problems.size > 0);
+  assert.ok(turns > 20, `${turns} turns of the event loop`);
+});
+
 test('half-written files: nothing is lost, nothing is reported that gets finished', async (context) => {
   const { dir, is, problems, state } = await follow(context, (dir) =>
     writeFile(join(dir, 'a.yaml'), `${service('a')}---\n${service('b')}`),

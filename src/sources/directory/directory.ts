@@ -10,12 +10,11 @@
  * start: there is nothing known of it yet that could stay in force, and it may hold what forbids something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
 import type { ResourceEvent } from '../../resources/types.ts';
 import type { Clock, Timer } from '../clock.ts';
 import type { Log } from '../log.ts';
-import type { FilePart } from './documents.ts';
+import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
 import { readResourceFile } from './read-file.ts';
@@ -29,6 +28,8 @@ import {
   scanTree,
   statFile,
 } from './scan.ts';
+import { Slicer } from './slices.ts';
+import { Suspicions } from './suspicions.ts';
 import { createTreeWatch } from './tree-watch.ts';
 
 export interface DirectorySourceOptions {
@@ -69,20 +70,10 @@ const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
 /** Only where the system gives no events. */
 const POLL_MS = 1000;
-/** Files read and parsed in one go, some milliseconds of work; then others get their turn. */
-const READ_BATCH = 16;
 
 interface KnownFile {
   readonly signature: string;
   readonly parts: readonly FilePart[];
-}
-
-/** A state that is believed once it has lasted. `signature` is `undefined` for a file that is gone. */
-interface Suspicion {
-  readonly signature: string | undefined;
-  readonly since: number;
-  /** When the change was first noticed. */
-  readonly at: number;
 }
 
 /** What is the matter with a directory that cannot be read, for people. */
@@ -98,7 +89,9 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   const ledger = createLedger();
   const ignored = createIgnoredKinds(log);
   const known = new Map<string, KnownFile>();
-  const suspicions = new Map<string, Suspicion>();
+  const suspicions = new Suspicions(clock.now);
+  /** Paths that are not followed, as of the last scan. */
+  let refused: ReadonlySet<string> = new Set();
   const timers = new Set<Timer>();
   let dirty = new Map<string, number>();
   let everything: { readonly at: number } | undefined;
@@ -187,16 +180,19 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     const scan = full === undefined ? undefined : await scanAll();
     if (full !== undefined && scan === undefined) return;
     const ats: number[] = [];
+    if (scan !== undefined) noteRefused(scan.refused);
     const found = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.at ?? clock.now());
     // Files that are gone come last: whether they were renamed shows in what has come.
     const changed = [
       ...found.filter(({ file }) => file !== undefined),
       ...found.filter(({ file }) => file === undefined),
     ];
-    for (let from = 0; from < changed.length; from += READ_BATCH) {
-      if (from > 0) await setImmediate();
+    const slicer = new Slicer(clock.now);
+    for (const change of changed) {
+      await slicer.pause();
+      const at = await take(change, slicer);
       if (closed) return;
-      ats.push(...changed.slice(from, from + READ_BATCH).flatMap((change) => take(change) ?? []));
+      if (at !== undefined) ats.push(at);
     }
     if (startFault !== undefined) return failStart(startFault);
     settleLater();
@@ -268,13 +264,22 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     const changed: Change[] = [];
     for (const [path, file] of scan.files) {
       if (known.get(path)?.signature !== file.signature) changed.push({ path, file, at });
-      else suspicions.delete(path);
+      else suspicions.clear(path);
     }
     for (const path of known.keys()) {
-      const hidden = scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
+      const hidden = scan.refused.has(path) || scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
       if (!hidden && !scan.files.has(path)) changed.push({ path, file: undefined, at });
     }
     return changed;
+  };
+
+  /** What is not followed is a problem of its path, for as long as it is there. */
+  const noteRefused = (paths: ReadonlyMap<string, string>): void => {
+    for (const path of refused) if (!paths.has(path) && !known.has(path)) ledger.remove(path);
+    refused = new Set(paths.keys());
+    for (const [path, message] of paths) {
+      ledger.put(path, { unreadable: { id: path, origin: { source: SOURCE, file: path }, field: '', message } });
+    }
   };
 
   const changedAmong = async (paths: ReadonlyMap<string, number>): Promise<Change[]> => {
@@ -287,23 +292,23 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
       }
       const file = await statFile(path).catch(() => undefined);
       if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, at });
-      else suspicions.delete(path);
+      else suspicions.clear(path);
     }
     return changed;
   };
 
   /** @returns when the change was noticed, if it was taken; `undefined` while it may be half of one */
-  const take = (change: Change): number | undefined => {
+  const take = async (change: Change, slicer: Slicer): Promise<number | undefined> => {
     const { path, file } = change;
-    const at = Math.min(change.at, suspicions.get(path)?.at ?? change.at);
+    const at = Math.min(change.at, suspicions.noticedAt(path) ?? change.at);
     if (file === undefined) {
       if (!ledger.isGivenElsewhere(path) && !believe(path, undefined, at)) return undefined;
-      suspicions.delete(path);
+      suspicions.clear(path);
       known.delete(path);
       ledger.remove(path);
       return at;
     }
-    const read = readResourceFile(path, file.size, known.get(path)?.parts);
+    const read = await slicer.run(readResourceFile(path, file.size, known.get(path)?.parts));
     if ('problem' in read) {
       const { origin, message } = read.problem;
       if (!synced && read.state === 'unread') {
@@ -319,28 +324,20 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     const settleMs = file.size === 0 ? EMPTY_SETTLE_MS : SETTLE_MS;
     if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at, settleMs))
       return undefined;
-    suspicions.delete(path);
+    suspicions.clear(path);
     known.set(path, { signature: file.signature, parts: read.parts });
     ignored.note(documents);
     ledger.put(path, { documents });
     return at;
   };
 
-  const believe = (path: string, signature: string | undefined, at: number, settleMs = SETTLE_MS): boolean => {
-    const now = clock.now();
-    const before = suspicions.get(path);
-    if (before !== undefined && before.signature === signature && now - before.since >= settleMs) {
-      suspicions.delete(path);
-      return true;
-    }
-    if (before === undefined || before.signature !== signature) suspicions.set(path, { signature, since: now, at });
-    return false;
-  };
+  const believe = (path: string, signature: string | undefined, at: number, settleMs = SETTLE_MS): boolean =>
+    suspicions.believe(path, signature, at, settleMs);
 
   const settleLater = (): void => {
     if (suspicions.size === 0 || closed) return;
     later(SETTLE_MS, () => {
-      for (const [path, { at }] of suspicions) dirty.set(path, dirty.get(path) ?? at);
+      for (const [path, at] of suspicions.noticed()) dirty.set(path, dirty.get(path) ?? at);
       look();
     });
   };

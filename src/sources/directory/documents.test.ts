@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readDocuments } from './documents.ts';
+import { finish } from './slices.ts';
 
 function lines(file: string, text: string): string[] {
-  return readDocuments(file, text)
+  return finish(readDocuments(file, text))
     .flatMap((part) => part.found)
     .map((found) => {
       if ('resource' in found)
@@ -46,15 +47,15 @@ test('hostile documents cost themselves alone', () => {
 });
 
 test('a document after an end mark without a marker of its own is refused in words that say what to write', () => {
-  const [part] = readDocuments('a.yaml', `${POD}...\n${POD}`);
+  const [part] = finish(readDocuments('a.yaml', `${POD}...\n${POD}`));
   const [found] = part?.found ?? [];
   assert.ok(found !== undefined && 'problem' in found);
   assert.match(found.problem.message, /expected YAML or JSON: a "---" line before the next document/);
 });
 
 test('an unchanged document at its place is not read again', () => {
-  const first = readDocuments('a.yaml', `${POD}---\n${POD}`);
-  const second = readDocuments('a.yaml', `${POD}---\n${POD.replace('{}', '{hostNetwork: true}')}`, first);
+  const first = finish(readDocuments('a.yaml', `${POD}---\n${POD}`));
+  const second = finish(readDocuments('a.yaml', `${POD}---\n${POD.replace('{}', '{hostNetwork: true}')}`, first));
   assert.equal(second[0], first[0]);
   assert.notEqual(second[1], first[1]);
 });

@@ -7,6 +7,7 @@ import { type Locate, type ParsedResource, parseResource } from '../../resources
 import type { ResourceOrigin } from '../../resources/types.ts';
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
 import { readPlainYaml } from './plain-yaml.ts';
+import type { Slices } from './slices.ts';
 
 /** Name of the source in the origin of its resources. */
 export const SOURCE = 'directory';
@@ -31,16 +32,19 @@ const MARKER = /^---(?=[ \t\r\n]|$)/gm;
 const DIRECTIVE = /^%/m;
 
 /**
+ * Yields after each document.
  * @param previous parts of the last reading, reused where text and place are the same
  */
-export function readDocuments(file: string, text: string, previous: readonly FilePart[] = []): FilePart[] {
+export function* readDocuments(file: string, text: string, previous: readonly FilePart[] = []): Slices<FilePart[]> {
   const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];
   let index = 0;
   for (const piece of file.endsWith('.json') ? [{ text, line: 1 }] : cut(text)) {
-    const part = known?.get(placeOf({ ...piece, index })) ?? { ...piece, index, found: readPart(file, piece, index) };
+    const before = known?.get(placeOf({ ...piece, index }));
+    const part = before ?? { ...piece, index, found: yield* readPart(file, piece, index) };
     parts.push(part);
     index += part.found.length;
+    yield;
   }
   return parts;
 }
@@ -76,17 +80,17 @@ function countLines(text: string): number {
   return lines;
 }
 
-function readPart(file: string, piece: Piece, index: number): ParsedResource[] {
+function* readPart(file: string, piece: Piece, index: number): Slices<ParsedResource[]> {
   const origin = { source: SOURCE, file, line: piece.line };
   try {
-    return readPiece(origin, piece, index);
+    return yield* readPiece(origin, piece, index);
   } catch (error) {
     // Nesting deeper than the stack, or too many aliases: hostile, but a matter of this document alone.
     return [unreadable(origin, index, error instanceof Error ? error.message : String(error))];
   }
 }
 
-function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): ParsedResource[] {
+function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): Slices<ParsedResource[]> {
   if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`)];
   const plain = readPlainYaml(piece.text);
   let parsed: ParsedYaml | undefined;
@@ -115,10 +119,13 @@ function readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, inde
   const whole = { ...origin, line };
   const items = listItems(raw);
   if (items === undefined) return [parseResource(raw, whole, locate([]), index)];
-  return items.map((item, position) => {
+  const found: ParsedResource[] = [];
+  for (const [position, item] of items.entries()) {
     const inItem = locate(['items', position]);
-    return parseResource(item, { ...whole, line: inItem([]) ?? line }, inItem, index + position);
-  });
+    found.push(parseResource(item, { ...whole, line: inItem([]) ?? line }, inItem, index + position));
+    yield;
+  }
+  return found;
 }
 
 /** Counts open brackets, in text as well: a document with that many unclosed in a string is none of ours. */

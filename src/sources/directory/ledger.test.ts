@@ -4,11 +4,12 @@ import fc from 'fast-check';
 import { keyOf, type ResourceEvent } from '../../resources/types.ts';
 import { readDocuments } from './documents.ts';
 import { createLedger } from './ledger.ts';
+import { finish } from './slices.ts';
 
 const service = (name: string, port = 80) =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {ports: [{port: ${port}}]}\n`;
 const reading = (file: string, text: string) => ({
-  documents: readDocuments(file, text).flatMap((part) => part.found),
+  documents: finish(readDocuments(file, text)).flatMap((part) => part.found),
 });
 
 /** Events as a reader sees them: `set Service/default/a@file:port`. */

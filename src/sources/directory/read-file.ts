@@ -4,6 +4,7 @@ import type { ResourceProblem } from '../../resources/types.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE } from './documents.ts';
 import { codeOf } from './scan.ts';
+import type { Slices } from './slices.ts';
 
 /** Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything else. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
@@ -23,11 +24,11 @@ export interface UnreadableFile {
  * @param size bytes, as the file was found to have
  * @param previous parts of the last reading, reused where they are unchanged
  */
-export function readResourceFile(
+export function* readResourceFile(
   path: string,
   size: number,
   previous: readonly FilePart[] | undefined,
-): { readonly parts: FilePart[] } | UnreadableFile {
+): Slices<{ readonly parts: FilePart[] } | UnreadableFile> {
   const problem = (state: UnreadableFile['state'], message: string, line?: number): UnreadableFile => {
     const origin = { source: SOURCE, file: path, ...(line === undefined ? {} : { line }) };
     return { problem: { id: path, origin, field: '', message }, state };
@@ -37,7 +38,7 @@ export function readResourceFile(
   try {
     const text = readFileSync(path, { encoding: 'utf8', flag: READ_FLAGS });
     checkDecoded(text, () => readFileSync(path, { flag: READ_FLAGS }));
-    return { parts: readDocuments(path, text, previous) };
+    return { parts: yield* readDocuments(path, text, previous) };
   } catch (error) {
     if (error instanceof NotUtf8) return problem('encoding', error.message, error.line);
     const code = codeOf(error);

@@ -15,6 +15,8 @@ export interface Scan {
   readonly directories: ReadonlyMap<string, string>;
   /** Directories that could not be listed: what was known below them is to be kept. */
   readonly unreadable: readonly string[];
+  /** What lies in the tree and is not followed, path → why. */
+  readonly refused: ReadonlyMap<string, string>;
 }
 
 /** How many stats are in flight at once: enough to hide latency, few enough for the thread pool. */
@@ -48,7 +50,9 @@ export async function directoryIdentity(path: string): Promise<string | undefine
 }
 
 /**
- * Walks the tree below `root`, following links, each directory once.
+ * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, as mounted volumes need it. A link to
+ * a directory is followed within the tree; of a directory outside only the files that lie directly in it are read, so that a link to
+ * `/` does not make the whole machine part of the configuration.
  * @param onDirectory called before a directory is listed, so that a watch set up in it misses nothing
  * @throws when `root` cannot be listed
  */
@@ -56,33 +60,38 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
   const files = new Map<string, ScannedFile>();
   const directories = new Map<string, string>();
   const unreadable: string[] = [];
+  const refused = new Map<string, string>();
   const seen = new Set<string>();
 
-  const visit = async (directory: string, id: string): Promise<void> => {
+  const visit = async (directory: string, id: string, isOutside: boolean): Promise<void> => {
     if (seen.has(id)) return;
     seen.add(id);
     directories.set(directory, id);
     onDirectory(directory, id);
     const entries = (await readdir(directory, { withFileTypes: true })).filter((entry) => !entry.name.startsWith('.'));
     entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-    const below: string[] = [];
+    const below: Below[] = [];
     const names: { path: string; isLink: boolean }[] = [];
     for (const entry of entries) {
       const path = join(directory, entry.name);
-      if (entry.isDirectory()) below.push(path);
+      if (entry.isDirectory()) below.push({ path, isLink: false });
       else if (entry.isSymbolicLink() || isResourceFile(entry.name))
         names.push({ path, isLink: entry.isSymbolicLink() });
     }
     for (let from = 0; from < names.length; from += BATCH) {
       await Promise.all(names.slice(from, from + BATCH).map((name) => visitFile(name, below)));
     }
-    for (const path of below.sort()) await visitBelow(path);
+    if (isOutside && below.length > 0) refused.set(directory, outsideMessage(below.length));
+    else for (const each of below.sort((a, b) => (a.path < b.path ? -1 : 1))) await visitBelow(each);
   };
 
-  const visitFile = async ({ path, isLink }: { path: string; isLink: boolean }, below: string[]): Promise<void> => {
-    const info = await statOf(path);
-    if (info === undefined) return;
-    if (info.isDirectory()) below.push(path);
+  const visitFile = async ({ path, isLink }: { path: string; isLink: boolean }, below: Below[]): Promise<void> => {
+    const info = await statOf(path, () => refused.set(path, 'expected a file, got a link that leads to itself'));
+    if (info === undefined) {
+      if (path.includes(REPLACEMENT)) refused.set(path, NOT_UTF8);
+      return;
+    }
+    if (info.isDirectory()) below.push({ path, isLink });
     else if (info.isFile() && isResourceFile(path.slice(path.lastIndexOf('/') + 1))) files.set(path, fileOf(info));
     if (isLink) await noteTarget(path);
   };
@@ -101,10 +110,22 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
     }
   };
 
-  const visitBelow = async (path: string): Promise<void> => {
+  const visitBelow = async ({ path, isLink }: Below): Promise<void> => {
     try {
       const id = await directoryIdentity(path);
-      if (id !== undefined) await visit(path, id);
+      if (id === undefined) {
+        if (path.includes(REPLACEMENT)) refused.set(path, NOT_UTF8);
+        return;
+      }
+      const target = isLink ? await realpath(path) : undefined;
+      if (target !== undefined && isWithin(await realpath(dirname(path)), target) && isWithin(target, realRoot)) {
+        refused.set(
+          path,
+          `expected a link to a directory that does not hold it, got one to ${target}; it is not followed`,
+        );
+        return;
+      }
+      await visit(path, id, target !== undefined && !isWithin(target, realRoot));
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') unreadable.push(path);
     }
@@ -115,15 +136,37 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
     const code = (await statOf(root)) === undefined ? 'ENOENT' : 'ENOTDIR';
     throw Object.assign(new Error(`${root} is no directory`), { code });
   }
-  await visit(root, rootId);
-  return { files, directories, unreadable };
+  const realRoot = await realpath(root);
+  await visit(root, rootId, false);
+  return { files, directories, unreadable, refused };
 }
 
-async function statOf(path: string): Promise<BigIntStats | undefined> {
+/** A directory that was found in another one. */
+interface Below {
+  readonly path: string;
+  readonly isLink: boolean;
+}
+
+/** What Node puts in place of bytes that are not UTF-8; a path with it leads nowhere. */
+const REPLACEMENT = '\ufffd';
+const NOT_UTF8 = 'expected a name in UTF-8; it is not read';
+
+function outsideMessage(directories: number): string {
+  const which = directories === 1 ? 'a directory' : `${directories} directories`;
+  return `leads out of the configuration directory: files in it are read, ${which} below it not`;
+}
+
+/** Whether `path` is `directory` or lies below it. */
+function isWithin(path: string, directory: string): boolean {
+  return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
+}
+
+async function statOf(path: string, onLoop?: () => void): Promise<BigIntStats | undefined> {
   try {
     return await stat(path, { bigint: true });
   } catch (error) {
     const code = codeOf(error);
+    if (code === 'ELOOP') onLoop?.();
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return undefined;
     throw error;
   }

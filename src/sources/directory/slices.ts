@@ -1,0 +1,43 @@
+/** Long work on the main thread in slices, so that streams and probes are served in between. */
+import { setImmediate } from 'node:timers/promises';
+
+/** Work that yields wherever it may be interrupted, and returns its result. */
+export type Slices<T> = Generator<undefined, T>;
+
+/** How long a slice may take, ms: the delay that others may see. */
+const SLICE_MS = 10;
+
+/** Does the work without interruption. */
+export function finish<T>(work: Slices<T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Runs works one after the other; whatever is due of the event loop runs after each slice. */
+export class Slicer {
+  readonly #now: () => number;
+  #since: number;
+
+  /** @param now monotonic ms */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#since = now();
+  }
+
+  async run<T>(work: Slices<T>): Promise<T> {
+    for (;;) {
+      const step = work.next();
+      if (step.done === true) return step.value;
+      await this.pause();
+    }
+  }
+
+  /** Resolves after the event loop has had its turn when the slice is over, at once otherwise. */
+  async pause(): Promise<void> {
+    if (this.#now() - this.#since < SLICE_MS) return;
+    await setImmediate();
+    this.#since = this.#now();
+  }
+}
