@@ -358,3 +358,24 @@ test('text with half a character is refused by its field, in every kind', () => 
   assert.equal(read(policy('{selector: {matchLabels: {app: a}}}')).kind, 'AuthorizationPolicy');
   read('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: "\\ud83d\\ude00"}');
 });
+
+test('documents with more ports than a proxy can be given are refused', () => {
+  const list = (length: number, entry: (n: number) => string): string =>
+    Array.from({ length }, (_, n) => entry(n + 1)).join(',');
+  const ports = (n: number): string => list(n, (port) => `{number: ${port}, name: http-${port}, protocol: HTTP}`);
+  const service = (n: number): string =>
+    `apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [${list(n, (port) => `{name: p${port}, port: ${port}}`)}]}`;
+  assert.equal(read(service(4096)).kind, 'Service');
+  assert.equal(fault(service(4097)).message, 'expected at most 4096 entries, got 4097');
+  assert.equal(fault(service(4097)).field, 'spec.ports');
+  const entry = (hosts: number, n: number): string =>
+    mesh(
+      'ServiceEntry',
+      `{hosts: [${list(hosts, (host) => `h${host}.example`)}], resolution: DNS, ports: [${ports(n)}]}`,
+    );
+  assert.equal(fault(entry(1, 4097)).field, 'spec.ports');
+  assert.equal(read(entry(1024, 16)).kind, 'ServiceEntry');
+  assert.equal(fault(entry(1024, 17)).message, 'expected at most 16384 hosts times ports, got 17408');
+  const servers = list(4097, (port) => `{port: {number: ${port}, name: h${port}, protocol: HTTP}, hosts: ["*"]}`);
+  assert.equal(fault(mesh('Gateway', `{selector: {a: b}, servers: [${servers}]}`)).field, 'spec.servers');
+});

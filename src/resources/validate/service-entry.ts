@@ -17,6 +17,8 @@ import {
 } from './values.ts';
 
 /** `unix://` and the longest path that the kernel takes. */
+/** Each host has a cluster for each port. */
+const MAX_CLUSTERS = 16_384;
 const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
 const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
@@ -26,6 +28,10 @@ export function validateServiceEntry(spec: ServiceEntrySpec, faults: Faults): vo
     if (host === '*') at.add([], 'expected a host other than "*"');
     else if (!isIpAddress(host)) checkWildcardHost(at, host);
   });
+  const clusters = spec.hosts.length * (spec.ports?.length ?? 0);
+  if (clusters > MAX_CLUSTERS) {
+    faults.add(['hosts'], `expected at most ${MAX_CLUSTERS} hosts times ports, got ${clusters}`);
+  }
   checkAddresses(spec, faults.at('addresses'));
   checkPorts(spec, faults.at('ports'));
   if (spec.workloadSelector !== undefined && spec.endpoints?.length) {
