@@ -12,7 +12,8 @@ function world(obeys: readonly string[]) {
   const forced = Promise.withResolvers<void>();
   const timers: { readonly ms: number; readonly fire: () => void }[] = [];
   const deps: DrainDeps = {
-    announce: async () => void events.push('announced'),
+    discourage: async () => void events.push('discouraged'),
+    closeListeners: async () => void events.push('listeners closed'),
     envoyEnded: ended.promise,
     forced: forced.promise,
     signal(signal) {
@@ -37,43 +38,57 @@ function world(obeys: readonly string[]) {
   return { deps, events, ended, forced, pass };
 }
 
-test('drains for its time, then asks Envoy to end', async () => {
+test('discourages callers, closes listeners at half of its time, then asks Envoy to end', async () => {
   const { deps, events, pass } = world(['SIGTERM']);
   const done = drainAndEnd(5000, deps);
-  await pass(5000);
+  assert.deepEqual(events, ['discouraged']);
+  await pass(2500);
+  assert.deepEqual(events, ['discouraged', 'listeners closed']);
+  await pass(2500);
   await done;
-  assert.deepEqual(events, ['announced', 'SIGTERM']);
+  assert.deepEqual(events, ['discouraged', 'listeners closed', 'SIGTERM']);
 });
 
 test('an Envoy that does not end when asked is killed', async () => {
   const { deps, events, pass } = world(['SIGKILL']);
   const done = drainAndEnd(5000, deps);
-  await pass(5000);
+  await pass(2500);
+  await pass(2500);
   await pass(500);
   await done;
-  assert.deepEqual(events, ['announced', 'SIGTERM', 'SIGKILL']);
+  assert.deepEqual(events, ['discouraged', 'listeners closed', 'SIGTERM', 'SIGKILL']);
 });
 
 test('ends as soon as Envoy has, and signals nobody', async () => {
   const { deps, events, ended } = world([]);
   ended.resolve();
   await drainAndEnd(3_600_000, deps);
-  assert.deepEqual(events, ['announced']);
+  assert.deepEqual(events, ['discouraged']);
 });
 
-test('a second signal ends it at once', async () => {
-  const { deps, events, forced } = world(['SIGKILL']);
-  const done = drainAndEnd(3_600_000, deps);
-  forced.resolve();
-  await done;
-  assert.deepEqual(events, ['announced', 'SIGKILL']);
+test('a second signal ends it at once, whatever it waits for', async () => {
+  for (const halves of [0, 1]) {
+    const { deps, events, forced, pass } = world(['SIGKILL']);
+    const done = drainAndEnd(7_200_000, deps);
+    for (let half = 0; half < halves; half++) await pass(3_600_000);
+    forced.resolve();
+    await done;
+    assert.deepEqual(events, ['discouraged', 'listeners closed'].slice(0, 1 + halves).concat('SIGKILL'));
+  }
 });
 
-test('an announcement that hangs or fails changes nothing of the deadline', async () => {
-  for (const announce of [() => new Promise<void>(() => undefined), () => Promise.reject(new Error('refused'))]) {
+test('without a time to drain Envoy is asked to end at once', async () => {
+  const { deps, events } = world(['SIGTERM']);
+  await drainAndEnd(0, deps);
+  assert.deepEqual(events, ['SIGTERM']);
+});
+
+test('an Envoy that cannot be told anything changes nothing of the deadline', async () => {
+  for (const step of [() => new Promise<void>(() => undefined), () => Promise.reject(new Error('refused'))]) {
     const { deps, events, pass } = world(['SIGTERM']);
-    const done = drainAndEnd(1000, { ...deps, announce });
-    await pass(1000);
+    const done = drainAndEnd(1000, { ...deps, discourage: step, closeListeners: step });
+    await pass(500);
+    await pass(500);
     await done;
     assert.deepEqual(events, ['SIGTERM']);
   }

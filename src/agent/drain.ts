@@ -2,12 +2,22 @@
  * The agent's end (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or SIGINT → Terminated
  * when the drain time has passed, or at once when Envoy has ended by itself or a second signal comes. There is one deadline,
  * and nothing that is waited for can outlast it.
+ *
+ *   0               half of the time                 all of it
+ *   ├── discourage ──┼── no new connections ─────────┤ SIGTERM, SIGKILL
+ *
+ * In the first half Envoy still accepts connections, so that callers that have not learned yet that the endpoint goes away are
+ * served, and every answer tells its connection to end (`connection: close`, GOAWAY). Then the listeners are closed: a caller that comes
+ * all the same is refused before it has sent anything, which every client may retry elsewhere, and what is under way has
+ * the second half to complete. Listeners that stayed open to the end would lose the requests that arrived last.
  */
 import type { Logger } from '../observe/logging.ts';
 
 export interface DrainDeps {
-  /** Tells Envoy to drain: no new connections, existing ones may complete. May fail or hang; it is not waited for. */
-  readonly announce: (signal: AbortSignal) => Promise<void>;
+  /** Tells Envoy to discourage its callers. May fail or hang; it is not waited for. */
+  readonly discourage: (signal: AbortSignal) => Promise<void>;
+  /** Tells Envoy to close its listeners; connections that there are go on. May fail or hang; it is not waited for. */
+  readonly closeListeners: (signal: AbortSignal) => Promise<void>;
   /** Settles when no Envoy runs any more. */
   readonly envoyEnded: Promise<unknown>;
   /** Settles at the second signal. */
@@ -19,7 +29,7 @@ export interface DrainDeps {
 }
 
 /** After the drain time Envoy is asked to end, which writes what it has buffered; it is killed when it takes longer. */
-const LAST_WORDS_MS = 500;
+const FLUSH_MS = 500;
 
 /** Runs the transition; resolves when Envoy has ended. */
 export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<void> {
@@ -27,18 +37,33 @@ export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<
   const wait = (ms: number): Promise<'time'> => deps.sleep(ms, over.signal).then(() => 'time' as const);
   const ended = deps.envoyEnded.then(() => 'ended' as const);
   const forced = deps.forced.then(() => 'forced' as const);
-  try {
-    deps.announce(over.signal).catch((error: unknown) => {
-      if (!over.signal.aborted) deps.log.warn('Envoy could not be told to drain', { reason: String(error) });
+  const tell = (what: string, step: DrainDeps['discourage']): void => {
+    step(over.signal).catch((error: unknown) => {
+      if (!over.signal.aborted) deps.log.warn(`Envoy could not be told to ${what}`, { reason: String(error) });
     });
-    const first = await Promise.race([ended, forced, wait(durationMs)]);
-    if (first === 'ended') return;
-    if (first === 'time') {
+  };
+  const stages: readonly (() => Promise<'time'>)[] = [
+    () => {
+      tell('drain', deps.discourage);
+      return wait(durationMs / 2);
+    },
+    () => {
+      tell('close its listeners', deps.closeListeners);
+      return wait(durationMs / 2);
+    },
+    () => {
       deps.signal('SIGTERM');
-      const second = await Promise.race([ended, forced, wait(LAST_WORDS_MS)]);
-      if (second === 'ended') return;
-    } else {
-      deps.log.info('ended at once by a second signal');
+      return wait(FLUSH_MS);
+    },
+  ];
+  try {
+    for (const stage of durationMs > 0 ? stages : stages.slice(-1)) {
+      const outcome = await Promise.race([ended, forced, stage()]);
+      if (outcome === 'ended') return;
+      if (outcome === 'forced') {
+        deps.log.info('ended at once by a second signal');
+        break;
+      }
     }
     deps.signal('SIGKILL');
     await ended;

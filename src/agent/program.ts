@@ -86,11 +86,11 @@ async function serveUntilEnd(
     };
     void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
     const first = await Promise.race([supervisor.ended, end.requested]);
-    if (first === undefined) {
-      readiness.draining();
+    if (first.kind === 'requested') {
+      const idle = await readiness.draining();
       looking.abort();
       supervisor.retire();
-      await drain(plan, supervisor, end);
+      await drain(plan, supervisor, end, first.now || idle ? 0 : plan.terminationDrainMs);
       return 0;
     }
     return exitCode(first);
@@ -140,7 +140,7 @@ async function startServers(
   plan: AgentPlan,
   readiness: Readiness,
   metrics: AgentMetrics,
-  quit: () => void,
+  quit: (now: boolean) => void,
 ): Promise<() => Promise<void>> {
   const [{ startStatusServers }, { serveMerged }] = await Promise.all([
     import('./health/server.ts'),
@@ -157,22 +157,24 @@ async function startServers(
   return () => servers.close();
 }
 
-function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests): Promise<void> {
+function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, forMs: number): Promise<void> {
   const log = getScope('default');
-  log.info('draining', { forMs: plan.terminationDrainMs });
-  return drainAndEnd(plan.terminationDrainMs, {
-    announce: async (signal) => {
-      if (supervisor.pid() === undefined) return;
-      // Health checks fail first, so that no new connections are made; then listeners say goodbye to those that there are.
-      for (const path of [
-        '/healthcheck/fail',
-        `/drain_listeners?graceful${plan.role === 'sidecar' ? '&inboundonly' : ''}`,
-      ]) {
-        const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
-        const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
-        if (status !== 200) throw new Error(`${path} answered ${status}: ${text.trim()}`);
-      }
+  if (forMs > 0) log.info('draining', { forMs });
+  const post = async (path: string, signal: AbortSignal): Promise<void> => {
+    if (supervisor.pid() === undefined) return;
+    const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
+    const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
+    if (status !== 200) throw new Error(`${path} answered ${status}: ${text.trim()}`);
+  };
+  // What the application still sends while it ends goes through the outbound listeners.
+  const inboundOnly = plan.role === 'sidecar';
+  return drainAndEnd(forMs, {
+    discourage: async (signal) => {
+      // Health checks fail first, so that callers look elsewhere; then listeners tell those that are here.
+      await post('/healthcheck/fail', signal);
+      await post(`/drain_listeners?graceful${inboundOnly ? '&inboundonly' : ''}`, signal);
     },
+    closeListeners: (signal) => post(`/drain_listeners${inboundOnly ? '?inboundonly' : ''}`, signal),
     envoyEnded: supervisor.ended.catch(() => undefined),
     forced: end.forced,
     signal: supervisor.signal,
@@ -203,24 +205,25 @@ function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number
 
 /** Requests to end, from wherever they come. */
 interface EndRequests {
-  /** Settles at the first one. */
-  readonly requested: Promise<undefined>;
+  /** Settles at the first one; `now`: it asks not to drain. */
+  readonly requested: Promise<{ readonly kind: 'requested'; readonly now: boolean }>;
   /** Settles at the second one. */
   readonly forced: Promise<void>;
-  readonly request: () => void;
+  readonly request: (now: boolean) => void;
   readonly close: () => void;
 }
 
 function watchSignals(): EndRequests {
-  const first = Promise.withResolvers<undefined>();
+  const first = Promise.withResolvers<{ readonly kind: 'requested'; readonly now: boolean }>();
   const second = Promise.withResolvers<void>();
   let requests = 0;
-  const request = (): void => {
+  const request = (now: boolean): void => {
     requests++;
-    if (requests === 1) first.resolve(undefined);
+    if (requests === 1) first.resolve({ kind: 'requested', now });
     else second.resolve();
   };
-  process.on('SIGTERM', request).on('SIGINT', request);
-  const close = (): void => void process.off('SIGTERM', request).off('SIGINT', request);
+  const onSignal = (): void => request(false);
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
+  const close = (): void => void process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
   return { requested: first.promise, forced: second.promise, request, close };
 }

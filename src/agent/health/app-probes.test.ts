@@ -100,14 +100,29 @@ describe('probing', () => {
     assert.equal(await get('/round'), 302);
   });
 
-  test("hands the prober's headers on under those of the probe; the host is the application's own", async () => {
+  test("sends the probe's headers, and of the prober's only what says nothing of who it is", async () => {
+    const foreign = {
+      authorization: 'Bearer stolen',
+      cookie: 'session=1',
+      'x-forwarded-client-cert': 'By=spiffe://cluster.local/ns/a/sa/admin',
+      'x-forwarded-for': '127.0.0.1',
+      'x-user': 'admin',
+      host: 'pod:15021',
+      connection: 'keep-alive',
+    };
     await get(
       '/ok',
-      { httpHeaders: [{ name: 'X-A', value: 'probe' }] },
-      { 'x-a': 'prober', 'x-b': 'b', host: 'pod:15021', connection: 'keep-alive' },
+      {
+        httpHeaders: [
+          { name: 'X-A', value: 'probe' },
+          { name: 'Accept', value: 'text/plain' },
+        ],
+      },
+      { 'x-a': 'prober', accept: '*/*', 'user-agent': 'kube-probe/1.30', ...foreign },
     );
     const { headers } = seen.at(-1) as IncomingMessage;
-    assert.deepEqual(headers, { 'x-a': 'probe', 'x-b': 'b', host: `127.0.0.1:${port}`, connection: 'close' });
+    const expected = { 'x-a': 'probe', accept: 'text/plain', 'user-agent': 'kube-probe/1.30' };
+    assert.deepEqual(headers, { ...expected, host: `127.0.0.1:${port}`, connection: 'close' });
     await get('/ok', { httpHeaders: [{ name: 'Host', value: 'own.example' }] });
     assert.equal(seen.at(-1)?.headers.host, 'own.example');
   });

@@ -108,16 +108,12 @@ function decodeQuietly(path: string): string {
   }
 }
 
-/** Headers that belong to the connection of whoever asks. */
-const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'transfer-encoding',
-  'content-length',
-  'upgrade',
-  'host',
-  'te',
-]);
+/**
+ * What a prober may say to the application. The agent's ports answer anyone, and what the agent sends reaches the application from
+ * loopback, past the policies of its proxy: credentials, and what proxies vouch for (`authorization`, `cookie`,
+ * `x-forwarded-client-cert`, headers of the application's own), must not come in this way. Headers that a probe needs stand in the probe.
+ */
+const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encoding', 'accept-language'];
 
 /** Makes a probe; gives the status to answer with. Never rejects: what cannot be reached is status 500. */
 export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
@@ -164,14 +160,16 @@ async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promis
   }
 }
 
-/** What the prober sent goes on, under what the probe says; the application's host is its own address unless the probe says otherwise. */
+/** The probe's headers, over those that the prober may send; the application's host is its own address unless the probe says otherwise. */
 function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
   const outgoing: OutgoingHttpHeaders = {
     host: `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
     connection: 'close',
   };
-  for (const [name, value] of Object.entries(incoming))
-    if (value !== undefined && !CONNECTION_HEADERS.has(name)) outgoing[name] = value;
+  for (const name of PASSED_HEADERS) {
+    const value = incoming[name];
+    if (value !== undefined) outgoing[name] = value;
+  }
   const given = new Map<string, string[]>();
   for (const [name, value] of headers) {
     const key = name === ':authority' ? 'host' : name.toLowerCase();

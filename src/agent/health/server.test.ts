@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
@@ -12,6 +13,15 @@ const deps = {
   quit: () => undefined,
 };
 
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
 test('only loopback addresses are loopback', () => {
   for (const yes of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1']) assert.ok(isLoopback(yes), yes);
   for (const no of [undefined, '', '10.0.0.1', '::ffff:10.0.0.1', '::', '1127.0.0.1', '127.0.0.1.example'])
@@ -22,11 +32,7 @@ test('a port that is taken is said in one line, and the other port is let go', a
   const other = createServer().listen(0);
   await once(other, 'listening');
   const taken = (other.address() as AddressInfo).port;
-  const free = createServer().listen(0);
-  await once(free, 'listening');
-  const status = (free.address() as AddressInfo).port;
-  free.close();
-  await once(free, 'close');
+  const status = await freePort();
   await assert.rejects(startStatusServers({ status, readiness: taken }, deps), {
     code: 'failed_precondition',
     message: `cannot listen on port ${taken}: EADDRINUSE`,
@@ -41,4 +47,33 @@ test('a port that is taken is said in one line, and the other port is let go', a
   assert.equal(await answer(taken, '/stats/prometheus'), 404);
   await servers.close();
   await assert.rejects(answer(status, '/healthz/ready'));
+});
+
+test('/quitquitquit is taken from programs of this machine only, and not from web pages', async () => {
+  const quits: boolean[] = [];
+  const port = await freePort();
+  const servers = await startStatusServers({ status: port, readiness: port }, { ...deps, quit: (now) => void quits.push(now) });
+  const post = (headers: Record<string, string>, { path = '/quitquitquit', method = 'POST' } = {}) =>
+    new Promise<number>((resolve, reject) => {
+      request({ port, host: '127.0.0.1', path, method, headers, agent: false }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      })
+        .once('error', reject)
+        .end();
+    });
+  for (const headers of [
+    { host: `rebound.example:${port}` },
+    { host: '127.0.0.1.example' },
+    { host: '[::2]' },
+    { host: `localhost:${port}`, origin: 'https://evil.example' },
+    { host: `localhost:${port}`, origin: 'null' },
+  ])
+    assert.equal(await post(headers), 403, JSON.stringify(headers));
+  assert.equal(await post({ host: 'localhost' }, { method: 'GET' }), 405);
+  assert.deepEqual(quits, []);
+  for (const host of [`localhost:${port}`, '127.0.0.1', '[::1]:15020']) assert.equal(await post({ host }), 200, host);
+  assert.equal(await post({ host: 'localhost' }, { path: '/quitquitquit?now' }), 200);
+  assert.deepEqual(quits, [false, false, false, true]);
+  await servers.close();
 });

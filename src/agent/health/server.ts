@@ -1,8 +1,9 @@
 /**
  * What the agent serves beside Envoy. On the readiness port: `/healthz/ready` and the application's probes. On the status port the
- * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does and is taken from loopback only.
+ * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now` without draining. It is
+ * taken from programs of this machine only: not from other machines, and not from web pages that a browser here shows.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import { type AppProbes, probe } from './app-probes.ts';
 import type { Readiness } from './readiness.ts';
@@ -11,8 +12,8 @@ export interface StatusDeps {
   readonly readiness: Readiness;
   readonly probes: AppProbes;
   readonly serveMetrics: (response: ServerResponse) => Promise<void>;
-  /** Called by `/quitquitquit`. */
-  readonly quit: () => void;
+  /** Called by `/quitquitquit`; `now`: without draining. */
+  readonly quit: (now: boolean) => void;
 }
 
 export interface StatusServers {
@@ -89,11 +90,23 @@ function statusHandler(deps: StatusDeps): Handler {
   return async (request, response, path) => {
     if (path === '/stats/prometheus') return deps.serveMetrics(response);
     if (path !== '/quitquitquit') return health(request, response, path);
-    if (!isLoopback(request.socket.remoteAddress)) return answer(response, 403, 'from this machine only\n');
+    const refusal = foreignness(request);
+    if (refusal !== undefined) return answer(response, 403, `${refusal}\n`);
     if (request.method !== 'POST') return answer(response, 405, 'POST only\n', { allow: 'POST' });
-    answer(response, 200, 'draining\n');
-    deps.quit();
+    const now = /\?(?:.*&)?now(?:[=&]|$)/.test(request.url ?? '');
+    answer(response, 200, now ? 'ending\n' : 'draining\n');
+    deps.quit(now);
   };
+}
+
+/**
+ * Why a request does not come from a program of this machine, undefined when it does. A browser sends `Origin` with every POST that a
+ * page makes, and a page whose name resolves to 127.0.0.1 (DNS rebinding) sends its own name as `Host`.
+ */
+function foreignness({ socket, headers }: IncomingMessage): string | undefined {
+  if (!isLoopback(socket.remoteAddress)) return 'from this machine only';
+  if (headers.origin !== undefined) return 'not from web pages: the request has an Origin';
+  return isLoopbackHost(headers) ? undefined : 'the Host must be localhost or a loopback address';
 }
 
 function answer(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
@@ -103,4 +116,10 @@ function answer(response: ServerResponse, status: number, text: string, headers:
 /** 127.0.0.0/8, also as an IPv4-mapped address, and ::1. */
 export function isLoopback(address: string | undefined): boolean {
   return address !== undefined && (address === '::1' || /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address));
+}
+
+/** `localhost`, 127.0.0.0/8 or `[::1]`, with a port or without. */
+function isLoopbackHost({ host = '' }: IncomingHttpHeaders): boolean {
+  const [, name = '', address] = /^(localhost|127\.\d+\.\d+\.\d+|\[([\da-f:]+)\])(?::\d+)?$/i.exec(host) ?? [];
+  return name !== '' && (address === undefined || address === '::1');
 }
