@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
+import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
 import { buildInfo } from '../observe/build-info.ts';
 import type { JsonObject } from '../protobuf/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
@@ -36,6 +37,10 @@ export interface AgentPlan {
   readonly terminationDrainMs: number;
   readonly probes: AppProbes;
   readonly app: AppMetrics | undefined;
+  /** Names of the listeners that the proxy cannot do without: those that connections are redirected to. */
+  readonly neededListeners: readonly string[];
+  /** What those listeners need of the machine, in words for the log; '' for nothing in particular. */
+  readonly listenerRequirement: string;
   /** Where the application is probed and scraped: redirection leaves loopback alone. */
   readonly appHost: string;
 }
@@ -77,6 +82,7 @@ export async function planAgent(
     prometheus: settings.disableInternalTelemetry ? 0 : settings.prometheusPort,
   };
   checkPorts(ports);
+  const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
   const ipv6 = isIP(place.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
   const { upstream, caServer } = controlPlaneAddresses(settings, proxyConfig);
@@ -104,7 +110,7 @@ export async function planAgent(
           : settings.serviceCluster,
       serviceAccount: settings.serviceAccount,
       clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
-      interceptionMode: proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode,
+      interceptionMode,
       version: buildInfo().version,
       sds: identity !== undefined,
       labelFile,
@@ -144,6 +150,11 @@ export async function planAgent(
     probes: parseAppProbes(settings.appProbers, appHost),
     app: parseAppMetrics(settings.metricsAnnotations, ports.status),
     appHost,
+    neededListeners:
+      role === 'router' || interceptionMode === 'NONE' ? [] : [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER],
+    // ip(7): IP_TRANSPARENT.
+    listenerRequirement:
+      interceptionMode === 'TPROXY' ? 'interceptionMode TPROXY needs the capability NET_ADMIN for agent and Envoy' : '',
   };
 }
 

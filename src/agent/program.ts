@@ -12,6 +12,7 @@ import { writeBootstrap } from './bootstrap/write.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { endLeftover, noteEnvoy } from './envoy/leftover.ts';
+import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
@@ -42,7 +43,14 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const metrics = createAgentMetrics();
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
-  const readiness = createReadiness({ admin: (path) => admin(plan, path), now });
+  const refusals = createListenerRefusals(plan.neededListeners);
+  const readiness = createReadiness({
+    admin: (path) => admin(plan, path),
+    needed: plan.neededListeners,
+    requirement: plan.listenerRequirement,
+    refused: refusals.current,
+    now,
+  });
   const end = watchSignals();
 
   const [configPath, identity] = await Promise.all([
@@ -52,7 +60,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   if (identity !== undefined) metrics.include(identity.metrics);
   try {
     await endLeftover(plan.configFolder, configPath, getScope('default'));
-    const supervisor = supervise(plan, configPath, env, metrics, readiness);
+    const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
   } finally {
     end.close();
@@ -87,10 +95,12 @@ async function serveUntilEnd(
     void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
     const first = await Promise.race([supervisor.ended, end.requested]);
     if (first.kind === 'requested') {
-      const idle = await readiness.draining();
+      readiness.draining();
       looking.abort();
       supervisor.retire();
-      await drain(plan, supervisor, end, first.now || idle ? 0 : plan.terminationDrainMs);
+      // An Envoy that was never ready has no callers to wait for.
+      const drains = !first.now && (await readiness.hasServed());
+      await drain(plan, supervisor, end, drains ? plan.terminationDrainMs : 0);
       return 0;
     }
     return exitCode(first);
@@ -108,6 +118,7 @@ function supervise(
   env: Environment,
   metrics: AgentMetrics,
   readiness: Readiness,
+  refusals: ListenerRefusals,
 ): Supervisor {
   const log = getScope('default');
   const args = envoyArguments({ ...plan.envoy, configPath });
@@ -119,8 +130,10 @@ function supervise(
     random: Math.random,
     log,
     passOn: (line) => void process.stderr.write(`${line}\n`),
+    onLog: refusals.see,
     onStart(run) {
       metrics.add('envoy_starts_total');
+      refusals.clear();
       readiness.restarted();
       const sinceStartMs = run === 1 ? Math.round(performance.now()) : undefined;
       const pid = supervisor.pid();

@@ -11,6 +11,13 @@ export const SDS_CLUSTER = 'sds-grpc';
 /** Key of the node metadata by which a proxy says that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 
+/**
+ * Names of the listeners that take redirected connections; every sidecar whose interception is not NONE is sent both. Istio's proxies
+ * have them under the same names.
+ */
+export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
+export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;

@@ -142,7 +142,7 @@ test('a proxy that is told to end under load drains: no request fails', { skip }
     for (let i = 0; i < 6; i++) seen.add(await httpOutcome(client, one, ['-m', '5', `http://${PAIR_ADDRESS}/`]));
     assert.deepEqual([...seen].sort(), ['200 by two.foo', '200 mtls']);
   });
-  const load = await startLoad(client, two, PAIR_ADDRESS);
+  const load = await startLoad(client, two, { address: PAIR_ADDRESS });
   await load.more(50);
   one.agent?.signal('SIGTERM');
   // What an orchestrator does with a pod that is going away.

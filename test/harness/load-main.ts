@@ -1,7 +1,7 @@
 /**
- * Steady traffic from inside a network namespace: `node load-main.ts HOST HTTP_PORT HTTP2_PORT TCP_HOST TCP_PORT`: HTTP/1.1 requests on
- * new connections, HTTP/2 requests of one held session, and exchanges over one held TCP connection. Prints a `LoadReport` a line,
- * every 200 ms.
+ * Steady traffic from inside a network namespace: `node load-main.ts HOST HTTP_PORT HTTP2_PORT TCP_HOST TCP_PORT [LOOPS [DELAY_MS]]`:
+ * HTTP/1.1 requests on new connections, LOOPS (default 2) at a time, each answered after DELAY_MS; HTTP/2 requests of one held session,
+ * and exchanges over one held TCP connection. Prints a `LoadReport` a line, every 200 ms.
  */
 import { type IncomingMessage, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
@@ -23,7 +23,8 @@ export interface LoadReport {
 const PAUSE_MS = 20;
 const TIMEOUT_MS = 5_000;
 
-const [host = '', httpPort = '', http2Port = '', tcpHost = '', tcpPort = ''] = process.argv.slice(2);
+const [host = '', httpPort = '', http2Port = '', tcpHost = '', tcpPort = '', loops = '2', delayMs = '0'] =
+  process.argv.slice(2);
 const failures: string[] = [];
 const certificates = new Set<string>();
 let answered = 0;
@@ -44,7 +45,8 @@ function check(status: number | undefined, text: string): void {
 
 async function overNewConnection(): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const options = { host, port: httpPort, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) } as const;
+  const path = `/?delayMs=${delayMs}`;
+  const options = { host, port: httpPort, path, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) } as const;
   const outgoing = request(options, resolve);
   outgoing.once('error', reject);
   outgoing.end();
@@ -97,8 +99,7 @@ function hold(): void {
   });
 }
 
-void loop('new connection', overNewConnection);
-void loop('new connection', overNewConnection);
+for (let i = 0; i < Number(loops); i++) void loop('new connection', overNewConnection);
 void loop('held session', overHeldSession);
 hold();
 setInterval(() => {

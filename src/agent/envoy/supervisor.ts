@@ -3,7 +3,7 @@
  * An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as well.
  */
 import type { Logger } from '../../observe/logging.ts';
-import { logEnvoyLine, parseLogLine } from './log-line.ts';
+import { type EnvoyLogLine, logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';
 
 /** First wait before a new start, doubled with each failure in a row up to the longest. */
@@ -45,6 +45,8 @@ export interface SupervisorDeps {
   readonly log: Logger;
   /** Takes a line of Envoy's stderr that is none of its log: what an access log to stderr wrote, goes on as it is. */
   readonly passOn: (line: string) => void;
+  /** Takes what Envoy logs, besides the log. */
+  readonly onLog?: (line: EnvoyLogLine) => void;
   /** Called when an Envoy runs: 1 for the first one. */
   readonly onStart: (run: number) => void;
 }
@@ -64,6 +66,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
           return;
         }
         refusal.see(parsed.text);
+        deps.onLog?.(parsed);
         logEnvoyLine(deps.log, parsed);
       });
       // Retired while it was being started: it was never told to drain, and has no work yet.

@@ -3,19 +3,25 @@ import { test } from 'node:test';
 import { ACKNOWLEDGED_STATS, createReadiness } from './readiness.ts';
 
 /** An admin interface that a test changes; time passes by itself, so that nothing is answered from memory. */
-function envoy() {
-  const state = { ready: 200, text: 'LIVE\n', stats: '', asked: [] as string[], time: 0, step: 1000 };
+function envoy(needed: readonly string[] = []) {
+  const asked: string[] = [];
+  const state = { ready: 200, text: 'LIVE\n', stats: '', dump: '{}', asked, time: 0, step: 1000 };
+  const refused = new Map<string, string>();
   const readiness = createReadiness({
     async admin(path) {
       state.asked.push(path);
-      return path === '/ready' ? { status: state.ready, text: state.text } : { status: 200, text: state.stats };
+      if (path === '/ready') return { status: state.ready, text: state.text };
+      return { status: 200, text: path.startsWith('/config_dump') ? state.dump : state.stats };
     },
+    needed,
+    requirement: needed.length === 0 ? '' : 'it needs NET_ADMIN',
+    refused: () => refused,
     now: () => {
       state.time += state.step;
       return state.time;
     },
   });
-  return { state, readiness };
+  return { state, readiness, refused };
 }
 
 const BOTH = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n';
@@ -59,12 +65,61 @@ test('probes that come together are one question', async () => {
 });
 
 test('an Envoy that does not answer and an agent that drains are not ready', async () => {
-  const silent = createReadiness({ admin: () => Promise.reject(new Error('no answer within 800 ms')), now: () => 0 });
+  const silent = createReadiness({
+    admin: () => Promise.reject(new Error('no answer within 800 ms')),
+    needed: [],
+    requirement: '',
+    refused: () => new Map(),
+    now: () => 0,
+  });
   assert.equal(await silent.check(), 'Envoy does not answer: no answer within 800 ms');
+  assert.equal(await silent.hasServed(), false);
   const { state, readiness } = envoy();
   state.stats = BOTH;
   const asked = readiness.check();
   readiness.draining();
   assert.equal(await asked, 'draining');
   assert.equal(await readiness.check(), 'draining');
+});
+
+/** A dump as `/config_dump` gives it with the mask that readiness asks for. */
+function dump(states: Readonly<Record<string, 'active' | 'warming'>>): string {
+  const version = { version_info: '1' };
+  return JSON.stringify({
+    configs: Object.entries(states).map(([name, state]) => ({ name, [`${state}_state`]: version })),
+  });
+}
+
+test('listeners that take redirected connections must be there and warm; Envoy says why they are not', async () => {
+  const { state, readiness, refused } = envoy(['virtualInbound', 'virtualOutbound']);
+  state.stats = BOTH;
+  const absent = 'the listener virtualInbound, which takes redirected connections, is not there';
+  assert.equal(await readiness.check(), absent);
+  state.dump = dump({ virtualInbound: 'warming' });
+  assert.equal(await readiness.check(), 'the listener virtualInbound is warming');
+  state.dump = dump({ virtualInbound: 'active' });
+  refused.set('virtualOutbound', 'ListenSocket: Setting socket options failed');
+  assert.equal(
+    await readiness.check(),
+    'Envoy has refused the listener virtualOutbound, which takes redirected connections: ' +
+      'ListenSocket: Setting socket options failed (it needs NET_ADMIN)',
+  );
+  assert.equal(await readiness.hasServed(), false);
+  state.dump = dump({ virtualInbound: 'active', virtualOutbound: 'active' });
+  assert.equal(await readiness.check(), undefined);
+  assert.equal(await readiness.hasServed(), true);
+});
+
+test('without redirection a refused listener is the matter of its own callers, unless none is left', async () => {
+  const { state, readiness, refused } = envoy();
+  const words = 'cannot bind [::1]:443: Permission denied';
+  refused.set('[::1]_443', words);
+  state.stats = `${BOTH.replace(/lds.update_success: 1/, 'lds.update_success: 0')}listener_manager.lds.update_rejected: 2\n`;
+  assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);
+  state.stats = `${BOTH}listener_manager.lds.update_rejected: 2\n`;
+  assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);
+  refused.clear();
+  assert.match((await readiness.check()) ?? '', /its log, from --proxyLogLevel warning on, says why/);
+  state.dump = dump({ '0.0.0.0_80': 'active' });
+  assert.equal(await readiness.check(), undefined);
 });

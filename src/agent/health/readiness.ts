@@ -1,12 +1,21 @@
 /**
- * Ready is a proxy whose Envoy is LIVE and has acknowledged its first clusters and its first listeners. The acknowledgements are
- * looked for in Envoy's counters until they are there; from then on Envoy's own `/ready` is asked, which costs nothing.
+ * Ready is a proxy whose Envoy is LIVE, has acknowledged its first clusters and its first listeners, and has the listeners without
+ * which it serves nobody: those that take redirected connections, where there is redirection, and elsewhere any one of those that it
+ * was sent. A single listener that Envoy refuses (a port of a Gateway that is in use) does not make a proxy unready: the
+ * others serve, and one bad resource must not keep all replicas out of service. Envoy's log says which it was.
+ *
+ * All this is looked for in Envoy's admin interface until it is there; from then on Envoy's own `/ready` is asked, which costs nothing.
  */
+import { isObject } from '../json.ts';
 
 /** The names of the counters stand in Envoy's documentation, "Cluster manager" and "Listener manager" statistics. */
 const CLUSTERS = 'cluster_manager.cds.update_success';
 const LISTENERS = 'listener_manager.lds.update_success';
-export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(`^(${CLUSTERS}|${LISTENERS})$`)}`;
+const REJECTED = 'listener_manager.lds.update_rejected';
+export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(`^(${CLUSTERS}|${LISTENERS}|${REJECTED})$`)}`;
+
+/** Without the listeners themselves, which may be megabytes. Envoy's documentation, "Administration interface", `/config_dump`. */
+const DUMP = '/config_dump?resource=dynamic_listeners&mask=name,active_state.version_info,warming_state.version_info';
 
 /** Several probers, or an eager one, shall not each cost Envoy a request. */
 const CACHE_MS = 250;
@@ -14,6 +23,12 @@ const CACHE_MS = 250;
 export interface ReadinessDeps {
   /** GET at Envoy's admin interface, bounded in time. */
   readonly admin: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
+  /** Names of the listeners that the proxy cannot do without; none of them without redirection. */
+  readonly needed: readonly string[];
+  /** What the machine must allow for the needed listeners, said beside a refusal; '' for nothing in particular. */
+  readonly requirement: string;
+  /** Envoy's words, by the names of the listeners that it has refused. */
+  readonly refused: () => ReadonlyMap<string, string>;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -21,14 +36,17 @@ export interface ReadinessDeps {
 export interface Readiness {
   /** Undefined when ready, otherwise why not. */
   check(): Promise<string | undefined>;
+  /** Whether this Envoy is or was ready, and so may have work. Never rejects. */
+  hasServed(): Promise<boolean>;
   /** A new Envoy begins: what the one before had acknowledged does not count. */
   restarted(): void;
   /** Never ready again. */
   draining(): void;
 }
 
-export function createReadiness({ admin, now }: ReadinessDeps): Readiness {
-  let acknowledged = false;
+export function createReadiness(deps: ReadinessDeps): Readiness {
+  const { admin, now } = deps;
+  let complete = false;
   let draining = false;
   let run = 0;
   let last: { readonly at: number; readonly answer: Promise<string | undefined> } | undefined;
@@ -36,28 +54,35 @@ export function createReadiness({ admin, now }: ReadinessDeps): Readiness {
   const ask = async (): Promise<string | undefined> => {
     const ready = await admin('/ready');
     if (ready.status !== 200) return `Envoy is ${ready.text.trim() || 'not live'}`;
-    if (acknowledged) return undefined;
+    if (complete) return undefined;
     const askedRun = run;
-    const missing = missingAcknowledgement((await admin(ACKNOWLEDGED_STATS)).text);
-    if (missing === undefined && askedRun === run) acknowledged = true;
+    const missing = await whatIsMissing(deps);
+    if (missing === undefined && askedRun === run) complete = true;
     return missing;
+  };
+  const answer = (): Promise<string | undefined> => {
+    if (last === undefined || now() - last.at >= CACHE_MS) {
+      const asked = ask().catch(
+        (error: unknown) => `Envoy does not answer: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      last = { at: now(), answer: asked };
+    }
+    return last.answer;
   };
 
   return {
     async check() {
       if (draining) return 'draining';
-      if (last === undefined || now() - last.at >= CACHE_MS) {
-        const answer = ask().catch(
-          (error: unknown) => `Envoy does not answer: ${error instanceof Error ? error.message : String(error)}`,
-        );
-        last = { at: now(), answer };
-      }
-      const answer = await last.answer;
-      return draining ? 'draining' : answer;
+      const why = await answer();
+      return draining ? 'draining' : why;
+    },
+    async hasServed() {
+      if (!complete) await answer();
+      return complete;
     },
     restarted() {
       run++;
-      acknowledged = false;
+      complete = false;
       last = undefined;
     },
     draining() {
@@ -66,8 +91,51 @@ export function createReadiness({ admin, now }: ReadinessDeps): Readiness {
   };
 }
 
-function missingAcknowledgement(stats: string): string | undefined {
-  const has = (name: string) => stats.split('\n').some((line) => line.startsWith(`${name}: `) && !line.endsWith(': 0'));
+async function whatIsMissing({ admin, needed, requirement, refused }: ReadinessDeps): Promise<string | undefined> {
+  const stats = (await admin(ACKNOWLEDGED_STATS)).text.split('\n');
+  const has = (name: string) => stats.some((line) => line.startsWith(`${name}: `) && !line.endsWith(': 0'));
   if (!has(CLUSTERS)) return 'no clusters have been acknowledged yet';
-  return has(LISTENERS) ? undefined : 'no listeners have been acknowledged yet';
+  const rejected = has(REJECTED);
+  if (!has(LISTENERS)) return rejected ? refusal(refused()) : 'no listeners have been acknowledged yet';
+  if (needed.length > 0) {
+    const states = statesOf((await admin(`${DUMP}&name_regex=${encodeURIComponent(`^(${needed.join('|')})$`)}`)).text);
+    const why = missingListener(needed, states, refused());
+    return why?.refused === true && requirement !== '' ? `${why.text} (${requirement})` : why?.text;
+  }
+  // Of many listeners the answer may be cut; whether one is there shows all the same.
+  return !rejected || (await admin(DUMP)).text.includes('"active_state"') ? undefined : refusal(refused());
+}
+
+function missingListener(
+  needed: readonly string[],
+  states: ReadonlyMap<string, 'active' | 'warming'>,
+  refused: ReadonlyMap<string, string>,
+): { readonly text: string; readonly refused: boolean } | undefined {
+  const name = needed.find((each) => states.get(each) !== 'active');
+  if (name === undefined) return undefined;
+  if (states.has(name)) return { text: `the listener ${name} is warming`, refused: false };
+  const what = `the listener ${name}, which takes redirected connections`;
+  const words = refused.get(name);
+  if (words === undefined) return { text: `${what}, is not there`, refused: false };
+  return { text: `Envoy has refused ${what}: ${words}`, refused: true };
+}
+
+/** For an Envoy that has refused all that it was sent. */
+function refusal(refused: ReadonlyMap<string, string>): string {
+  const [first] = refused;
+  if (first === undefined) return 'Envoy has refused its listeners; its log, from --proxyLogLevel warning on, says why';
+  return `Envoy has refused its listeners: ${first[0]}: ${first[1]}`;
+}
+
+/** The state of each listener that a dump has a good version of. */
+function statesOf(text: string): ReadonlyMap<string, 'active' | 'warming'> {
+  const dump: unknown = JSON.parse(text);
+  const configs = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : [];
+  const states = new Map<string, 'active' | 'warming'>();
+  for (const each of configs) {
+    if (!isObject(each) || typeof each.name !== 'string') continue;
+    if (each.active_state !== undefined) states.set(each.name, 'active');
+    else if (each.warming_state !== undefined) states.set(each.name, 'warming');
+  }
+  return states;
 }

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { isLoopback, startStatusServers } from './server.ts';
 
 const deps = {
-  readiness: { check: async () => undefined, restarted: () => undefined, draining: () => undefined },
+  readiness: { check: async () => undefined },
   probes: new Map(),
   serveMetrics: async () => undefined,
   quit: () => undefined,
@@ -52,7 +52,10 @@ test('a port that is taken is said in one line, and the other port is let go', a
 test('/quitquitquit is taken from programs of this machine only, and not from web pages', async () => {
   const quits: boolean[] = [];
   const port = await freePort();
-  const servers = await startStatusServers({ status: port, readiness: port }, { ...deps, quit: (now) => void quits.push(now) });
+  const servers = await startStatusServers(
+    { status: port, readiness: port },
+    { ...deps, quit: (now) => void quits.push(now) },
+  );
   const post = (headers: Record<string, string>, { path = '/quitquitquit', method = 'POST' } = {}) =>
     new Promise<number>((resolve, reject) => {
       request({ port, host: '127.0.0.1', path, method, headers, agent: false }, (response) => {

@@ -3,13 +3,19 @@
  * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now` without draining. It is
  * taken from programs of this machine only: not from other machines, and not from web pages that a browser here shows.
  */
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import { type AppProbes, probe } from './app-probes.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface StatusDeps {
-  readonly readiness: Readiness;
+  readonly readiness: Pick<Readiness, 'check'>;
   readonly probes: AppProbes;
   readonly serveMetrics: (response: ServerResponse) => Promise<void>;
   /** Called by `/quitquitquit`; `now`: without draining. */

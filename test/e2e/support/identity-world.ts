@@ -75,6 +75,8 @@ export interface WorkloadOptions {
   readonly prepare?: (netns: Namespace) => Promise<unknown>;
   /** How connections reach its proxy; default REDIRECT. */
   readonly interception?: 'REDIRECT' | 'TPROXY';
+  /** Whether Envoy may open transparent sockets; default: where the interception needs it. */
+  readonly transparent?: boolean;
   /** Its first token; one that holds for an hour without. */
   readonly token?: TokenOptions;
   /** Environment of the agent. */
@@ -315,7 +317,7 @@ async function startAgentIn(
     netns,
     uid: PROXY_UID,
     discoveryAddress: `${control.address}:15012`,
-    transparent: interception === 'TPROXY',
+    transparent: options.transparent ?? interception === 'TPROXY',
     proxyConfig: { interceptionMode: interception },
     waitReady: false,
     env: {

@@ -16,11 +16,21 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Requests of one workload to the service of another, over mutual TLS; `address` is another service's with the same ports. */
-export async function startLoad(from: Workload, to: Workload, address = to.serviceAddress): Promise<Load> {
+export interface LoadOptions {
+  /** Of another service with the same ports, for the HTTP requests. */
+  readonly address?: string;
+  /** HTTP/1.1 requests at a time. */
+  readonly loops?: number;
+  /** How long the application takes for each of them. */
+  readonly delayMs?: number;
+}
+
+/** Requests of one workload to the service of another, over mutual TLS. */
+export async function startLoad(from: Workload, to: Workload, options: LoadOptions = {}): Promise<Load> {
+  const { address = to.serviceAddress, loops = 2, delayMs = 0 } = options;
   const ports = [PORTS.http.service, PORTS.grpc.service].map(String);
   const tcp = [to.serviceAddress, String(PORTS.bytes.service)];
-  const argv = [process.execPath, PROGRAM, address, ...ports, ...tcp];
+  const argv = [process.execPath, PROGRAM, address, ...ports, ...tcp, String(loops), String(delayMs)];
   const child = await from.netns.start(`load of ${from.id}`, argv);
   const report = (): LoadReport => {
     const line = child.output().trimEnd().split('\n').at(-1) ?? '';

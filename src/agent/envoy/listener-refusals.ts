@@ -1,0 +1,39 @@
+/**
+ * Which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon as the control plane
+ * sends the rest without the refused ones.
+ */
+import type { EnvoyLogLine } from './log-line.ts';
+
+export interface ListenerRefusals {
+  /** Takes a line of Envoy's log. */
+  see(line: Pick<EnvoyLogLine, 'text'>): void;
+  /** Envoy's words by the listener's name; the latest ones for each. */
+  current(): ReadonlyMap<string, string>;
+  /** A new Envoy begins. */
+  clear(): void;
+}
+
+/** A control plane may send thousands of listeners, all of them bad; the first ones tell what is wrong. */
+const MAX_LISTENERS = 32;
+const MAX_REASON_LENGTH = 300;
+
+/** Envoy's answer to the control plane (ListenerManagerImpl and LdsApiImpl), which it logs: `<name>: <reason>`, a line each. */
+const REFUSED = /\.Listener rejected: Error adding\/updating listener\(s\) (.*)$/s;
+
+/** `first`: the names that are kept even when there are too many. */
+export function createListenerRefusals(first: readonly string[]): ListenerRefusals {
+  const refused = new Map<string, string>();
+  return {
+    see({ text }) {
+      const lines = REFUSED.exec(text)?.[1]?.split('\n') ?? [];
+      for (const line of lines) {
+        const [, name, reason = ''] = /^(\S+): (.+)$/.exec(line.trim()) ?? [];
+        if (name === undefined) continue;
+        if (refused.size < MAX_LISTENERS || refused.has(name) || first.includes(name))
+          refused.set(name, reason.slice(0, MAX_REASON_LENGTH));
+      }
+    },
+    current: () => refused,
+    clear: () => refused.clear(),
+  };
+}

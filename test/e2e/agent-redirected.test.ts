@@ -1,0 +1,108 @@
+/** `ctl-agent proxy` on machines whose traffic is redirected: when it says that it is ready, and how it ends under load. */
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { eventually, netnsUnavailable } from '../harness/index.ts';
+import { resource } from './support/config.ts';
+import {
+  type IdentityWorld,
+  PORTS,
+  sharedService,
+  startIdentityWorld,
+  type Workload,
+} from './support/identity-world.ts';
+import { startLoad } from './support/load.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+
+const skip = (await netnsUnavailable()) ?? false;
+
+interface Shared {
+  readonly world: IdentityWorld;
+  readonly client: Workload;
+  readonly one: Workload;
+  readonly two: Workload;
+}
+
+const owner = suiteOwner();
+const shared = lazy<Shared>();
+/** Both servers stand behind it. */
+const POOL = '10.96.1.1';
+
+before(async () => {
+  if (skip !== false) return;
+  const strict = resource('PeerAuthentication', 'all', { mtls: { mode: 'STRICT' } }, 'mesh-system');
+  const world = await startIdentityWorld(owner, { files: { policy: [strict] } });
+  const [client, one, two] = await Promise.all(
+    ['client', 'one', 'two'].map((name) => world.addWorkload({ name, namespace: 'foo', proxied: true })),
+  );
+  if (client === undefined || one === undefined || two === undefined) throw new Error('no workloads');
+  const ports = [PORTS.http, PORTS.grpc].map(({ protocol, service, container }) => ({
+    name: protocol,
+    port: service,
+    targetPort: container,
+  }));
+  await world.config.apply('pool', ...sharedService('pool', POOL, [one, two], ports));
+  shared.set({ world, client, one, two });
+});
+
+/** Starts the agent of a workload whose agent has ended. */
+function again(workload: Workload, drainSeconds: number) {
+  const env = { TERMINATION_DRAIN_DURATION_SECONDS: String(drainSeconds) };
+  return shared.get().world.startAgent(workload, { ...workload, env });
+}
+
+describe('redirected', { skip }, () => {
+  test('an agent that ends loses no request, although its callers are told by nobody else', async () => {
+    const { client, one, two } = shared.get();
+    await one.agent?.stop();
+    // Requests are under way at any moment. The held connection of the load goes to the other server.
+    const load = await startLoad(client, two, { address: POOL, loops: 16, delayMs: 50 });
+    for (let run = 0; run < 3; run++) {
+      const agent = await again(one, 2);
+      const inbound = async () =>
+        Number(/: (\d+)/.exec(await agent.admin('/stats?filter=^http.inbound.*rq_completed$'))?.[1] ?? 0);
+      await eventually(async () => assert.ok((await inbound()) > 20, 'the server is not called yet'));
+      agent.signal('SIGTERM');
+      assert.deepEqual(await agent.exited, { code: 0, signal: null });
+      await load.more(100);
+    }
+    await load.stop();
+  });
+
+  test('it takes no new connections before it ends, while those that there are go on', async () => {
+    const { world, client, one } = shared.get();
+    const agent = await again(one, 10);
+    const load = await startLoad(client, one, { address: POOL });
+    agent.signal('SIGTERM');
+    const connect = () => world.control.run('curl', '-sS', '--max-time', '2', `http://${one.netns.address}:8080/`);
+    // curl's 7 is "connection refused"; without a certificate it is let in as far as the handshake until then.
+    await eventually(() => assert.rejects(connect(), { code: 7 }), { timeoutMs: 20_000 });
+    assert.ok((await agent.envoyPid()) !== undefined);
+    const { ticks } = load.report();
+    await load.until('exchanges over the held connection', (now) => now.ticks >= ticks + 2, 10_000);
+    assert.ok((await agent.envoyPid()) !== undefined);
+    await load.stop();
+    // The rest of its time is not what this test is about.
+    agent.signal('SIGTERM');
+    assert.deepEqual(await agent.exited, { code: 0, signal: null });
+  });
+
+  test('where Envoy may not open transparent sockets it is not ready, and the log says why', async () => {
+    const { world } = shared.get();
+    const env = { TERMINATION_DRAIN_DURATION_SECONDS: '900' };
+    const options = { name: 'tproxy', namespace: 'foo', proxied: true, interception: 'TPROXY', env } as const;
+    const { agent, ...workload } = await world.addWorkload({ ...options, transparent: false, waitReady: false });
+    if (agent === undefined) throw new Error('no agent');
+    const words =
+      'Envoy has refused the listener virtualInbound, which takes redirected connections: \\S.* ' +
+      '\\(interceptionMode TPROXY needs the capability NET_ADMIN for agent and Envoy\\)';
+    await eventually(() => assert.match(agent.output(), new RegExp(`the proxy is not ready yet: ${words}`)), {
+      timeoutMs: 40_000,
+    });
+    assert.equal(await agent.readiness(), 503);
+    assert.doesNotMatch(agent.output(), /the proxy is ready/);
+    // There is nobody to wait for: the drain time, which is a quarter of an hour, is not waited out.
+    agent.signal('SIGTERM');
+    assert.deepEqual(await agent.exited, { code: 0, signal: null });
+    await world.startAgent(workload, { ...options, env: {} });
+  });
+});
