@@ -1,7 +1,7 @@
 /**
- * gRPC over HTTP/2, the server's side. It is ours because it is what a push engine is made of: chunks that thousands of streams share go to
- * the socket as they are, requests are read where they arrive, and what a connection may cost is bounded here and not by a library's
- * defaults. The contracts that other rooms see stand in this file.
+ * gRPC over HTTP/2, the server's side: the contracts that other modules use. Requests are read where they arrive, chunks that thousands of
+ * streams share go to the socket as they are, and what a connection may cost is bounded. Why it is our own is in
+ * docs/decisions/0001-own-grpc-server.md.
  * Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK), https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
