@@ -25,7 +25,10 @@ export const meshIptablesFlags = {
     values: ['REDIRECT', 'TPROXY'],
     meaning: 'REDIRECT or TPROXY.',
   },
-  'mesh-inbound-ports': text('b', 'Comma-separated inbound ports redirected; `*` means all; empty disables.'),
+  'mesh-inbound-ports': text(
+    'b',
+    'Comma-separated inbound ports redirected; `*` means all but 22, 15020, 15021 and 15090; empty disables.',
+  ),
   'mesh-inbound-tproxy-mark': text('t', 'Mark of packets for the proxy, with TPROXY (1337 when not given).'),
   'mesh-inbound-tproxy-route-table': text(
     'r',
@@ -47,10 +50,13 @@ export const meshIptablesFlags = {
   ),
   'orch-virt-interfaces': text('k', 'Virtual interfaces whose inbound traffic (from a VM) is treated as outbound.'),
   'probe-timeout': { type: 'duration', default: '5s', min: 1, meaning: 'Failure detection timeout.' },
-  'proxy-gid': text('g', 'GID of the user for which redirection is not applied (same default as -u).'),
+  'proxy-gid': text(
+    'g',
+    'GID of the user (or comma-separated GIDs) for which redirection is not applied (same default as -u).',
+  ),
   'proxy-uid': text(
     'u',
-    "UID of the user for which redirection is not applied, typically the proxy container's; when empty that of the user $PROXY_USER, else 1337.",
+    "UID of the user (or comma-separated UIDs) for which redirection is not applied, typically the proxy container's; when empty that of the user $PROXY_USER, else 1337.",
   ),
   'restore-format': { type: 'bool', short: 'f', default: false, meaning: 'Print rules in iptables-restore format.' },
   'run-validation': { type: 'bool', default: false, meaning: 'Validate iptables.' },

@@ -199,6 +199,7 @@ async function addForeignRules(namespace: Namespace): Promise<void> {
 describe('cleaning', { skip }, () => {
   const WAYS: readonly (readonly [string, readonly string[]])[] = [
     ['REDIRECT', ['-b', '*', '-i', '*', '-x', '10.1.0.0/16', '-o', '25', '-k', 'net1', '-u', '1337,1338']],
+    ['loopback', ['-b', '*', '-i', '127.1.2.3/32,10.0.0.0/8', '-o', '25', '-u', '1337', '-g', '7,8']],
     ['TPROXY', ['-b', '80,443', '-i', '10.0.0.0/8,fd00::/8', '-q', '8080', '-m', 'TPROXY', '-t', '7', '-r', '133']],
   ];
 
@@ -223,7 +224,7 @@ describe('cleaning', { skip }, () => {
   test('nothing of one way is left when another takes its place', async (t) => {
     const network = await createNetwork(t);
     const [first, second] = [await network.addNamespace('a'), await network.addNamespace('b')];
-    const [[, redirect = []] = [], [, tproxy = []] = []] = WAYS;
+    const [[, redirect = []] = [], , [, tproxy = []] = []] = WAYS;
     for (const flags of [redirect, tproxy, redirect]) await runCtlAgent(first, 'mesh-iptables', ...flags);
     await runCtlAgent(second, 'mesh-iptables', ...redirect);
     const rules = async (namespace: Namespace) => {
@@ -256,6 +257,10 @@ describe('on a host', { skip }, () => {
         assert.match(text, new RegExp(`${way}: connections go from \\S+ port 15002 to port 150`), mode);
       }
     }
+    const loopback = ['-i', '127.1.2.3/32', '-x', '10.1.0.0/16', '--run-validation'];
+    const text = await runCtlAgent(namespace, 'mesh-iptables', ...loopback);
+    assert.match(text, /outbound ipv4: connections go from 127\.1\.2\.3 port 15002 to port 15001/);
+    assert.match(text, /warn\t.*--mesh-service-exclude-cidr applies only .* 10\.1\.0\.0\/16 is not excluded/);
     await runCtlAgent(namespace, 'mesh-clean-iptables');
     const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
     const { code, stderr } = await failureOf(runCtlAgent(namespace, 'mesh-iptables', ...flags));

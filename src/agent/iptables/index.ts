@@ -6,7 +6,7 @@
 import { getScope } from '../../observe/logging.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';
 import { findUser, presentFamilies, readText, usableFamilies } from './host.ts';
-import { portOf, type RedirectionSettings, redirectionOf } from './options.ts';
+import { ineffectiveSettings, portOf, type RedirectionSettings, redirectionOf } from './options.ts';
 import { printCleanCommands, printCommands, printRestoreFormat } from './print.ts';
 import { runProgram } from './run.ts';
 import { validateRedirection } from './validate.ts';
@@ -28,6 +28,10 @@ export async function meshIptables(settings: MeshIptablesSettings, print: (text:
   const log = getScope('default');
   const redirection = redirectionOf(settings, await findUser(readText, settings.proxyUser));
   const probePort = portOf('iptables-probe-port', settings.iptablesProbePort);
+  const ineffective = ineffectiveSettings(settings, redirection);
+  // What is printed is for shells and iptables-restore, which skip comments.
+  if (settings.dryRun || settings.restoreFormat) print(ineffective.map((each) => `# warning: ${each}\n`).join(''));
+  if (!settings.dryRun) for (const each of ineffective) log.warn(each);
   if (settings.restoreFormat) print(printRestoreFormat(await presentFamilies(readText), redirection));
   else if (settings.dryRun) print(printCommands(await presentFamilies(readText), redirection));
   if (settings.dryRun) return;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { redirectionOf } from './options.ts';
+import { ineffectiveSettings, type RedirectionSettings, redirectionOf } from './options.ts';
 import { DEFAULT_SETTINGS, redirection } from './testing.ts';
 
 test('nothing said: nothing is redirected, the ports and the user are the usual ones', () => {
@@ -43,6 +43,30 @@ describe("the proxy's user", () => {
   test('is the one of the host by default', () => assert.deepEqual(of({}), [[201], [202]]));
   test('gives its number to the group when only it is said', () => assert.deepEqual(of({ proxyUid: '5' }), [[5], [5]]));
   test('may be several', () => assert.deepEqual(of({ proxyUid: '5,6', proxyGid: '7' }), [[5, 6], [7]]));
+});
+
+describe('what has no effect is said', () => {
+  const rows: readonly (readonly [Partial<RedirectionSettings>, RegExp | undefined])[] = [
+    [
+      { meshServiceCidr: '10.0.0.0/8', meshServiceExcludeCidr: '10.1.0.0/16' },
+      /exclude-cidr.*: 10\.1\.0\.0\/16 is not/,
+    ],
+    [{ meshServiceExcludeCidr: '10.1.0.0/16' }, /^--mesh-service-exclude-cidr applies only/],
+    [{ meshServiceCidr: '*', meshServiceExcludeCidr: '10.1.0.0/16' }, undefined],
+    [{ meshInboundPorts: '80', meshLocalExcludePorts: '22' }, /^--mesh-local-exclude-ports applies only/],
+    [{ meshInboundPorts: '*', meshLocalExcludePorts: '22' }, undefined],
+    [{ meshServiceCidr: '127.0.0.1,::1' }, /127\.0\.0\.1\/32, ::1\/128 is never redirected/],
+    [{ meshServiceCidr: '127.0.0.2' }, undefined],
+    [{ meshInboundTproxyMark: '7' }, /apply only with --mesh-inbound-interception-mode TPROXY/],
+    [{ meshInboundTproxyMark: '7', meshInboundInterceptionMode: 'TPROXY' }, undefined],
+  ];
+  for (const [changes, expected] of rows) {
+    test(JSON.stringify(changes), () => {
+      const said = ineffectiveSettings({ ...DEFAULT_SETTINGS, ...changes }, redirection(changes));
+      assert.equal(said.length, expected === undefined ? 0 : 1);
+      if (expected !== undefined) assert.match(said[0] ?? '', expected);
+    });
+  }
 });
 
 describe('what cannot be is refused, naming the flag', () => {

@@ -4,6 +4,7 @@
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
+import { FAMILIES } from './footprint.ts';
 import type { Included, Interception, Redirection } from './types.ts';
 
 /** What the user said, as text; empty means nothing said. Named as the settings of the command. */
@@ -61,6 +62,35 @@ export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUse
     proxyUids: listOf('proxy-uid', uid, idOf),
     proxyGids: listOf('proxy-gid', gid, idOf),
   };
+}
+
+/** What the user said that has no effect beside the rest, a sentence each. */
+export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redirection): readonly string[] {
+  const { meshServiceExcludeCidr, meshLocalExcludePorts, meshInboundTproxyMark, meshInboundTproxyRouteTable } =
+    settings;
+  const sentences: string[] = [];
+  if (wanted.cidrs !== '*' && wanted.cidrsExcluded.length > 0) {
+    sentences.push(
+      `--mesh-service-exclude-cidr applies only when all outbound is redirected (--mesh-service-cidr '*'): ${meshServiceExcludeCidr} is not excluded`,
+    );
+  }
+  if (wanted.inboundPorts !== '*' && wanted.inboundPortsExcluded.length > 0) {
+    sentences.push(
+      `--mesh-local-exclude-ports applies only when all inbound is redirected (--mesh-inbound-ports '*'): ${meshLocalExcludePorts} is not excluded`,
+    );
+  }
+  const localhost = wanted.cidrs === '*' ? [] : wanted.cidrs.filter(isLocalhost);
+  if (localhost.length > 0) sentences.push(`--mesh-service-cidr: ${localhost.join(', ')} is never redirected`);
+  if (wanted.interception.mode !== 'TPROXY' && (meshInboundTproxyMark !== '' || meshInboundTproxyRouteTable !== '')) {
+    const flags = '--mesh-inbound-tproxy-mark and --mesh-inbound-tproxy-route-table';
+    sentences.push(`${flags} apply only with --mesh-inbound-interception-mode TPROXY`);
+  }
+  return sentences;
+}
+
+/** Whether a range is the one address by which applications of one machine talk to each other. */
+export function isLocalhost(cidr: string): boolean {
+  return Object.values(FAMILIES).some(({ loopback }) => loopback === cidr);
 }
 
 function interceptionOf(settings: RedirectionSettings): Interception {

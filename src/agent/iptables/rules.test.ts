@@ -11,8 +11,8 @@ const rulesOf = (family: Family, wanted: Redirection, table: string, chain: stri
 
 const EVERYTHING = { meshInboundPorts: '*', meshServiceCidr: '*' };
 
-test('everything is redirected, except what the agent answers and what the proxy sends', () => {
-  assert.deepEqual(redirectionRules('ipv4', redirection({ ...EVERYTHING, meshLocalExcludePorts: '22,15020' })), [
+test('everything is redirected, except SSH, what the agent answers and what the proxy sends', () => {
+  assert.deepEqual(redirectionRules('ipv4', redirection({ ...EVERYTHING, meshLocalExcludePorts: '8022,15020' })), [
     {
       table: 'nat',
       chains: [
@@ -22,10 +22,11 @@ test('everything is redirected, except what the agent answers and what the proxy
           name: 'MESH_INBOUND',
           rules: [
             '-p tcp --dport 15008 -j RETURN',
+            '-p tcp --dport 22 -j RETURN',
             '-p tcp --dport 15020 -j RETURN',
             '-p tcp --dport 15021 -j RETURN',
             '-p tcp --dport 15090 -j RETURN',
-            '-p tcp --dport 22 -j RETURN',
+            '-p tcp --dport 8022 -j RETURN',
             '-p tcp -j MESH_IN_REDIRECT',
           ],
         },
@@ -60,11 +61,11 @@ test('no destinations: nothing that leaves is redirected', () => {
 });
 
 test('given inbound ports are redirected, and exclusions have no meaning then', () => {
-  const wanted = redirection({ meshInboundPorts: '80,443', meshLocalExcludePorts: '22' });
+  const wanted = redirection({ meshInboundPorts: '80,22', meshLocalExcludePorts: '22' });
   assert.deepEqual(rulesOf('ipv4', wanted, 'nat', 'MESH_INBOUND'), [
     '-p tcp --dport 15008 -j RETURN',
     '-p tcp --dport 80 -j MESH_IN_REDIRECT',
-    '-p tcp --dport 443 -j MESH_IN_REDIRECT',
+    '-p tcp --dport 22 -j MESH_IN_REDIRECT',
   ]);
 });
 
@@ -89,6 +90,20 @@ test('outbound ports are excluded first and included besides the destinations', 
     '-p tcp --dport 8080 -j MESH_REDIRECT',
     '-d 10.0.0.0/8 -j MESH_REDIRECT',
   ]);
+});
+
+test('a loopback range that is named is redirected, in its own family and without localhost', () => {
+  const wanted = redirection({
+    meshServiceCidr: '127.1.0.0/16,127.0.0.1,10.0.0.0/8,::1',
+    meshLocalOutboundPortsExclude: '3306',
+  });
+  assert.deepEqual(rulesOf('ipv4', wanted, 'nat', 'MESH_OUTPUT')?.slice(5, 9), [
+    '-p tcp --dport 3306 -j RETURN',
+    '-d 127.0.0.1/32 -j RETURN',
+    '-d 127.1.0.0/16 -j MESH_REDIRECT',
+    '-o lo -j RETURN',
+  ]);
+  assert.equal(rulesOf('ipv6', wanted, 'nat', 'MESH_OUTPUT')?.[5], '-o lo -j RETURN');
 });
 
 test('IPv6 has its own loopback and its own source towards the application', () => {
@@ -136,6 +151,7 @@ test('TPROXY takes inbound connections in mangle, without touching where they go
           '-s 127.0.0.6/32 -i lo -j RETURN',
           '-i lo -j RETURN',
           '-p tcp --dport 15008 -j RETURN',
+          '-p tcp --dport 22 -j RETURN',
           '-p tcp --dport 15020 -j RETURN',
           '-p tcp --dport 15021 -j RETURN',
           '-p tcp --dport 15090 -j RETURN',

@@ -20,6 +20,8 @@ import type { Family, Included, Interception, Redirection, TableRules } from './
 
 /** The agent and the proxy answer here themselves: merged metrics, readiness, the proxy's metrics. */
 const OWN_PORTS: readonly number[] = [15020, 15021, 15090];
+/** How an operator gets in: all inbound ports do not include it, a list that names it does. */
+const SSH_PORT = 22;
 
 /** The rules of one address family, a table each. */
 export function redirectionRules(family: Family, wanted: Redirection): readonly TableRules[] {
@@ -60,7 +62,7 @@ function inboundRules(wanted: Redirection, capture: readonly string[]): readonly
   if (inboundPorts !== '*') {
     return [tunnel, ...inboundPorts.flatMap((port) => capture.map((end) => `-p tcp --dport ${port} ${end}`))];
   }
-  const excluded = [...new Set([...OWN_PORTS, ...inboundPortsExcluded])];
+  const excluded = [...new Set([SSH_PORT, ...OWN_PORTS, ...inboundPortsExcluded])];
   return [
     tunnel,
     ...excluded.map((port) => `-p tcp --dport ${port} -j RETURN`),
@@ -82,9 +84,23 @@ function outputRules(family: Family, wanted: Redirection): readonly string[] {
     ...owners.map((owner) => `! -d ${loopback} -o lo -p tcp ${owner} -j ${IN_REDIRECT}`),
     // All else of the proxy is on its way out, or on its way to the application on localhost.
     ...owners.map((owner) => `${owner} -j RETURN`),
+    ...loopbackRules(family, wanted),
     // Applications of one workload that talk to each other by a local address.
     '-o lo -j RETURN',
     ...outboundRules(family, wanted, ''),
+  ];
+}
+
+/** Loopback ranges that are named are redirected, all but localhost itself: that is where applications talk to each other. */
+function loopbackRules(family: Family, wanted: Redirection): readonly string[] {
+  const { loopback } = FAMILIES[family];
+  const cidrs = ofFamily(family, wanted.cidrs);
+  const named = cidrs === '*' ? [] : cidrs.filter((cidr) => cidr.startsWith('127.') && cidr !== loopback);
+  if (named.length === 0) return [];
+  return [
+    ...wanted.outboundPortsExcluded.map((port) => `-p tcp --dport ${port} -j RETURN`),
+    `-d ${loopback} -j RETURN`,
+    ...named.map((cidr) => `-d ${cidr} -j ${REDIRECT}`),
   ];
 }
 

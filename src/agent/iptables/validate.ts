@@ -12,6 +12,7 @@ import { once } from 'node:events';
 import { BlockList, createServer, isIPv6, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { CtlError } from '../../core/errors.ts';
+import { isLocalhost } from './options.ts';
 import type { Family, Redirection } from './types.ts';
 
 export interface ValidationOptions {
@@ -126,7 +127,9 @@ function outboundProbe(family: Family, { redirection, probePort }: ValidationOpt
   if (isProxy) return `${what}: the proxy's user is not redirected, not looked at`;
   const here = (cidr: string) => isIPv6(cidr.split('/')[0] ?? '') === (family === 'ipv6');
   const first =
-    cidrs === '*' || outboundPorts.includes(probePort) ? ELSEWHERE[family] : cidrs.find(here)?.split('/')[0];
+    cidrs === '*' || outboundPorts.includes(probePort)
+      ? ELSEWHERE[family]
+      : cidrs.find((cidr) => here(cidr) && !isLocalhost(cidr))?.split('/')[0];
   const left = cidrs === '*' && first !== undefined && covers(cidrsExcluded.filter(here), first, family);
   if (first === undefined || left || outboundPortsExcluded.includes(probePort)) return `${what}: not redirected`;
   return { what, address: first, arrivesAt: proxyPort, as: undefined };
