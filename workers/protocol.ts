@@ -29,6 +29,8 @@ export interface GenerateJob {
 export interface GenerateTask {
   readonly update: ReplicaUpdate;
   readonly jobs: readonly GenerateJob[];
+  /** Ids of scopes that no view uses any more: the replica is not to keep them up to date. */
+  readonly released?: 'all' | readonly string[];
   /** The numbers of units said so far mean nothing any more: what they name has to be told again. */
   readonly forget?: true;
 }

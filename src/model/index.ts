@@ -3,3 +3,5 @@ export { applyChanges, createModel, type ModelStep, type ModelUpdate, replay } f
 export { fullHostname, hostMatches, hostsOverlap, isWildcardHost, serviceHostname } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
 export { modeOfPort } from './peer-authentication.ts';
+export { defaultScopeId } from './scope-plan.ts';
+export { builtScopes, releaseScopes } from './snapshot.ts';

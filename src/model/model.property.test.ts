@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { applyChanges, replay } from './apply.ts';
 import { deepEqual } from './equal.ts';
+import { builtScopes, releaseScopes } from './snapshot.ts';
 import { history, type Operation, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh } from './testing/build.ts';
 import { dumpScope, dumpSnapshot } from './testing/dump.ts';
@@ -50,6 +51,31 @@ test('any history in any batches ends in the snapshot that a fresh replay makes'
       assert.deepEqual(dumpSnapshot(snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
     }),
     { numRuns: 150 },
+  );
+});
+
+test('scopes that are released and asked for again are as if they had been kept', () => {
+  const releases = fc.array(fc.subarray(QUESTIONS.proxies.map(({ namespace }) => `${namespace}/`)), { maxLength: 8 });
+  fc.assert(
+    fc.property(history, releases, (batches, gone) => {
+      let snapshot = emptyMesh();
+      for (const [index, batch] of batches.entries()) {
+        const kept = new Map(ids(snapshot).map((id) => [id, snapshot.scopeById(id)]));
+        const built = builtScopes(snapshot);
+        const released = releaseScopes(snapshot, (id) => gone[index]?.includes(id) !== true);
+        for (const id of released) kept.delete(id);
+        assert.equal(builtScopes(snapshot), built - released.length);
+        const { snapshot: after, changes } = applyChanges(snapshot, { changes: changesOf(batch) });
+        for (const id of released) assert.ok(!changes.scopes.has(id), `${id} was kept up though it was released`);
+        for (const [id, scope] of kept) {
+          if (scope !== undefined) assertExactScope(id, scope, after.scopeById(id), changes);
+        }
+        snapshot = after;
+      }
+      const fresh = replay(emptyMesh(), finalResources(batches));
+      assert.deepEqual(dumpSnapshot(snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
+    }),
+    { numRuns: 100 },
   );
 });
 

@@ -29,7 +29,7 @@ const NO_LABELS: Labels = {};
 
 interface Internals {
   readonly state: State;
-  /** Grows as scopes are asked for; nothing else of a snapshot ever changes. */
+  /** Grows as scopes are asked for and shrinks as they are released; nothing else of a snapshot ever changes. */
   book: ScopeBook;
 }
 
@@ -41,6 +41,22 @@ export function internalsOf(snapshot: Snapshot): { readonly state: State; readon
   if (own === undefined)
     throw new CtlError('invalid_argument', 'expected a snapshot made by createModel or applyChanges');
   return own;
+}
+
+/** Number of scopes that a snapshot has built, and that the next one keeps up to date. */
+export function builtScopes(snapshot: Snapshot): number {
+  return internals.get(snapshot)?.book.built.size ?? 0;
+}
+
+/**
+ * Lets go of the built scopes that `isUsed` does not want; answers their ids. Later snapshots neither keep them up to date nor say what
+ * changes in them. One that is asked for again is built again.
+ */
+export function releaseScopes(snapshot: Snapshot, isUsed: (id: string) => boolean): readonly string[] {
+  const own = internals.get(snapshot);
+  const released = own === undefined ? [] : [...own.book.built.keys()].filter((id) => !isUsed(id));
+  if (own !== undefined) own.book = editBook(own.book, new Map(released.map((id) => [id, undefined])));
+  return released;
 }
 
 export function makeSnapshot(state: State, book: ScopeBook): Snapshot {

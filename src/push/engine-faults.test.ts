@@ -29,6 +29,7 @@ function changing(change: (job: GeneratedJob) => GeneratedJob) {
     return {
       advance: (next, changes) => inner.advance(next, changes),
       submit: async (source) => change(await inner.submit(source)),
+      released: (ids) => inner.released(ids),
       withdraw: (source) => inner.withdraw(source),
       close: () => inner.close(),
     };
@@ -117,6 +118,7 @@ describe('engine: moving between views', () => {
             await gate;
             return job;
           },
+          released: (ids) => inner.released(ids),
           withdraw: (source) => inner.withdraw(source),
           close: () => inner.close(),
         };
@@ -329,6 +331,7 @@ describe('engine: faults', () => {
           attempts.push(options?.isolated === true ? 'isolated' : 'first');
           return Promise.reject(new Error('poison'));
         },
+        released: (ids) => inner.released(ids),
         withdraw: (source) => inner.withdraw(source),
         close: () => inner.close(),
       };

@@ -18,6 +18,7 @@ import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
 import { Retries } from './retries.ts';
+import { ScopeKeeper } from './scope-keeper.ts';
 import { type HeldPush, mergedPush, NOTHING_SHARED, Session, type SessionHost, type SessionView } from './session.ts';
 import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-state.ts';
@@ -81,6 +82,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #views = new ViewTable();
   readonly #retries: Retries;
   readonly #roster = new Roster((scope) => this.#views.ofScope(scope));
+  readonly #scopes: ScopeKeeper;
   shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
@@ -89,6 +91,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#options = options;
     this.#snapshot = options.snapshot;
     const { now, later, random } = options;
+    this.#scopes = new ScopeKeeper(this.#views, (ids) => options.generator.released(ids));
     this.#retries = new Retries({ now, later, random, due: (key) => this.#retry(key) });
     this.#queue = new PushQueue({
       throttle: options.throttle,
@@ -134,6 +137,7 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession {
+    this.#scopes.bound(this.#snapshot);
     const views = viewsOf(this.#snapshot, node);
     this.#views.admit(caller, views);
     const session = new Session({ node, caller, connectionId: `${node.id}-${++this.#connections}`, sink }, this);
@@ -200,6 +204,7 @@ export class Engine implements PushEngine, SessionHost {
     }
     for (const view of dirty) this.#dispatch(view);
     this.#views.sweep(this.now());
+    this.#scopes.release(snapshot);
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
     const push = { types: EDS_ONLY, version: this.version, since, reasons };

@@ -47,6 +47,8 @@ export interface Generator {
    * who submits it decides whether and when. One source may not be submitted twice at a time.
    */
   submit(source: JobSource, options?: SubmitOptions): Promise<GeneratedJob>;
+  /** Tells which scopes no view uses any more. */
+  released(scopes: readonly string[]): void;
   /** Takes a submitted job back whose turn has not come: its promise stays open for ever. False when it has come. */
   withdraw(source: JobSource): boolean;
   close(): Promise<void>;
@@ -83,6 +85,9 @@ export class InlineGenerator implements Generator {
       this.#schedule();
     });
   }
+
+  /** Nothing to do: it generates from the very snapshot whose scopes they were. */
+  released(_scopes: readonly string[]): void {}
 
   withdraw(source: JobSource): boolean {
     this.#waiting.delete(source);

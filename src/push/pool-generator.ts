@@ -119,6 +119,10 @@ export class PoolGenerator implements Generator {
     });
   }
 
+  released(scopes: readonly string[]): void {
+    for (const slot of this.#slots) slot.released(scopes);
+  }
+
   withdraw(source: JobSource): boolean {
     const waiting = this.#waiting.get(source);
     if (waiting === undefined) return false;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { GenerateJob } from '../../workers/protocol.ts';
-import { applyChanges } from '../model/index.ts';
+import { applyChanges, builtScopes } from '../model/index.ts';
 import { keyOf } from '../resources/types.ts';
 import { Replica } from './replica.ts';
 import { ReplicaLog } from './replica-log.ts';
@@ -52,6 +52,23 @@ describe('replica', () => {
     assert.equal(told?.unit, again?.unit);
     assert.deepEqual(third.jobs, first.jobs);
     assert.deepEqual(Buffer.from(third.bytes), Buffer.from(first.bytes));
+  });
+
+  it('lets go of scopes that are not used any more, and generates the same for one that comes back', () => {
+    const replica = new Replica();
+    const first = replica.run({ update: log.since(0), jobs });
+    const built = () => (replica.snapshot === undefined ? 0 : builtScopes(replica.snapshot));
+    assert.equal(built(), 1);
+    const update = log.since(snapshot.version);
+    for (const released of ['all', ['shop/']] as const) {
+      assert.equal(replica.run({ update, jobs: [], released: ['other/'] }).kind, 'done');
+      assert.equal(built(), 1);
+      assert.equal(replica.run({ update, jobs: [], released }).kind, 'done');
+      assert.equal(built(), 0);
+      const again = replica.run({ update, jobs, released, forget: true });
+      assert.ok(first.kind === 'done' && again.kind === 'done');
+      assert.deepEqual(again.jobs, first.jobs);
+    }
   });
 
   it('keeps what it has when a job throws', () => {

@@ -3,7 +3,7 @@
  * only changes cross the thread border, as data, and never a snapshot.
  */
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
-import { applyChanges, createModel } from '../model/index.ts';
+import { applyChanges, createModel, releaseScopes } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import { keyOf, type ResourceChange } from '../resources/types.ts';
 import { runJobs } from './run-jobs.ts';
@@ -26,6 +26,7 @@ export class Replica {
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();
     if (task.forget === true) this.#said = new SaidUnits();
+    if (task.released !== undefined) this.#release(task.released);
     const snapshot = this.#update(task.update);
     if (snapshot === undefined) return { kind: 'behind', version: this.#version };
     try {
@@ -38,6 +39,12 @@ export class Replica {
         message: error instanceof Error ? error.message : String(error),
       };
     }
+  }
+
+  #release(released: 'all' | readonly string[]): void {
+    if (this.#snapshot === undefined) return;
+    const gone = released === 'all' ? undefined : new Set(released);
+    releaseScopes(this.#snapshot, (id) => gone !== undefined && !gone.has(id));
   }
 
   #update(update: ReplicaUpdate): Snapshot | undefined {

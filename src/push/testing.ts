@@ -8,7 +8,7 @@ import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
 import type { XdsType } from '../generate/types.ts';
 import { applyChanges, createModel, replay } from '../model/index.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { parseResource } from '../resources/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
@@ -89,6 +89,8 @@ export function snapshotOf(resources: readonly AnyResource[]): Snapshot {
 /** The whole engine on real snapshots, with sinks that note what they are told. */
 export class Mesh {
   snapshot: Snapshot;
+  /** Milliseconds that the engine's clock is ahead. */
+  ahead = 0;
   /** What the engine is given instead of a snapshot. */
   distorted: (snapshot: Snapshot) => Snapshot = (snapshot) => snapshot;
   readonly engine: Engine;
@@ -107,7 +109,7 @@ export class Mesh {
       snapshot: this.snapshot,
       generator: this.generator,
       throttle: 10,
-      now: () => performance.now(),
+      now: () => performance.now() + this.ahead,
       later: (ms, run) => this.later(ms, run),
       random: () => 0,
       observer: {
@@ -152,7 +154,7 @@ export class Mesh {
     return changes;
   }
 
-  change(resources: readonly AnyResource[], deletes: readonly string[] = []): void {
+  change(resources: readonly AnyResource[], deletes: readonly string[] = []): ChangeSet {
     const taken = this.#changes(resources, deletes);
     const { snapshot, changes } = applyChanges(this.snapshot, { changes: taken });
     this.snapshot = snapshot;
@@ -163,6 +165,7 @@ export class Mesh {
       since: performance.now(),
       reasons: new Set(['config']),
     });
+    return changes;
   }
 
   /** A proxy that acknowledges all it is told, unless `answer` says what comes of its pushes. */
@@ -254,6 +257,8 @@ export class HeldGenerator implements Generator {
     if (!this.held) return this.#inner.submit(source);
     return new Promise((resolve, reject) => this.waiting.push({ source, resolve, reject }));
   }
+
+  released(): void {}
 
   withdraw(source: JobSource): boolean {
     const index = this.waiting.findIndex((held) => held.source === source);

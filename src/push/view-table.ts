@@ -31,6 +31,9 @@ export class ViewTable {
   /** Views that nobody has → monotonic ms since when, oldest first. */
   readonly #idle = new Map<SessionView, number>();
 
+  /** How many views have been dropped so far. */
+  dropped = 0;
+
   get size(): number {
     return this.#views.size;
   }
@@ -138,6 +141,7 @@ export class ViewTable {
   }
 
   #drop(state: SessionView): void {
+    this.dropped++;
     this.#views.delete(state.key);
     this.#gateways.delete(state);
     this.#guarded.delete(state);
