@@ -35,21 +35,6 @@ export const int32 = z
 export const portNumber = uint32;
 
 export const strings = z.array(z.string());
-
-/**
- * Most ports of one document. Each is a cluster, a listener and a route of every proxy that sees it: 65,535 of them took the generation of a
- * whole namespace longer than it may take, so that no proxy there got anything new.
- */
-export const MAX_PORTS = 4096;
-
-/** A list of ports, or of what opens one each. */
-export function portList<T extends z.ZodType>(element: T) {
-  return z.array(element).max(MAX_PORTS, { error: ({ input }) => tooMany(MAX_PORTS, input) });
-}
-
-function tooMany(most: number, input: unknown): string {
-  return `expected at most ${most} entries${Array.isArray(input) ? `, got ${input.length}` : ''}`;
-}
 export const stringMap = z.record(z.string(), z.string());
 
 /** Labels of a workload, an endpoint or a subset's pods: `istio` names get their mesh twins beside them. */

@@ -3,7 +3,7 @@
  * fields that concern others, and dropping them here keeps their edits from counting as changes.
  */
 import { z } from 'zod';
-import { portList, portNumber, selectorLabelMap, stringMap, strings } from './common.ts';
+import { portNumber, selectorLabelMap, stringMap, strings } from './common.ts';
 
 const protocol = z.enum(['TCP', 'UDP', 'SCTP']);
 const objectReference = z.object({
@@ -76,7 +76,7 @@ export const service = z.object({
     externalName: z.string().optional(),
     externalIPs: strings.optional(),
     loadBalancerIP: z.string().optional(),
-    ports: portList(servicePort).optional(),
+    ports: z.array(servicePort).optional(),
     selector: selectorLabelMap.optional(),
     publishNotReadyAddresses: z.boolean().optional(),
     sessionAffinity: z.string().optional(),

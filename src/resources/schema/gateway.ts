@@ -1,6 +1,6 @@
 /** Gateway: the ports that a gateway workload opens. */
 import { z } from 'zod';
-import { port, portList, selectorLabelMap, strings } from './common.ts';
+import { port, selectorLabelMap, strings } from './common.ts';
 import { serverTlsSettings } from './tls-settings.ts';
 
 const server = z.strictObject({
@@ -13,7 +13,7 @@ const server = z.strictObject({
 });
 
 export const gateway = z.strictObject({
-  servers: portList(server).optional(),
+  servers: z.array(server).optional(),
   selector: selectorLabelMap.optional(),
 });
 

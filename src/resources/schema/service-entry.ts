@@ -1,6 +1,6 @@
 /** ServiceEntry and WorkloadEntry: services and workloads that no orchestrator knows of. */
 import { z } from 'zod';
-import { networkingSelector, port, portList, portNumber, strings, uint32, workloadLabelMap } from './common.ts';
+import { networkingSelector, port, portNumber, strings, uint32, workloadLabelMap } from './common.ts';
 
 export const workloadEntry = z.strictObject({
   address: z.string().optional(),
@@ -15,7 +15,7 @@ export const workloadEntry = z.strictObject({
 export const serviceEntry = z.strictObject({
   hosts: strings,
   addresses: strings.optional(),
-  ports: portList(port).optional(),
+  ports: z.array(port).optional(),
   location: z.enum(['MESH_EXTERNAL', 'MESH_INTERNAL']).optional(),
   resolution: z.enum(['NONE', 'STATIC', 'DNS', 'DNS_ROUND_ROBIN', 'DYNAMIC_DNS']).optional(),
   endpoints: z.array(workloadEntry).optional(),

@@ -1,6 +1,6 @@
 /** Sidecar: what the proxies of a namespace or of selected workloads listen on and may reach. */
 import { z } from 'zod';
-import { networkingSelector, port, portList, strings } from './common.ts';
+import { networkingSelector, port, strings } from './common.ts';
 import { connectionPool } from './destination-rule.ts';
 import { serverTlsSettings } from './tls-settings.ts';
 import { destination } from './virtual-service.ts';
@@ -25,7 +25,7 @@ const egress = z.strictObject({
 
 export const sidecar = z.strictObject({
   workloadSelector: networkingSelector.optional(),
-  ingress: portList(ingress).optional(),
+  ingress: z.array(ingress).optional(),
   egress: z.array(egress).optional(),
   outboundTrafficPolicy: z
     .strictObject({

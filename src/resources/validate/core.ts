@@ -5,7 +5,7 @@
 import { shown } from '../issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';
 import { each, type Faults, unique } from './faults.ts';
-import { checkDnsLabel, checkOptionalPort, checkPort, isDomain, isIpAddress } from './values.ts';
+import { checkDnsLabel, checkOptionalPort, checkPort, checkPortCount, isDomain, isIpAddress } from './values.ts';
 
 function checkIp(faults: Faults, address: string | undefined): void {
   if (address !== undefined && address !== '' && !isIpAddress(address)) {
@@ -27,6 +27,7 @@ export function validateService(content: ServiceContent, faults: Faults): void {
   each(at.at('clusterIPs'), spec.clusterIPs, (address, atAddress) => {
     if (address !== 'None') checkIp(atAddress, address);
   });
+  checkPortCount(at.at('ports'), ports);
   unique(at.at('ports'), ports, ['name'], 'port name', (port) => port.name);
   unique(at.at('ports'), ports, ['port'], 'port', (port) => `${port.port}/${port.protocol}`);
   each(at.at('ports'), ports, (port, atPort) => {

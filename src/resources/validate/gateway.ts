@@ -7,6 +7,7 @@ import {
   checkDefaultEndpoint,
   checkLabels,
   checkPort,
+  checkPortCount,
   checkProtocol,
   checkWildcardHost,
   isIpAddress,
@@ -52,6 +53,7 @@ const CERTIFICATE_HASH = /^([0-9a-fA-F]{64}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){31})
 
 export function validateGateway(spec: GatewaySpec, faults: Faults): void {
   if (!spec.servers?.length) faults.add(['servers'], 'required, expected at least one server');
+  checkPortCount(faults.at('servers'), spec.servers);
   unique(faults.at('servers'), spec.servers, ['port', 'name'], 'port name', (server) => server.port.name);
   each(faults.at('servers'), spec.servers, checkServer);
   checkLabels(faults.at('selector'), spec.selector);

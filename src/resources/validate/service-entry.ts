@@ -8,6 +8,7 @@ import {
   checkLabels,
   checkOptionalPort,
   checkPort,
+  checkPortCount,
   checkProtocol,
   checkWildcardHost,
   isCidr,
@@ -59,6 +60,7 @@ function checkAddresses(spec: ServiceEntrySpec, faults: Faults): void {
 }
 
 function checkPorts(spec: ServiceEntrySpec, faults: Faults): void {
+  checkPortCount(faults, spec.ports);
   unique(faults, spec.ports, ['number'], 'port', (port) => port.number);
   unique(faults, spec.ports, ['name'], 'port name', (port) => port.name);
   each(faults, spec.ports, (port, at) => {

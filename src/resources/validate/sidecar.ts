@@ -9,6 +9,7 @@ import {
   checkDefaultEndpoint,
   checkLabels,
   checkPort,
+  checkPortCount,
   checkProtocol,
   checkWildcardHost,
   isIpAddress,
@@ -30,6 +31,7 @@ export function validateSidecar(spec: SidecarSpec, faults: Faults): void {
   ) {
     faults.add([], 'expected at least one of ingress, egress, outboundTrafficPolicy');
   }
+  checkPortCount(faults.at('ingress'), ingress);
   unique(faults.at('ingress'), ingress, ['port', 'number'], 'port', (listener) => listener.port.number);
   each(faults.at('ingress'), ingress, checkIngress);
   each(faults.at('egress'), egress, (listener, at) => checkEgress(listener, at));

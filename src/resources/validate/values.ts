@@ -246,3 +246,15 @@ export function checkProtocol(faults: Faults, protocol: string | undefined): voi
     faults.add([], `expected one of ${[...PROTOCOLS].join(', ')}, got ${shown(protocol)}`);
   }
 }
+
+/**
+ * Most ports of one document. Each is a cluster, a listener and a route of every proxy that sees it: 65,535 of them took the generation of a
+ * whole namespace longer than it may take, so that no proxy there got anything new.
+ */
+const MAX_PORTS = 4096;
+
+/** For lists of ports, and of what opens one port each. */
+export function checkPortCount(faults: Faults, ports: readonly unknown[] | undefined): void {
+  const count = ports?.length ?? 0;
+  if (count > MAX_PORTS) faults.add([], `expected at most ${MAX_PORTS} entries, got ${count}`);
+}
