@@ -35,15 +35,15 @@ const ENVOY_VERSION = '1.40.0';
 const ENVOY_FOLDER = join(CACHE, `envoy-${ENVOY_VERSION}`);
 const ENVOY_BINARY = join(ENVOY_FOLDER, 'envoy/_bin/envoy');
 
-/** Programs that tests in network namespaces and the benches over TLS call, and the Debian packages that bring them. */
+/** Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that bring them. */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
-/** What each job runs, and which steps it needs first. */
+/** What each job runs, which steps it needs first, and which of them it can do without when they fail. */
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
-  demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy'] },
+  demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
 
@@ -144,7 +144,7 @@ function checkGivenEnvoy(path) {
 
 const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
 
-/** Without root or apt the tests that need these programs are skipped and say so; nothing else depends on them. */
+/** Without root or apt the tests and the part of the demo that need these programs are skipped and say so; nothing else depends on them. */
 const canInstallPrograms = () => process.getuid?.() === 0 && onPath('apt-get');
 
 function installPrograms() {
@@ -217,7 +217,7 @@ async function lock() {
   }
 }
 
-async function prepare(steps) {
+async function prepare({ steps, optional = [] }) {
   if (steps.every((name) => STEPS[name].done())) return;
   await lock();
   try {
@@ -227,7 +227,13 @@ async function prepare(steps) {
       if (step.done()) continue;
       const started = Date.now();
       say(`${step.label} …`);
-      step.work();
+      try {
+        step.work();
+      } catch (error) {
+        if (!(error instanceof SetupError) || !optional.includes(name)) throw error;
+        say(`${error.message}; going on without`);
+        continue;
+      }
       say(`${step.label}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
     }
   } finally {
@@ -264,7 +270,7 @@ const [jobName, ...rest] = process.argv.slice(2);
 const job = Object.hasOwn(JOBS, jobName ?? '') ? JOBS[jobName] : undefined;
 if (job === undefined) fail(`usage: setup.mjs ${Object.keys(JOBS).join('|')} [-- arguments]`);
 try {
-  await prepare(job.steps);
+  await prepare(job);
   if (job.entry !== undefined) runJob(job.entry, rest[0] === '--' ? rest.slice(1) : rest);
 } catch (error) {
   if (!(error instanceof SetupError)) throw error;

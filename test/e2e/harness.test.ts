@@ -1,6 +1,10 @@
 /** The harness itself, with a real Envoy: what the other end-to-end tests stand on. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
   bootstrapJson,
@@ -15,8 +19,11 @@ import {
   startEchoIn,
   startEnvoy,
   startTcpEcho,
+  tempDir,
   validateBootstrap,
 } from '../harness/index.ts';
+
+const run = promisify(execFile);
 
 const TYPE = 'type.googleapis.com/envoy.extensions.filters';
 
@@ -128,6 +135,15 @@ test('an Envoy that refuses its configuration fails the start with its own words
 });
 
 const skip = (await netnsUnavailable()) ?? false;
+
+test('where iptables is missing, the reason says so', { skip }, async (t) => {
+  const folder = await tempDir(t);
+  await symlink((await run('which', ['ip'])).stdout.trim(), join(folder, 'ip'));
+  const module = join(import.meta.dirname, '../harness/index.ts');
+  const script = `import { netnsUnavailable } from ${JSON.stringify(module)}; console.log(await netnsUnavailable());`;
+  const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script], { env: { PATH: folder } });
+  assert.match(stdout, /^cannot make network namespaces: .*iptables.*\n$/);
+});
 
 test('in network namespaces, redirected connections arrive at their original destination', { skip }, async (t) => {
   const network = await createNetwork(t);

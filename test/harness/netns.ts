@@ -24,10 +24,16 @@ export async function netnsUnavailable(): Promise<string | undefined> {
     await execute('ip', ['netns', 'exec', probe, 'iptables', '-t', 'nat', '-S']);
     return undefined;
   } catch (error) {
-    return `cannot make network namespaces: ${error instanceof Error ? error.message.split('\n').at(-1) : String(error)}`;
+    return `cannot make network namespaces: ${lastLine(error)}`;
   } finally {
     await execute('ip', ['netns', 'delete', probe]).catch(() => undefined);
   }
+}
+
+/** What a program that failed said last: the message of its error ends in a line feed. */
+function lastLine(error: unknown): string {
+  const lines = (error instanceof Error ? error.message : String(error)).split('\n').map((line) => line.trim());
+  return lines.findLast((line) => line !== '') ?? 'no reason was given';
 }
 
 export interface Namespace {
