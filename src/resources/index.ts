@@ -13,3 +13,5 @@ export {
   parseProxyConfig,
 } from './mesh-config.ts';
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
+export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
+export { SCHEMAS } from './schemas.ts';

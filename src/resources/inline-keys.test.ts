@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync, type JsonWebKey } from 'node:crypto';
 import { describe, it } from 'node:test';
-import { usableInlineKeys } from './inline-keys.ts';
+import { secretInKeys, usableInlineKeys } from './inline-keys.ts';
 
 const ec = (namedCurve: string): JsonWebKey =>
   generateKeyPairSync('ec', { namedCurve }).publicKey.export({ format: 'jwk' });
 const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
 const EDDSA = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
-const OCT = { kty: 'oct', k: 'c2VjcmV0' };
 const P256 = ec('P-256');
 
 /** What is left of these keys. */
@@ -23,7 +22,6 @@ describe('keys that stand in a policy', () => {
     ['P-384', ec('P-384')],
     ['P-521', ec('P-521')],
     ['Ed25519', EDDSA],
-    ['a shared secret', OCT],
     ['a key with a name and an algorithm', { ...P256, kid: 'one', alg: 'ES256' }],
     ['RSA-PSS', { ...RSA, alg: 'PS384' }],
   ] as const) {
@@ -47,17 +45,22 @@ describe('keys that stand in a policy', () => {
     ['a short RSA key', { ...RSA, n: RSA.n?.slice(0, 100) }],
     ['a huge RSA key', { ...RSA, n: '_'.repeat(4000) }],
     ['a short Ed25519 key', { ...EDDSA, x: 'AAAA' }],
-    ['an empty secret', { ...OCT, k: '' }],
-    ['no base64url', { ...OCT, k: 'a b' }],
+    ['a secret that issuer and policy share', { kty: 'oct', k: 'c2VjcmV0' }],
+    ['a key with its private half', { ...P256, d: 'AAAA' }],
+    ['no base64url', { ...EDDSA, x: 'a b' }],
   ] as const) {
-    it(`are left out: ${what}`, () => assert.deepEqual(usable(key, OCT), [OCT]));
+    it(`are left out: ${what}`, () => assert.deepEqual(usable(key, P256), [P256]));
   }
 
-  it('are public when they are sent', () => {
+  it('are told of when they give away what tokens are signed with', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const { d, ...rest } = privateKey.export({ format: 'jwk' });
-    assert.ok(d);
-    assert.deepEqual(usable({ ...rest, d, key_ops: ['sign'] }), [rest]);
+    const whole = privateKey.export({ format: 'jwk' });
+    const told = (...keys: unknown[]) => secretInKeys(JSON.stringify({ keys }));
+    assert.equal(told(P256, RSA, null), undefined);
+    assert.equal(told(P256, whole), 'keys[1] has the private member d');
+    assert.equal(told({ kty: 'oct', k: 'c2VjcmV0' }), 'keys[0] is symmetric (kty oct)');
+    assert.equal(told({ kty: 'oct' }), 'keys[0] is symmetric (kty oct)');
+    assert.equal(secretInKeys('no JSON'), undefined);
   });
 
   it('are none where no set can be read', () => {

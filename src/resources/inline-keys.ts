@@ -45,7 +45,24 @@ const CURVES: Readonly<Record<string, Curve>> = {
 type Members = Readonly<Record<string, unknown>>;
 type PublicKey = Readonly<Record<string, string>>;
 
-/** The usable keys as a key set, JSON; undefined when there are none. Members that Envoy does not read, private ones too, are left out. */
+/** Members that only private and symmetric keys have (RFC 7518 section 6). */
+const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+
+/**
+ * Why a key set gives away what its tokens are signed with: everyone who may read the policy could sign with a symmetric key, or with a
+ * private half. Undefined when it does not.
+ */
+export function secretInKeys(text: string): string | undefined {
+  for (const [index, key] of keysIn(text).entries()) {
+    if (!isObject(key)) continue;
+    if (key.kty === 'oct') return `keys[${index}] is symmetric (kty oct)`;
+    const member = PRIVATE_MEMBERS.find((name) => name in key);
+    if (member !== undefined) return `keys[${index}] has the private member ${member}`;
+  }
+  return undefined;
+}
+
+/** The usable keys as a key set, JSON; undefined when there are none. Keys with private members, and members that Envoy does not read, are left out. */
 export function usableInlineKeys(text: string): string | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const keys = keysIn(text)
@@ -69,7 +86,7 @@ function isObject(value: unknown): value is Members {
 }
 
 function usableKey(key: unknown): PublicKey | undefined {
-  if (!isObject(key)) return undefined;
+  if (!isObject(key) || PRIVATE_MEMBERS.some((member) => member in key)) return undefined;
   const { kid, alg, use } = key;
   if (![kid, alg, use].every((text) => text === undefined || typeof text === 'string')) return undefined;
   if (use !== undefined && use !== 'sig') return undefined;
@@ -109,11 +126,6 @@ const KINDS: Readonly<Record<string, (key: Members) => Read | undefined>> = {
   OKP: ({ crv, x }) => {
     if (crv !== 'Ed25519' || typeof x !== 'string' || bytesOf(x)?.length !== ED25519_BYTES) return;
     return { members: { crv, x }, algorithms: /^EdDSA$/ };
-  },
-  // A secret that issuer and policy share.
-  oct: ({ k }) => {
-    if (typeof k !== 'string' || (bytesOf(k)?.length ?? 0) === 0) return;
-    return { members: { k }, algorithms: /^HS(256|384|512)$/ };
   },
 };
 

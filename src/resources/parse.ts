@@ -9,6 +9,7 @@ import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { type Fault, faultsOf, fieldPath, shown, withoutValue } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
+import { isSecretPath } from './schema/secret.ts';
 import { SCHEMAS } from './schemas.ts';
 import {
   type AnyResource,
@@ -157,7 +158,7 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   const parsed = readBy(SCHEMAS[kind], input);
   const found = parsed.success ? semanticFaults(kind, parsed.data) : faultsOf(parsed.error.issues);
   for (const fault of found) {
-    const told = kind === 'Secret' ? withoutValue(fault) : fault;
+    const told = isSecretPath(SCHEMAS[kind], fault.path) ? withoutValue(fault) : fault;
     faults.push({ ...told, path: [...base, ...fault.path] });
   }
   return parsed.success && faults.length === 0 ? { content: parsed.data } : { faults };

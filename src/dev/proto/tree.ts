@@ -69,6 +69,8 @@ function fieldDescriptor(field: protobuf.Field): Record<string, unknown> {
     const value = field.options?.[name];
     if (value !== undefined) options[name] = value;
   }
+  // What Envoy's own config dump leaves out, and ours too.
+  if (field.options?.['(udpa.annotations.sensitive)'] === true) options.sensitive = true;
   return Object.keys(options).length === 0 ? descriptor : { ...descriptor, options };
 }
 

@@ -3,8 +3,7 @@
  * and values may be lazy: a generator is printed as a list, a Map as an object, and a function is called when its turn comes.
  */
 
-/** Written in place of what must not be shown. */
-export const REDACTED = '[redacted]';
+import { REDACTED } from '../../core/redact.ts';
 
 interface Frame {
   readonly items: Iterator<readonly [key: string | undefined, value: unknown]>;

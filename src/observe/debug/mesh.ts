@@ -1,6 +1,8 @@
 /** Debug pages about the mesh as the program sees it: services, endpoints, configuration, and what is wrong with it. */
+import { redactByName } from '../../core/redact.ts';
 import { type AnyResource, CORE_KINDS, MESH_KINDS, type MeshKind } from '../../resources/types.ts';
 import { lazyList } from './proxies.ts';
+import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
 
 /** API groups as a user writes them. */
@@ -33,8 +35,8 @@ function shownResource(resource: AnyResource): Record<string, unknown> {
   return {
     apiVersion: apiVersion(resource),
     kind,
-    metadata: { ...metadata, ...creationTimestamp },
-    spec: content,
+    metadata: { ...metadata, annotations: redactByName(metadata.annotations), ...creationTimestamp },
+    spec: redactContent(kind, content),
     origin,
   };
 }

@@ -1,6 +1,6 @@
 /** Debug pages about connected proxies: what each was sent and took, in the shapes that existing mesh tools read. */
 import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
-import { toProtoJson } from '../../protobuf/index.ts';
+import { toShownJson } from '../../protobuf/index.ts';
 import { messageOf, TYPE_URLS } from '../../push/index.ts';
 import type { ConnectionStatus, EncodedResource, TypeStatus } from '../../push/types.ts';
 import type { Viewed } from './viewed.ts';
@@ -107,29 +107,10 @@ function clustersNamed(mesh: Viewed, connection: ConnectionStatus, endpoints: Re
   return named.length > 0 && { clusters: Object.fromEntries(named) };
 }
 
-/** The message as JSON; of a secret only what everybody may know. */
+/** The message as JSON, without the secrets in it. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
   const name = TYPE_URLS[type].slice(TYPE_URLS[type].indexOf('/') + 1);
-  const message = toProtoJson(name, messageOf(resource));
-  return type === 'sds' ? publicPart(message) : message;
-}
-
-const REDACTED = { inline_string: '[redacted]' };
-
-/** Certificates are public. What is not listed here is left out: a field that is added later must not be shown by itself. */
-function publicPart(secret: unknown): Record<string, unknown> {
-  const { name, tls_certificate: pair, validation_context: trusted } = fieldsOf(secret);
-  return {
-    name,
-    ...(pair === undefined
-      ? {}
-      : { tls_certificate: { certificate_chain: fieldsOf(pair).certificate_chain, private_key: REDACTED } }),
-    ...(trusted === undefined ? {} : { validation_context: { trusted_ca: fieldsOf(trusted).trusted_ca } }),
-  };
-}
-
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+  return toShownJson(name, messageOf(resource));
 }
 
 function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { portNumber, selectorLabelMap, stringMap, strings } from './common.ts';
+import { secret as hidden } from './secret.ts';
 
 const protocol = z.enum(['TCP', 'UDP', 'SCTP']);
 const objectReference = z.object({
@@ -158,11 +159,13 @@ export const endpointSlice = z.object({
 });
 export type EndpointSliceContent = z.output<typeof endpointSlice>;
 
+const secretValues = hidden('value', z.record(z.string(), z.string()));
+
 export const secret = z.object({
   type: z.string().optional(),
   /** Base64. */
-  data: stringMap.optional(),
-  stringData: stringMap.optional(),
+  data: secretValues.optional(),
+  stringData: secretValues.optional(),
 });
 export type SecretContent = z.output<typeof secret>;
 

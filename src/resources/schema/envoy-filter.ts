@@ -1,6 +1,7 @@
 /** EnvoyFilter: patches on generated Envoy configuration. */
 import { z } from 'zod';
 import { int32, networkingSelector, portNumber, stringMap, targetRef } from './common.ts';
+import { secret } from './secret.ts';
 
 const listenerMatch = z.strictObject({
   portNumber: portNumber.optional(),
@@ -65,28 +66,31 @@ const match = z.strictObject({
   cluster: clusterMatch.optional(),
 });
 
-const configPatch = z.strictObject({
-  applyTo: z.enum([
-    'LISTENER',
-    'FILTER_CHAIN',
-    'NETWORK_FILTER',
-    'HTTP_FILTER',
-    'ROUTE_CONFIGURATION',
-    'VIRTUAL_HOST',
-    'HTTP_ROUTE',
-    'CLUSTER',
-    'EXTENSION_CONFIG',
-    'BOOTSTRAP',
-    'LISTENER_FILTER',
-  ]),
-  match: match.optional(),
-  patch: z.strictObject({
-    operation: z.enum(['MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE']),
-    /** A piece of an Envoy message in protobuf's JSON form. */
-    value: z.record(z.string(), z.json()).optional(),
-    filterClass: z.enum(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS']).optional(),
+const configPatch = secret(
+  'envoyPatch',
+  z.strictObject({
+    applyTo: z.enum([
+      'LISTENER',
+      'FILTER_CHAIN',
+      'NETWORK_FILTER',
+      'HTTP_FILTER',
+      'ROUTE_CONFIGURATION',
+      'VIRTUAL_HOST',
+      'HTTP_ROUTE',
+      'CLUSTER',
+      'EXTENSION_CONFIG',
+      'BOOTSTRAP',
+      'LISTENER_FILTER',
+    ]),
+    match: match.optional(),
+    patch: z.strictObject({
+      operation: z.enum(['MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE']),
+      /** A piece of an Envoy message in protobuf's JSON form. */
+      value: z.record(z.string(), z.json()).optional(),
+      filterClass: z.enum(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS']).optional(),
+    }),
   }),
-});
+);
 
 export const envoyFilter = z.strictObject({
   workloadSelector: networkingSelector.optional(),

@@ -1,6 +1,7 @@
 /** PeerAuthentication, RequestAuthentication and AuthorizationPolicy. */
 import { z } from 'zod';
 import { duration, strings, targetRef, workloadSelector } from './common.ts';
+import { secret } from './secret.ts';
 
 const mutualTls = z.strictObject({ mode: z.enum(['UNSET', 'DISABLE', 'PERMISSIVE', 'STRICT']).optional() });
 
@@ -18,10 +19,10 @@ export const peerAuthentication = z.strictObject({
 });
 
 const jwtRule = z.strictObject({
-  issuer: z.string(),
+  issuer: secret('url', z.string()),
   audiences: strings.optional(),
-  jwksUri: z.string().optional(),
-  jwks: z.string().optional(),
+  jwksUri: secret('url', z.string()).optional(),
+  jwks: secret('keySet', z.string()).optional(),
   fromHeaders: z.array(z.strictObject({ name: z.string(), prefix: z.string().optional() })).optional(),
   fromParams: strings.optional(),
   fromCookies: strings.optional(),
@@ -60,7 +61,10 @@ const operation = z.strictObject({
   notPaths: strings.optional(),
 });
 
-const condition = z.strictObject({ key: z.string(), values: strings.optional(), notValues: strings.optional() });
+const condition = secret(
+  'condition',
+  z.strictObject({ key: z.string(), values: strings.optional(), notValues: strings.optional() }),
+);
 
 const rule = z.strictObject({
   from: z.array(z.strictObject({ source })).optional(),
@@ -76,7 +80,7 @@ export const authorizationPolicy = z.strictObject({
 });
 
 /** The keys of a token issuer, fetched: see `key-sets.ts`. */
-export const jsonWebKeySet = z.strictObject({ jwks: z.string() });
+export const jsonWebKeySet = z.strictObject({ jwks: secret('keySet', z.string()) });
 
 export type PeerAuthenticationSpec = z.output<typeof peerAuthentication>;
 export type RequestAuthenticationSpec = z.output<typeof requestAuthentication>;

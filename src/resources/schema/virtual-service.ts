@@ -8,11 +8,11 @@ import {
   portNumber,
   portSelector,
   selectorLabelMap,
-  stringMap,
   stringMatch,
   strings,
   uint32,
 } from './common.ts';
+import { secret } from './secret.ts';
 
 export const destination = z.strictObject({
   host: z.string(),
@@ -20,9 +20,11 @@ export const destination = z.strictObject({
   port: portSelector.optional(),
 });
 
+const headerValues = secret('byName', z.record(z.string(), z.string()));
+
 const headerOperations = z.strictObject({
-  set: stringMap.optional(),
-  add: stringMap.optional(),
+  set: headerValues.optional(),
+  add: headerValues.optional(),
   remove: strings.optional(),
 });
 
@@ -36,15 +38,18 @@ const httpRouteDestination = z.strictObject({
 
 const routeDestination = z.strictObject({ destination, weight: int32.optional() });
 
+/** By the name of a header or query parameter. */
+const namedMatches = secret('byName', z.record(z.string(), headerMatch));
+
 const httpMatch = z.strictObject({
   name: z.string().optional(),
   uri: stringMatch.optional(),
   scheme: stringMatch.optional(),
   method: stringMatch.optional(),
   authority: stringMatch.optional(),
-  headers: z.record(z.string(), headerMatch).optional(),
-  withoutHeaders: z.record(z.string(), headerMatch).optional(),
-  queryParams: z.record(z.string(), headerMatch).optional(),
+  headers: namedMatches.optional(),
+  withoutHeaders: namedMatches.optional(),
+  queryParams: namedMatches.optional(),
   port: portNumber.optional(),
   sourceLabels: selectorLabelMap.optional(),
   sourceNamespace: z.string().optional(),

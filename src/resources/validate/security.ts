@@ -1,5 +1,5 @@
 /** PeerAuthentication and RequestAuthentication as admission checks them. */
-import { usableInlineKeys } from '../inline-keys.ts';
+import { secretInKeys, usableInlineKeys } from '../inline-keys.ts';
 import { shown } from '../issues.ts';
 import type { JwtRule, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../schema/security.ts';
 import { each, type Faults } from './faults.ts';
@@ -7,7 +7,7 @@ import { checkFilled, checkSelector, checkTarget, isPort, MAX_PORT } from './pol
 import { checkHeaderName, checkHeaderText } from './values.ts';
 
 const UNUSABLE_KEYS =
-  'expected a JSON Web Key Set with a key of a kind that can be used: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519, oct';
+  'expected a JSON Web Key Set with a key of a kind that can be used: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
 
 export function validatePeerAuthentication(spec: PeerAuthenticationSpec, faults: Faults): void {
   checkSelector(faults.at('selector'), spec.selector);
@@ -35,7 +35,9 @@ function checkJwtRule(rule: JwtRule, faults: Faults): void {
     faults.add(['jwksUri'], `expected an http or https URL, got ${shown(rule.jwksUri)}`);
   }
   if (rule.jwks && rule.jwksUri) faults.add(['jwksUri'], 'expected either jwks or jwksUri');
-  if (rule.jwks && usableInlineKeys(rule.jwks) === undefined) faults.add(['jwks'], UNUSABLE_KEYS);
+  const secret = rule.jwks && secretInKeys(rule.jwks);
+  if (secret) faults.add(['jwks'], `expected public keys only: ${secret}`);
+  else if (rule.jwks && usableInlineKeys(rule.jwks) === undefined) faults.add(['jwks'], UNUSABLE_KEYS);
   each(faults.at('fromHeaders'), rule.fromHeaders, (from, at) => {
     checkHeaderName(at.at('name'), from.name);
     checkHeaderText(at.at('prefix'), from.prefix);

@@ -1,0 +1,82 @@
+/**
+ * Marks fields of the schemas that hold secrets. Whoever shows a resource (debug pages) or quotes a value of one (messages about refused
+ * documents) asks here, so that a field is described once, where it is defined.
+ */
+import type { z } from 'zod';
+
+/**
+ * What of a field is secret:
+ *
+ * - `value`: every text in it
+ * - `url`: user, password and query of a URL
+ * - `keySet`: what is not public of a JSON Web Key Set
+ * - `byName`: values by name (headers, query parameters, metadata) whose name says that they may be credentials
+ * - `condition`: values of an object `{key, values, notValues}` whose key names a header that may be a credential
+ * - `envoyPatch`: what Envoy's messages say is secret, in an object `{applyTo, match, patch}`
+ */
+export type SecretField = 'value' | 'url' | 'keySet' | 'byName' | 'condition' | 'envoyPatch';
+
+type Schema = z.core.$ZodType;
+
+const marks = new WeakMap<Schema, SecretField>();
+
+/** The same schema, marked. */
+export function secret<T extends Schema>(kind: SecretField, schema: T): T {
+  marks.set(schema, kind);
+  return schema;
+}
+
+/** The mark of a schema itself. */
+export function secretFieldOf(schema: Schema): SecretField | undefined {
+  return marks.get(schema);
+}
+
+/** What a schema is made of, without what only wraps it: optional fields, defaults, transformations. */
+export function coreOf(schema: Schema): z.core.$ZodTypes {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  if (secretFieldOf(schema) !== undefined) return schema as z.core.$ZodTypes;
+  switch (def.type) {
+    case 'optional':
+    case 'nullable':
+    case 'default':
+      return coreOf(def.innerType);
+    case 'pipe':
+      return coreOf(def.in._zod.def.type === 'transform' ? def.out : def.in);
+    default:
+      return schema as z.core.$ZodTypes;
+  }
+}
+
+/** Members of marked objects in which their secrets are. */
+const SECRET_MEMBERS: Readonly<Partial<Record<SecretField, ReadonlySet<string | number>>>> = {
+  condition: new Set(['values', 'notValues']),
+  envoyPatch: new Set(['patch', 'match']),
+};
+
+/** Whether the value at a path may be secret, or part of a secret. */
+export function isSecretPath(schema: Schema, path: readonly (string | number)[]): boolean {
+  const core = coreOf(schema);
+  const mark = secretFieldOf(core);
+  if (mark !== undefined) {
+    const members = SECRET_MEMBERS[mark];
+    return members === undefined || (path[0] !== undefined && members.has(path[0]));
+  }
+  const [step, ...rest] = path;
+  if (step === undefined) return false;
+  const inner = innerOf(core, step);
+  return inner !== undefined && isSecretPath(inner, rest);
+}
+
+function innerOf(core: z.core.$ZodTypes, step: string | number): Schema | undefined {
+  const { def } = core._zod;
+  switch (def.type) {
+    case 'object':
+      return Object.hasOwn(def.shape, step) ? def.shape[step] : undefined;
+    case 'array':
+      return def.element;
+    case 'record':
+      return def.valueType;
+    default:
+      return undefined;
+  }
+}
