@@ -1,50 +1,89 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { XdsType } from '../generate/types.ts';
 import type { ConnectionStatus, TypeStatus } from '../push/types.ts';
 import type { AnyResource, ResourceChange } from '../resources/types.ts';
 import { DistributionHistory } from './distribution.ts';
 
 const KEY = 'VirtualService/shop/web';
 
-function change(key: string, fingerprint: string): ResourceChange {
-  // Only the fingerprint is looked at.
-  return { key, before: undefined, after: { fingerprint } as AnyResource };
+/** A change between contents; only fingerprints are looked at. */
+function change(key: string, before: string | undefined, after: string | undefined): ResourceChange {
+  const resource = (fingerprint: string | undefined) =>
+    fingerprint === undefined ? undefined : ({ fingerprint } as AnyResource);
+  return { key, before: resource(before), after: resource(after) };
 }
 
-function connection(acked: number): ConnectionStatus {
-  const rds = { subscribed: 1, versionAcked: acked } as unknown as TypeStatus;
-  const unasked = { subscribed: 'none', versionAcked: -1 } as unknown as TypeStatus;
+/** By type: the version that the proxy has acknowledged, or that it has all that it should have. */
+function connection(held: Partial<Record<XdsType, number | 'current'>>): ConnectionStatus {
+  const types = Object.entries(held).map(([type, version]) => {
+    const status = { subscribed: 1, current: version === 'current', versionHeld: version === 'current' ? 0 : version };
+    return [type, status as unknown as TypeStatus] as const;
+  });
+  const unasked = { subscribed: 'none', current: true, versionHeld: 0 } as unknown as TypeStatus;
   const node = { workload: 'web-1.shop' } as ConnectionStatus['node'];
-  return {
-    connectionId: 'c1',
-    node,
-    types: new Map([['rds', rds] as const, ['eds', unasked] as const]),
-  } as unknown as ConnectionStatus;
+  return { connectionId: 'c1', node, types: new Map([...types, ['sds', unasked]]) } as unknown as ConnectionStatus;
+}
+
+/** What the one proxy has of the resource, while its configuration stands at a snapshot version. */
+function held(
+  history: DistributionHistory,
+  current: string | undefined,
+  proxy: ConnectionStatus,
+  { version = 9, now = 2000 } = {},
+) {
+  return history.where({ key: KEY, current, connections: [proxy], versionOf: () => version, now })?.[0];
 }
 
 describe('distribution history', () => {
-  it('says what a proxy has while a change is on its way, and that it has all when nothing is', () => {
-    const history = new DistributionHistory(60_000);
-    history.note(2, [change(KEY, 'first')], 0);
-    history.note(5, [change(KEY, 'second')], 1000);
-    const [behind] = history.where(KEY, 'second', [connection(4)], () => false);
-    assert.deepEqual(behind, { proxy: 'web-1.shop', connectionId: 'c1', versions: { rds: 'first' }, upToDate: false });
-    const [settled] = history.where(KEY, 'second', [connection(4)], () => true);
-    assert.deepEqual(settled?.versions, { rds: 'second' });
+  const history = new DistributionHistory(60_000);
+  history.note(2, [change(KEY, undefined, 'first')], 0);
+  history.note(5, [change(KEY, 'first', 'second')], 1000);
+
+  it('says for each type what the acknowledged version was made from', () => {
+    const proxy = connection({ cds: 4, eds: 1, lds: 'current', rds: 5, vhds: 0 });
+    assert.deepEqual(held(history, 'second', proxy), {
+      proxy: 'web-1.shop',
+      connectionId: 'c1',
+      versions: { cds: 'first', eds: '', lds: 'second', rds: 'second', vhds: '' },
+      upToDate: false,
+    });
   });
 
-  it('forgets what is older than the retention', () => {
-    const history = new DistributionHistory(60_000);
-    history.note(2, [change(KEY, 'first')], 0);
-    history.note(3, [change(KEY, 'second')], 70_000);
-    const [answer] = history.where(KEY, 'second', [connection(2)], () => false);
-    assert.deepEqual(answer?.versions, { rds: '' });
+  it('says that a proxy has all when it has in each type what it should have', () => {
+    assert.equal(held(history, 'second', connection({ cds: 'current', rds: 7 }))?.upToDate, true);
+    // What it should have is not made from the change yet.
+    assert.deepEqual(held(history, 'second', connection({ cds: 'current' }), { version: 4 })?.versions, {
+      cds: 'first',
+    });
+  });
+
+  it('knows nothing of a resource that there is not and was not, and that a deleted one is gone', () => {
+    assert.equal(held(new DistributionHistory(60_000), undefined, connection({ rds: 4 })), undefined);
+    const deleted = new DistributionHistory(60_000);
+    deleted.note(6, [change(KEY, 'second', undefined)], 1000);
+    assert.deepEqual(held(deleted, undefined, connection({ cds: 'current', rds: 5 })), {
+      proxy: 'web-1.shop',
+      connectionId: 'c1',
+      versions: { cds: '', rds: 'second' },
+      upToDate: false,
+    });
+  });
+
+  it('does not know any more what is older than the retention', () => {
+    const short = new DistributionHistory(60_000);
+    short.note(2, [change(KEY, undefined, 'first')], 0);
+    short.note(3, [change(KEY, 'first', 'second')], 50_000);
+    const proxy = connection({ cds: 1, lds: 2, rds: 3 });
+    const at = (now: number) => held(short, 'second', proxy, { now })?.versions;
+    assert.deepEqual(at(55_000), { cds: '', lds: 'first', rds: 'second' });
+    assert.deepEqual(at(65_000), { cds: null, lds: 'first', rds: 'second' });
+    assert.deepEqual(at(115_000), { cds: null, lds: null, rds: 'second' });
   });
 
   it('takes a resource without remembered changes to be everywhere as it is', () => {
-    const history = new DistributionHistory(60_000);
-    history.note(9, [change('Gateway/shop/other', 'x')], 0);
-    const [answer] = history.where(KEY, 'only', [connection(1)], () => false);
-    assert.deepEqual(answer?.versions, { rds: 'only' });
+    const quiet = new DistributionHistory(60_000);
+    quiet.note(9, [change('Gateway/shop/other', undefined, 'x')], 0);
+    assert.deepEqual(held(quiet, 'only', connection({ rds: 1 }))?.versions, { rds: 'only' });
   });
 });

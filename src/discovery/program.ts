@@ -349,10 +349,10 @@ export class DiscoveryProgram {
     { store, engine }: Running,
     key: string,
     connections: readonly ConnectionStatus[],
-  ): readonly object[] {
-    const unsettled = new Set([...engine.sessions()].filter((s) => !s.settled).map((s) => s.connectionId));
-    const current = store.get(key)?.fingerprint ?? '';
-    return history.where(key, current, connections, (id) => !unsettled.has(id));
+  ): readonly object[] | undefined {
+    const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.wholeVersion()]));
+    const versionOf = (connectionId: string): number => versions.get(connectionId) ?? 0;
+    return history.where({ key, current: store.get(key)?.fingerprint, connections, versionOf, now: Date.now() });
   }
 
   #debugSource(): DebugSource | undefined {

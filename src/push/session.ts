@@ -178,6 +178,13 @@ export class Session implements ProxySession {
     return version;
   }
 
+  /** The same for parts of which nothing is left as it was because it could not be generated. */
+  wholeVersion(): number {
+    let version = this.version();
+    for (const view of this.#views) if (!view.whole) version = Math.min(version, view.wholeVersion);
+    return version;
+  }
+
   request(types: Iterable<XdsType>): void {
     this.#host.request(this, types);
   }

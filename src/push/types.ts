@@ -123,6 +123,10 @@ export interface TypeStatus {
   /** Snapshot version of the last response sent, and of the last acknowledged. */
   readonly versionSent: number;
   readonly versionAcked: number;
+  /** Snapshot version of the last response that was acknowledged with nothing of it, or of what was sent before, kept back; 0: none. */
+  readonly versionHeld: number;
+  /** The proxy is known to have exactly what it should have: nothing is under way, waits, or is kept back. */
+  readonly current: boolean;
   readonly lastNack:
     | { readonly message: string; readonly atMs: number; readonly resources: readonly string[] }
     | undefined;

@@ -71,6 +71,10 @@ export class ViewState<S extends Member> {
   inFlight = false;
   /** Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version. */
   committedVersion = 0;
+  /** Snapshot version of the last commit after which every unit was as that snapshot has it. */
+  wholeVersion = 0;
+  /** Units `type/unit` that could not be generated: their last good version stays. */
+  readonly #failing = new Set<string>();
   #dirty: Dirty | undefined;
   #taken: Dirty | undefined;
   /** Listeners that wait for routes that could not be generated. */
@@ -123,6 +127,11 @@ export class ViewState<S extends Member> {
     if (left > 0) this.#callers.set(session.caller, left);
     else this.#callers.delete(session.caller);
     return true;
+  }
+
+  /** True when no unit is left as it was because it could not be generated. */
+  get whole(): boolean {
+    return this.#failing.size === 0;
   }
 
   get isDirty(): boolean {
@@ -224,6 +233,7 @@ export class ViewState<S extends Member> {
     if (changed.size > 0) this.#bundles = next;
     applyUnits(this.#units, units);
     this.#noteWithheld(job, withheld);
+    this.#noteFailing(job, failures);
     this.#noteFindings(job, failures);
     this.built = true;
     this.inFlight = false;
@@ -309,6 +319,14 @@ export class ViewState<S extends Member> {
       }
     }
     return changes;
+  }
+
+  #noteFailing({ answer, version }: GeneratedJob, failures: readonly UnitFailure[]): void {
+    for (const type of answer.complete)
+      for (const key of this.#failing) if (key.startsWith(`${type}/`)) this.#failing.delete(key);
+    for (const { type, unit } of answer.units) this.#failing.delete(`${type}/${unit}`);
+    for (const { type, unit } of failures) this.#failing.add(`${type}/${unit}`);
+    if (this.whole) this.wholeVersion = version;
   }
 
   #noteWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {

@@ -1,6 +1,7 @@
 /** The Delta protocol, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import type { TypeStatus } from '../push/types.ts';
 import { Content } from './testing.ts';
 import { DeltaPeer, filled, rejectTwice } from './testing-machine.ts';
 
@@ -15,7 +16,7 @@ describe('Delta', () => {
     content.set('vhds', '80/web', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
-    for (const [type, status] of current.machine.status()) assert.ok(status.cameCurrent, type);
+    for (const [type, status] of current.machine.status(content.parts)) assert.ok(status.cameCurrent, type);
     const peer = new DeltaPeer(content);
     peer.ask('cds', {
       initial: new Map([
@@ -125,16 +126,25 @@ describe('Delta', () => {
       ['a', '1'],
       ['b', '1'],
     ]);
+    const held = (): TypeStatus => {
+      const status = peer.machine.status(content.parts).get('lds');
+      assert.ok(status !== undefined);
+      return status;
+    };
+    const before = held().versionHeld;
     assert.deepEqual(peer.push(), ['lds a b']);
     assert.deepEqual(peer.nack('Error adding/updating listener(s) b: cannot bind\n')?.quarantined, ['b']);
     assert.deepEqual(peer.push(), ['lds a']);
     peer.ack();
+    // The rest is acknowledged; what was made from this version it does not have all the same.
+    assert.deepEqual([held().versionAcked > before, held().versionHeld, held().current], [true, before, false]);
     assert.ok(peer.machine.complete(content.parts));
     assert.deepEqual(peer.push(), []);
     content.set('lds', 'b', '2');
     assert.deepEqual(peer.push(), ['lds b']);
     peer.ack();
-    assert.equal(peer.machine.status().get('lds')?.quarantined.size, 0);
+    assert.equal(held().quarantined.size, 0);
+    assert.deepEqual([held().versionHeld, held().current], [held().versionSent, true]);
   });
 
   it('takes away what came in a rejected response, also when its next version was rejected by name', () => {

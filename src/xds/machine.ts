@@ -253,7 +253,8 @@ export class AdsMachine<Request> {
     this.#subscriptions[type].countBytes(bytes);
   }
 
-  status(): ReadonlyMap<XdsType, TypeStatus> {
-    return new Map(SEND_ORDER.map((type) => [type, this.#subscriptions[type].status()]));
+  /** @param parts what the proxy should have */
+  status(parts: Parts): ReadonlyMap<XdsType, TypeStatus> {
+    return new Map(SEND_ORDER.map((type) => [type, this.#subscriptions[type].status(parts[type])]));
   }
 }

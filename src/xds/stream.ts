@@ -381,7 +381,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       peer: this.#deps.transport.peer,
       mode: this.#deps.protocol.mode,
       connectedAtMs: this.#connectedAtMs,
-      types: this.#machine.status(),
+      types: this.#machine.status(session.content()),
     };
   }
 }

@@ -74,6 +74,7 @@ export class Subscription {
   #asideNonce = '';
   #sentSnapshot = 0;
   #ackedSnapshot = 0;
+  #heldSnapshot = 0;
   /** The proxy was seen to have all of it without being sent anything. */
   #current = false;
   #lastNack: TypeStatus['lastNack'];
@@ -161,6 +162,7 @@ export class Subscription {
       this.versionBehind = false;
       this.#ackedNonce = nonce;
       this.#ackedSnapshot = inflight.snapshot;
+      if (this.rejections.empty) this.#heldSnapshot = inflight.snapshot;
       return ACKED;
     }
     this.#nackedNonce = nonce;
@@ -354,7 +356,8 @@ export class Subscription {
     return names;
   }
 
-  status(): TypeStatus {
+  /** @param parts what the proxy should have */
+  status(parts: readonly Bundle[]): TypeStatus {
     const { interest } = this;
     return {
       subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
@@ -364,6 +367,8 @@ export class Subscription {
       nonceNacked: this.#nackedNonce,
       versionSent: this.#sentSnapshot,
       versionAcked: this.#ackedSnapshot,
+      versionHeld: this.#heldSnapshot,
+      current: interest !== undefined && this.through(parts),
       lastNack: this.#lastNack,
       quarantined: new Map(this.rejections.quarantined),
       sentMessages: this.#messages,

@@ -286,7 +286,7 @@ export abstract class Simulation<Request> {
       else assert.equal(model.has.get(name), text, `${type} ${name}`);
     }
     // Clusters and endpoints stay while a rejected listener or route may live on in a version that points to them.
-    const status = this.machine.status();
+    const status = this.machine.status(this.content.parts);
     const stuck = (['lds', 'rds', 'vhds'] as const).some((one) => (status.get(one)?.quarantined.size ?? 0) > 0);
     if (this.removes(type) && !(stuck && type !== 'lds' && type !== 'vhds'))
       for (const name of model.has.keys())

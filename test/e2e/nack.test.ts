@@ -105,9 +105,37 @@ interface Rejected {
 
 const rejected = (status: SyncStatus, field: string) => status[field] as Rejected | undefined;
 
+interface Distribution {
+  readonly proxy: string;
+  readonly versions: Readonly<Record<string, string | null>>;
+  readonly upToDate: boolean;
+}
+
+/** Which proxy has a resource in which version. */
+async function distribution(key: string): Promise<readonly Distribution[]> {
+  return (await mesh().discovery().http(`/debug/config_distribution?resource=${key}`)).json() as Distribution[];
+}
+
+/** Waits until every proxy has the newest version of a resource in all types; that version. */
+async function distributed(key: string): Promise<string> {
+  return retry(async () => {
+    const all = await distribution(key);
+    assert.equal(all.length, MODES.length);
+    assert.ok(
+      all.every(({ upToDate }) => upToDate),
+      JSON.stringify(all),
+    );
+    const [version = '', ...others] = new Set(all.flatMap(({ versions }) => Object.values(versions)));
+    assert.ok(version !== '' && version !== null && others.length === 0);
+    return version;
+  });
+}
+
 test('a listener that Envoy cannot open is kept back, told and counted; the others are opened, and it is taken once repaired', async () => {
   const { config, discovery, gateways } = mesh();
   await served(GOOD, 'first');
+  const keys = MODES.map((mode) => `Gateway/default/back-${mode}`);
+  const routesBefore = await distributed('VirtualService/default/all');
   await config.apply('back', ...gateway('back', [TAKEN, NEW]));
   await served(NEW, 'first');
   await retry(async () => {
@@ -131,14 +159,29 @@ test('a listener that Envoy cannot open is kept back, told and counted; the othe
       lines.join('\n'),
     );
   }
+  // What was rejected no proxy is said to have, although it has acknowledged the rest.
+  for (const key of keys) {
+    for (const { versions, upToDate } of await distribution(key))
+      assert.deepEqual([versions.lds, upToDate], ['', false]);
+  }
   // Everything else is followed meanwhile.
   await config.apply('routes', routes('second'));
   await served(GOOD, 'second');
   await served(NEW, 'second');
+  await retry(async () => {
+    for (const { versions, upToDate } of await distribution('VirtualService/default/all')) {
+      assert.equal(versions.lds, routesBefore);
+      assert.ok(versions.rds !== routesBefore && versions.rds !== '');
+      assert.equal(upToDate, false);
+    }
+  });
+  const unknown = await discovery().http('/debug/config_distribution?resource=Gateway/default/nothing');
+  assert.equal(unknown.status, 404);
   const rejects = await discovery().metric('ctl_total_xds_rejects{type="lds"}');
   await config.apply('back', ...gateway('back', [FREE, NEW]));
   await served(FREE, 'second');
   await retry(async () => assert.deepEqual(await states('listener_state'), ['SYNCED', 'SYNCED']));
+  for (const key of keys) await distributed(key);
   assert.equal(await discovery().metric('ctl_xds_lds_reject'), 0);
   assert.equal(
     await discovery().metric('ctl_total_xds_rejects{type="lds"}'),

@@ -15,6 +15,8 @@ const IDLE: TypeStatus = {
   nonceNacked: '',
   versionSent: 0,
   versionAcked: 0,
+  versionHeld: 0,
+  current: false,
   lastNack: undefined,
   quarantined: new Map(),
   sentMessages: 0,
@@ -109,6 +111,12 @@ describe('debug interface', () => {
     assert.equal(await status('/debug/config_dump?proxyID='), 400);
     assert.equal(await status('/debug/config_dump?proxyID=nobody.shop'), 404);
     assert.equal(await status('/debug/config_distribution'), 400);
+  });
+
+  it('config_distribution: says that it is off where it is', async () => {
+    const response = await fetch(`${base}/debug/config_distribution?resource=Service/shop/web`);
+    assert.equal(response.status, 409);
+    assert.match(await response.text(), /not tracked: set CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING=true/);
   });
 
   it('syncz: nonces and states by the names that mesh tools read', async () => {

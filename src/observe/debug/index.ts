@@ -74,7 +74,10 @@ const PAGES: Readonly<Record<string, Page>> = {
   config_distribution: {
     title: 'Which proxies have a resource in which version (?resource=Kind/namespace/name)',
     needs: 'resource',
-    answer: (mesh, query) => mesh.distribution(query.get('resource') ?? ''),
+    answer: (mesh, query) => {
+      const resource = query.get('resource') ?? '';
+      return resource === '' ? undefined : mesh.distribution(resource);
+    },
   },
   configz: { title: 'Configuration in force, and documents refused', answer: (mesh) => configz(mesh) },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
@@ -165,6 +168,7 @@ async function answerPage(
 }
 
 function statusOf({ code }: CtlError): number {
+  if (code === 'failed_precondition') return 409;
   return code === 'resource_exhausted' ? 413 : 503;
 }
 

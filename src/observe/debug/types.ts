@@ -18,8 +18,11 @@ export interface DebugSource {
   engine(): Readonly<Record<string, number>>;
   /** Views that cannot be generated at present, and when they are tried again. */
   failing(): readonly FailingView[];
-  /** Which of these proxies have a resource, by its key `Kind/namespace/name`; undefined when distribution is not tracked. */
-  distribution?(key: string, connections: readonly ConnectionStatus[]): readonly object[];
+  /**
+   * Which of these proxies have a resource in which version, by its key `Kind/namespace/name`; undefined for one that nothing is known of.
+   * Left out when distribution is not tracked.
+   */
+  distribution?(key: string, connections: readonly ConnectionStatus[]): readonly object[] | undefined;
   /** CTL_DEBUG_ADSZ_CONFIG */
   readonly showConfigInAdsz: boolean;
 }

@@ -2,6 +2,7 @@
  * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs to a namespace that
  * the viewer does not see is not in it.
  */
+import { CtlError } from '../../core/errors.ts';
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
@@ -87,9 +88,16 @@ export class Viewed {
     return instances.filter(({ service }) => this.sees(service.slice(0, service.indexOf('/'))));
   }
 
-  /** Where a resource has arrived; undefined when that is not tracked, or the resource is not the viewer's. */
+  /**
+   * Where a resource has arrived; undefined when nothing is known of it, or it is not the viewer's. Throws CtlError failed_precondition
+   * when that is not tracked.
+   */
   distribution(key: ResourceKey): readonly object[] | undefined {
-    return this.sees(namespaceOf(key)) ? this.#source.distribution?.(key, this.connections()) : undefined;
+    if (this.#source.distribution === undefined) {
+      const variable = 'CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING';
+      throw new CtlError('failed_precondition', `distribution of configuration is not tracked: set ${variable}=true`);
+    }
+    return this.sees(namespaceOf(key)) ? this.#source.distribution(key, this.connections()) : undefined;
   }
 
   /** State of the whole program; undefined for who does not see everything. */
