@@ -4,7 +4,7 @@ import type { Identity } from './identity.ts';
 /**
  * Name of the static cluster of a bootstrap through which an Envoy asks its agent for the secrets `default` and `ROOTCA`. Envoy
  * refuses whatever names a cluster that it does not have, so a proxy says that it has it: node metadata
- * {@link SDS_CLUSTER_METADATA} with this name as its value.
+ * {@link SDS_CLUSTER_METADATA} with this name as its value. Bootstraps of Istio's agent have a cluster of this name too.
  */
 export const SDS_CLUSTER = 'sds-grpc';
 
@@ -50,4 +50,6 @@ export interface ProxyNode {
   readonly shortEndpointNames: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither speaks nor takes mutual TLS. */
   readonly sds: boolean;
+  /** Set where they come from Istio's agent, which serves fewer names of files. */
+  readonly istioAgent?: true;
 }

@@ -21,6 +21,8 @@ export interface Capabilities {
   readonly extensions: readonly string[] | undefined;
   /** Whether mesh certificates can be fetched from the agent: see `SDS_CLUSTER` of core/proxy.ts. */
   readonly sds: boolean;
+  /** Set where that agent is Istio's. */
+  readonly istioAgent?: true;
 }
 
 /** How a proxy's clusters name their endpoints: see `endpoint-names.ts`. */

@@ -36,8 +36,12 @@ function dnsDomainFor({ settings }: Snapshot, { namespace, dnsDomain }: ProxyNod
 
 /** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
-  const { extensions, sds } = node;
-  return { extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)), sds };
+  const { extensions, sds, istioAgent } = node;
+  return {
+    extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
+    sds,
+    ...(istioAgent && { istioAgent }),
+  };
 }
 
 /** Locality only where something reads it: otherwise proxies of different zones could not share a view. */

@@ -98,6 +98,25 @@ describe('parseNode', () => {
     assert.equal(sidecar({ ISTIO_VERSION: '1', MESH_VERSION: '2' }).meshVersion, '2');
   });
 
+  it("knows the proxies of Istio's agent, which fetch certificates through the same cluster and do not say so", () => {
+    const certified = (metadata: Parameters<typeof sidecar>[0]) => {
+      const { sds, istioAgent } = sidecar(metadata);
+      return [sds, istioAgent];
+    };
+    const config = { discoveryAddress: 'istiod.istio-system.svc:15012', binaryPath: '/usr/local/bin/envoy' };
+    const ISTIO_PROXY_SHA = 'istio-proxy:262253d9d066f8ef7ed82fd175c28b8f95acbec0';
+    assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1', ISTIO_PROXY_SHA, PROXY_CONFIG: config }), [true, true]);
+    assert.deepEqual(certified({ ISTIO_PROXY_SHA }), [true, true]);
+    // As of a virtual machine: its package has no hash.
+    assert.deepEqual(certified({ PROXY_CONFIG: config }), [true, true]);
+    assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: 'text', ISTIO_PROXY_SHA: '' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_SDS_CLUSTER: 'none' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_VERSION: '1' }), [false, undefined]);
+    const own = { PROXY_CONFIG: config, MESH_VERSION: '1', MESH_SDS_CLUSTER: 'sds-grpc' };
+    assert.deepEqual(certified(own), [true, undefined]);
+  });
+
   it('takes a label called __proto__ for a label', () => {
     const { labels } = sidecar({ LABELS: JSON.parse('{"__proto__": "x"}') });
     assert.deepEqual(Object.keys(labels), ['__proto__']);

@@ -31,6 +31,8 @@ interface RawNode {
   locality: string;
   extensions: string[] | undefined;
   version: string;
+  /** Whether metadata has a struct PROXY_CONFIG. */
+  proxyConfig: boolean;
 }
 
 /** Metadata keys whose value is a string. Others are skipped unread. */
@@ -42,6 +44,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   'INTERCEPTION_MODE',
   'SERVICE_ACCOUNT',
   'ISTIO_VERSION',
+  'ISTIO_PROXY_SHA',
   'MESH_VERSION',
   SDS_CLUSTER_METADATA,
 ]);
@@ -96,12 +99,19 @@ function readLabels(value: WireReader): Record<string, string> {
   return Object.fromEntries(labels);
 }
 
+function isStruct(value: WireReader): boolean {
+  let last = 0;
+  for (let field = value.next(); field !== undefined; field = value.next()) last = field.number;
+  return last === VALUE_STRUCT;
+}
+
 function readMetadata(struct: WireReader, node: RawNode): void {
   for (let field = struct.next(); field !== undefined; field = struct.next()) {
     if (field.number !== 1) continue;
     const { key, value } = structEntry(struct.inside(field), 'node.metadata');
     if (value === undefined) continue;
     if (key === 'LABELS') node.labels = readLabels(value);
+    else if (key === 'PROXY_CONFIG') node.proxyConfig = isStruct(value);
     else if (STRING_KEYS.has(key)) {
       const text = stringValue(value, `node.metadata.${key}`);
       if (text !== undefined) node.metadata.set(key, text);
@@ -140,7 +150,15 @@ function readExtensionName(reader: WireReader): string {
 }
 
 function readNode(bytes: Buffer): RawNode {
-  const node: RawNode = { id: '', metadata: new Map(), labels: {}, locality: '', extensions: undefined, version: '' };
+  const node: RawNode = {
+    id: '',
+    metadata: new Map(),
+    labels: {},
+    locality: '',
+    extensions: undefined,
+    version: '',
+    proxyConfig: false,
+  };
   const reader = new WireReader(bytes);
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === 1) node.id = boundedText(reader, field, MAX_ID_BYTES, 'node.id');
@@ -214,6 +232,16 @@ function isAtLeast(version: string, [major, minor]: readonly [number, number]): 
 }
 
 /**
+ * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then (tools/packaging/common/
+ * envoy_bootstrap.json of Istio 1.5 and later) and says nothing of it; all its versions send PROXY_CONFIG, its images the hash of their
+ * Envoy. A version alone is no sign: people write ISTIO_VERSION into bootstraps of their own. This project's agent sends MESH_VERSION.
+ */
+function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
+  if (metadata.get('MESH_VERSION')) return false;
+  return proxyConfig || Boolean(metadata.get('ISTIO_PROXY_SHA'));
+}
+
+/**
  * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was expected.
  * Unknown metadata keys are ignored, null values count as absent.
  */
@@ -229,6 +257,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
   const text = (key: string): string => raw.metadata.get(key) ?? '';
   const addresses = addressesOf(address, text('INSTANCE_IPS'));
   if (type === 'sidecar' && addresses.length === 0) throw invalid('a sidecar needs an IP address', 'node.id');
+  const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
   return {
     id: raw.id,
     type,
@@ -248,6 +277,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
     shortEndpointNames: false,
-    sds: text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
+    sds: istioAgent || text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
+    ...(istioAgent && { istioAgent }),
   };
 }
