@@ -10,6 +10,12 @@ const SEPARATOR = '~';
 /** Agents take no longer names. */
 const MAX_NAME_LENGTH = 1000;
 
+/**
+ * In place of a path: the authorities that the machine trusts. Where they are differs between distributions, so that the agent has to
+ * find them.
+ */
+export const SYSTEM_AUTHORITIES = 'system';
+
 /** What a name speaks of. */
 export type FileSecret =
   | { readonly kind: 'key pair'; readonly chain: string; readonly key: string }
@@ -20,7 +26,10 @@ export function keyPairFileName(chain: string, key: string): string | undefined 
   return nameOf(KEY_PAIR, [chain, key]);
 }
 
-/** @param crl path of a list of revoked certificates */
+/**
+ * @param roots path, or {@link SYSTEM_AUTHORITIES}
+ * @param crl path of a list of revoked certificates
+ */
 export function authoritiesFileName(roots: string, crl: string | undefined): string | undefined {
   return nameOf(AUTHORITIES, crl ? [roots, crl] : [roots]);
 }

@@ -88,7 +88,7 @@ export function exactName(name: string): SanMatcher {
  * A secret that the agent serves. Its own ones it answers from memory or is not there: nothing begins before it has answered. For
  * others it may have no answer, and the listener begins without them after `waitMs`.
  */
-export function agentSecret(name: string, waitMs = 0): SecretConfig {
+function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {
     name,
     sdsConfig: {
@@ -102,6 +102,14 @@ export function agentSecret(name: string, waitMs = 0): SecretConfig {
       resourceApiVersion: API_VERSION_V3,
     },
   };
+}
+
+/** How long what needs files waits for an agent that reads them; those that are not there, it has no answer for. */
+const FILES_WAIT_MS = 2_000;
+
+/** A secret whose content the agent reads from files; the name is of `core/file-secrets.ts`. */
+export function agentFileSecret(name: string): SecretConfig {
+  return agentSecret(name, FILES_WAIT_MS);
 }
 
 /** The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none: any). */

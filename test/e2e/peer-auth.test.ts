@@ -4,10 +4,12 @@
  * The table of all outcomes is printed at the end.
  */
 import assert from 'node:assert/strict';
+import { chmod, copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { eventually, netnsUnavailable } from '../harness/index.ts';
+import { eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
 import { type Document, resource } from './support/config.ts';
-import { foreignRoot, signedBy } from './support/foreign-certificate.ts';
+import { type CertificateFiles, foreignRoot, signedBy } from './support/foreign-certificate.ts';
 import {
   type IdentityWorld,
   sharedService,
@@ -35,6 +37,8 @@ type Id = 'web.foo' | 'api.foo' | 'web.bar' | 'bare.foo' | 'plain.legacy';
 
 interface Shared {
   readonly world: IdentityWorld;
+  /** File of the authorities that the machine of web.foo trusts; not there at first. */
+  readonly systemAuthorities: string;
   readonly workloads: ReadonlyMap<string, Workload>;
 }
 
@@ -45,8 +49,16 @@ const table = new OutcomeTable();
 before(async () => {
   if (skip !== false) return;
   const world = await startIdentityWorld(owner);
-  const workloads = await Promise.all(WORKLOADS.map((workload) => world.addWorkload(workload)));
-  shared.set({ world, workloads: new Map(workloads.map((workload) => [workload.id, workload])) });
+  const folder = await tempDir(owner);
+  await chmod(folder, 0o755);
+  const systemAuthorities = join(folder, 'system.pem');
+  const workloads = await Promise.all(
+    WORKLOADS.map((workload) => {
+      const isWeb = workload.name === 'web' && workload.namespace === 'foo';
+      return world.addWorkload({ ...workload, env: isWeb ? { SSL_CERT_FILE: systemAuthorities } : {} });
+    }),
+  );
+  shared.set({ world, systemAuthorities, workloads: new Map(workloads.map((workload) => [workload.id, workload])) });
 });
 after(() => table.print());
 
@@ -371,60 +383,102 @@ describe('peer authentication', { skip }, () => {
     await config.remove('mixed');
   });
 
-  test('DestinationRules that say SIMPLE or MUTUAL speak TLS with certificates of their own', async (t) => {
-    const { config } = shared.get().world;
-    const [from, bare] = [workload('web.foo'), workload('bare.foo')];
-    const root = await foreignRoot(t);
-    const [server, client] = [
-      await signedBy(t, root, 'DNS:secure.example'),
-      await signedBy(t, root, 'DNS:client.example'),
-    ];
-    await startTlsApplication(bare, server, root);
-    await config.apply(
-      'secure',
-      ...sharedService('secure', SECURE_ADDRESS, [bare], [{ name: 'http', port: 80, targetPort: TLS_PORT }]),
-    );
+  describe('TLS that proxies originate (DestinationRules of mode SIMPLE and MUTUAL)', () => {
+    const certificates = lazy<{ readonly root: CertificateFiles; readonly client: CertificateFiles }>();
+
+    before(async () => {
+      const { world } = shared.get();
+      const bare = workload('bare.foo');
+      const root = await foreignRoot(owner);
+      const [server, client] = [
+        await signedBy(owner, root, 'DNS:secure.example,DNS:secure.foo'),
+        await signedBy(owner, root, 'DNS:client.example'),
+      ];
+      await startTlsApplication(bare, server, root);
+      await world.config.apply(
+        'secure',
+        ...sharedService('secure', SECURE_ADDRESS, [bare], [{ name: 'http', port: 80, targetPort: TLS_PORT }]),
+      );
+      certificates.set({ root, client });
+    });
+    after(async () => {
+      await shared.get().world.config.remove('policy');
+      await shared.get().world.config.remove('secure');
+    });
+
     const speak = (tls: Document) =>
-      config.apply(
-        'policy',
-        resource('DestinationRule', 'secure', { host: 'secure.foo.svc.cluster.local', trafficPolicy: { tls } }, 'foo'),
-      );
-    const answered = (what: string) =>
-      eventually(
-        async () => {
-          const text = await from.netns.run(
-            'curl',
-            '-s',
-            '-m',
-            '5',
-            '-w',
-            ' %{http_code}',
-            `http://${SECURE_ADDRESS}/`,
-          );
-          assert.equal(text, what);
-        },
-        { timeoutMs: 30_000 },
-      );
-    const simple = { mode: 'SIMPLE', sni: 'secure.example', caCertificates: root.certificate };
-    await speak({ ...simple, subjectAltNames: ['secure.example'] });
-    await answered('nobody asks secure.example 200');
-    await speak({ ...simple, mode: 'MUTUAL', clientCertificate: client.certificate, privateKey: client.key });
-    await answered('DNS:client.example asks secure.example 200');
-    // A server that is not who it should be is not spoken to.
-    await speak({ ...simple, subjectAltNames: ['elsewhere.example'] });
-    await eventually(async () => {
-      const status = await from.netns.run(
+      shared
+        .get()
+        .world.config.apply(
+          'policy',
+          resource(
+            'DestinationRule',
+            'secure',
+            { host: 'secure.foo.svc.cluster.local', trafficPolicy: { tls } },
+            'foo',
+          ),
+        );
+    const ask = (host: string) =>
+      workload('web.foo').netns.run(
         'curl',
         '-s',
-        '-o',
-        '/dev/null',
+        '-m',
+        '5',
+        '-H',
+        `Host: ${host}`,
         '-w',
-        '%{http_code}',
+        ' %{http_code}',
         `http://${SECURE_ADDRESS}/`,
       );
-      assert.equal(status, '503');
+    const answered = (expected: string | RegExp, host: string = SECURE_ADDRESS) =>
+      eventually(
+        async () => {
+          const text = await ask(host);
+          if (typeof expected === 'string') assert.equal(text, expected);
+          else assert.match(text, expected);
+        },
+        { timeoutMs: 30_000, intervalMs: 100 },
+      );
+
+    test('with certificates and names of their own, over TLS 1.3', async () => {
+      const { root, client } = certificates.get();
+      const simple = { mode: 'SIMPLE', sni: 'secure.example', caCertificates: root.certificate };
+      await speak({ ...simple, subjectAltNames: ['secure.example'] });
+      await answered('nobody asks secure.example over TLSv1.3 200');
+      await speak({ ...simple, mode: 'MUTUAL', clientCertificate: client.certificate, privateKey: client.key });
+      await answered('DNS:client.example asks secure.example over TLSv1.3 200');
+      // A server that is not who it should be is not spoken to.
+      await speak({ ...simple, subjectAltNames: ['elsewhere.example'] });
+      await answered(/ 503$/);
     });
-    await config.remove('policy');
-    await config.remove('secure');
+
+    test('without names, only with the host that a request is for', async () => {
+      await speak({ mode: 'SIMPLE', caCertificates: certificates.get().root.certificate });
+      await answered('nobody asks secure.foo over TLSv1.3 200', 'secure.foo');
+      await answered(/ 503$/, 'secure');
+    });
+
+    test('without authorities, only with whom the system trusts, unless the rule does not care', async () => {
+      const { systemAuthorities } = shared.get();
+      await speak({ mode: 'SIMPLE', insecureSkipVerify: true });
+      await answered('nobody asks secure over TLSv1.3 200', 'secure');
+      await speak({ mode: 'SIMPLE' });
+      await answered(/ 503$/, 'secure.foo');
+      await copyFile(certificates.get().root.certificate, systemAuthorities);
+      await answered('nobody asks secure.foo over TLSv1.3 200', 'secure.foo');
+    });
+
+    test('files that are missing cost the requests that need them, until they are there', async () => {
+      const { root, client } = certificates.get();
+      const folder = await tempDir(owner);
+      await chmod(folder, 0o755);
+      const [clientCertificate, privateKey] = [join(folder, 'client.pem'), join(folder, 'client.key')];
+      const names = { sni: 'secure.example', caCertificates: root.certificate };
+      await speak({ mode: 'MUTUAL', ...names, clientCertificate, privateKey });
+      await answered(/ 503$/);
+      await copyFile(client.certificate, clientCertificate);
+      await copyFile(client.key, privateKey);
+      await answered('DNS:client.example asks secure.example over TLSv1.3 200');
+    });
   });
 });

@@ -16,6 +16,8 @@ const run = promisify(execFile);
 
 /** Certificates in golden files stand in `/certs/`: `tls.crt`, `tls.key` (a throw-away pair) and `ca.crt`. */
 const CERTIFICATES = '/certs/';
+/** Where Envoys without agent read the authorities of their system; there need not be any on this machine. */
+const SYSTEM_AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 const TEST_CERTIFICATES = fileURLToPath(new URL('certs/', import.meta.url));
 
 /** Where a proxy's certificates come from: its agent's socket, as in the agent's bootstrap. Nobody listens there. */
@@ -62,7 +64,10 @@ export async function validate(binary: string, bootstrap: JsonObject): Promise<v
   const folder = await mkdtemp(join(tmpdir(), 'golden-'));
   try {
     const file = join(folder, 'bootstrap.json');
-    await writeFile(file, JSON.stringify(bootstrap).replaceAll(`"${CERTIFICATES}`, `"${TEST_CERTIFICATES}`));
+    const text = JSON.stringify(bootstrap)
+      .replaceAll(`"${CERTIFICATES}`, `"${TEST_CERTIFICATES}`)
+      .replaceAll(`"${SYSTEM_AUTHORITIES}"`, `"${TEST_CERTIFICATES}ca.crt"`);
+    await writeFile(file, text);
     await run(binary, ['--mode', 'validate', '-c', file, '--log-level', 'error', '--concurrency', '1']);
   } catch (error) {
     throw new Error(`Envoy does not take it: ${complaintOf(error)}`);

@@ -39,6 +39,8 @@ const proxy = z.strictObject({
   extensions: z.array(z.string()).optional(),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
+  /** Whether they come from Istio's agent. */
+  istioAgent: z.boolean().default(false),
   /** The service account that its credential proves; without, it has shown none. */
   account: z.string().optional(),
   discoversVirtualHosts: z.boolean().default(false),
@@ -101,7 +103,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { sds, account, discoversVirtualHosts, shortEndpointNames } = parsed;
+  const { sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -127,5 +129,6 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     discoversVirtualHosts,
     shortEndpointNames,
     sds,
+    ...(istioAgent && { istioAgent }),
   };
 }

@@ -6,7 +6,7 @@ import type { WorkloadSecrets } from '../types.ts';
 const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
 /** More than any chain or bundle of roots has; the texts come from elsewhere. */
-const MAX_CERTIFICATES = 200;
+const MAX_CERTIFICATES = 1_000;
 
 /** The certificates of a text, each ending with a line break. */
 export function splitPem(text: string): string[] {

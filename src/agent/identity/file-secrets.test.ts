@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
+import { CtlError } from '../../core/errors.ts';
+import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { createFileSecrets } from './file-secrets.ts';
+import { readSystemAuthorities } from './system-authorities.ts';
 import { certificateSet, testRoot } from './testing/certificates.ts';
 import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
 import { logLines } from './testing/log-lines.ts';
@@ -27,6 +29,7 @@ async function setting(context: TestContext) {
     log,
     () => void changes++,
     (name) => !unwanted.has(name),
+    { SSL_CERT_FILE: join(folder, 'system.pem') },
   );
   context.after(async () => {
     await files.close();
@@ -90,10 +93,42 @@ test('authorities, with a list of those that are revoked', async (context) => {
   assert.deepEqual(Object.values(served()), [[root.pem], [root.pem, CRL]]);
 });
 
+test('authorities of the system: where the environment says, and followed', async (context) => {
+  const { files, clock, log, at, served, changes } = await setting(context);
+  const name = authoritiesFileName(SYSTEM_AUTHORITIES, undefined) ?? '';
+  assert.equal(files.follow(name), true);
+  await until(clock, () => log.lines.length > 0);
+  assert.match(log.lines[0] ?? '', /file-root:system cannot be used: .*system\.pem: there is no such file/);
+  await writeFile(at('system.pem'), root.pem);
+  await until(clock, () => changes() === 1);
+  assert.deepEqual(served(), { [name]: [root.pem] });
+  const next = testRoot('next');
+  await writeFile(at('system.pem'), `${root.pem}${next.pem}`);
+  await until(clock, () => changes() === 2);
+  assert.deepEqual(served(), { [name]: [`${root.pem}${next.pem}`] });
+});
+
+test('authorities of the system without the variable: the first of the known files that is there', async () => {
+  const readable = new Set<string>();
+  const read = (file: string) =>
+    readable.has(file)
+      ? Promise.resolve(`text of ${file}`)
+      : Promise.reject(new CtlError('not_found', 'there is no such file', { file }));
+  await assert.rejects(
+    readSystemAuthorities(read, {}),
+    /SSL_CERT_FILE or one of \/etc\/ssl\/certs\/ca-certificates\.crt/,
+  );
+  readable.add('/etc/ssl/cert.pem');
+  assert.equal((await readSystemAuthorities(read, {})).file, '/etc/ssl/cert.pem');
+  readable.add('/etc/pki/tls/certs/ca-bundle.crt');
+  assert.equal((await readSystemAuthorities(read, {})).text, 'text of /etc/pki/tls/certs/ca-bundle.crt');
+});
+
 test('names of other secrets are passed over, and files that are no certificates refused', async (context) => {
   const { files, clock, log, at, served } = await setting(context);
   await writeFile(at('text'), 'no certificate');
-  for (const name of ['default', 'ROOTCA', 'kubernetes://x', `file-root:${at('text')}`]) files.follow(name);
+  for (const name of ['default', 'ROOTCA', 'kubernetes://x', `file-root:${at('text')}`])
+    assert.equal(files.follow(name), name.startsWith('file-root:'), name);
   await until(clock, () => log.lines.length > 0);
   assert.match(log.lines[0] ?? '', /no certificate in/);
   assert.deepEqual(served(), {});

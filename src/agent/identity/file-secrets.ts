@@ -1,16 +1,17 @@
 /**
- * Secrets in files that a gateway's configuration names, besides the workload's own. They are followed from when Envoy first asks for
+ * Secrets in files that the configuration of a gateway, or of TLS that a proxy originates, names besides the workload's own. They are followed from when Envoy first asks for
  * them: read again and again, as mounts change by swapped links, which watchers miss. Files that cannot be read or do not fit
  * together leave the last good version in force.
  */
 import { CtlError } from '../../core/errors.ts';
-import { parseFileSecretName } from '../../core/file-secrets.ts';
+import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
 import { type Clock, sleep } from './clock.ts';
 import { type Condition, condition, type Log, reasonOf } from './log.ts';
 import { authoritiesSecret, certificateSecret, type SecretResource } from './messages.ts';
 import { secretResource } from './secret-table.ts';
+import { readSystemAuthorities } from './system-authorities.ts';
 
 /** Far more than a gateway has; each is read every few seconds. */
 const MAX_FOLLOWED = 500;
@@ -18,8 +19,8 @@ const MAX_FOLLOWED = 500;
 const LOOK_MS = 5_000;
 
 export interface FileSecrets {
-  /** Begins to follow the files that a name speaks of; other names, and one too many, are passed over. */
-  follow(name: string): void;
+  /** Begins to follow the files that a name speaks of. False for other names, and one too many. */
+  follow(name: string): boolean;
   /** Those that could be read. */
   current(): Iterable<SecretResource>;
   close(): Promise<void>;
@@ -32,18 +33,22 @@ interface Followed {
   readonly state: Condition;
   /** Looks since somebody wanted it. */
   unasked: number;
+  /** What `secret` was made of: files that are the same are not parsed again. */
+  text: string;
   secret: SecretResource | undefined;
 }
 
 /**
  * @param changed called when there is something new to serve, or less
  * @param isWanted whether anybody asks for a name now
+ * @param env may name the file of the system's authorities
  */
 export function createFileSecrets(
   clock: Clock,
   log: Log,
   changed: () => void,
   isWanted: (name: string) => boolean,
+  env: Readonly<Record<string, string | undefined>> = process.env,
 ): FileSecrets {
   const followed = new Map<string, Followed>();
   const stop = new AbortController();
@@ -53,8 +58,14 @@ export function createFileSecrets(
   /** Whether it is another one than before. */
   const look = async (name: string, entry: Followed): Promise<boolean> => {
     try {
-      const secret = secretResource(name, await readSecret(name));
+      const { text, encode } = await readSecret(name, env);
+      if (entry.secret !== undefined && entry.text === text) {
+        entry.state.good();
+        return false;
+      }
+      const secret = secretResource(name, encode());
       entry.state.good();
+      entry.text = text;
       const isNew = secret.version !== entry.secret?.version;
       entry.secret = secret;
       return isNew;
@@ -86,15 +97,17 @@ export function createFileSecrets(
 
   return {
     follow(name) {
-      if (followed.has(name) || followed.size >= MAX_FOLLOWED || parseFileSecretName(name) === undefined) return;
+      if (followed.has(name)) return true;
+      if (followed.size >= MAX_FOLLOWED || parseFileSecretName(name) === undefined) return false;
       const what = `the certificates ${name}`;
       const state = condition(log, `${what} cannot be used`, `${what} are good again`);
-      const entry: Followed = { state, unasked: 0, secret: undefined };
+      const entry: Followed = { state, unasked: 0, text: '', secret: undefined };
       followed.set(name, entry);
       void look(name, entry).then((isNew) => {
         if (isNew && !signal.aborted) changed();
       });
       running ??= lookAtAll();
+      return true;
     },
     current: () => [...followed.values()].flatMap(({ secret }) => secret ?? []),
     async close() {
@@ -104,27 +117,54 @@ export function createFileSecrets(
   };
 }
 
-/** The names come from whoever may write a Gateway: nothing else that stands in a file is handed on, such as a token. */
+/** The names come from whoever may write a Gateway or a DestinationRule: nothing else that stands in a file is handed on, such as a token. */
 const REVOCATIONS = /^\s*-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/m;
 
-/** The encoded Secret. Rejects with CtlError. */
-async function readSecret(name: string): Promise<Uint8Array> {
+/** The content of a secret's files. */
+interface SecretFiles {
+  readonly text: string;
+  /** The encoded Secret. Throws CtlError when the files are not what they should be, or do not fit together. */
+  encode(): Uint8Array;
+}
+
+/** Rejects with CtlError when a file cannot be read. */
+async function readSecret(name: string, env: Readonly<Record<string, string | undefined>>): Promise<SecretFiles> {
   const files = parseFileSecretName(name);
   if (files === undefined) throw new TypeError(`${name} names no files`);
-  if (files.kind === 'authorities') {
-    const [roots, crl] = await Promise.all([
-      readText(files.roots),
-      files.crl === undefined ? undefined : readText(files.crl),
-    ]);
-    readCertificates([roots], files.roots);
-    if (crl !== undefined && !REVOCATIONS.test(crl)) {
-      throw new CtlError('invalid_argument', `no list of revoked certificates in ${files.crl}`);
-    }
-    return authoritiesSecret(name, roots, crl);
-  }
+  if (files.kind === 'authorities') return readAuthorities(name, files.roots, files.crl, env);
   const [chain, key] = await Promise.all([readText(files.chain), readText(files.key)]);
-  const [leaf] = readCertificates([chain], files.chain);
-  // Between two writes they do not fit together, and Envoy would refuse them.
-  if (leaf !== undefined) checkKey(leaf, key);
-  return certificateSecret(name, { chain, key });
+  return {
+    text: `${chain}\0${key}`,
+    encode() {
+      const [leaf] = readCertificates([chain], files.chain);
+      // Between two writes they do not fit together, and Envoy would refuse them.
+      if (leaf !== undefined) checkKey(leaf, key);
+      return certificateSecret(name, { chain, key });
+    },
+  };
+}
+
+async function readAuthorities(
+  name: string,
+  roots: string,
+  revocations: string | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<SecretFiles> {
+  const [authorities, crl] = await Promise.all([
+    roots === SYSTEM_AUTHORITIES
+      ? readSystemAuthorities(readText, env)
+      : readText(roots).then((text) => ({ file: roots, text })),
+    revocations === undefined ? undefined : readText(revocations),
+  ]);
+  const { file, text } = authorities;
+  return {
+    text: `${text}\0${crl ?? ''}`,
+    encode() {
+      readCertificates([text], file);
+      if (crl !== undefined && !REVOCATIONS.test(crl)) {
+        throw new CtlError('invalid_argument', `no list of revoked certificates in ${revocations}`);
+      }
+      return authoritiesSecret(name, text, crl);
+    },
+  };
 }

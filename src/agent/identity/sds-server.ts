@@ -32,8 +32,8 @@ export interface SdsServerOptions {
   readonly clock: Clock;
   readonly counters: IdentityCounters;
   readonly log: Log;
-  /** Told of every name that is asked for and not among the secrets. */
-  readonly wanted?: (name: string) => void;
+  /** Told of every name that is asked for and not among the secrets. True: it may come to be one. */
+  readonly wanted?: (name: string) => boolean;
 }
 
 /** gRPC's usual limit; an Envoy sends all of its node's metadata with the first request. */
@@ -95,7 +95,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
       counters,
       log,
       unknown(name) {
-        options.wanted?.(name);
+        if (options.wanted?.(name) === true) return;
         // What a peer asks for must not fill the memory.
         if (unknownSaid.has(name) || unknownSaid.size >= MAX_STREAMS) return;
         unknownSaid.add(name);

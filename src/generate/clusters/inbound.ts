@@ -86,7 +86,7 @@ function commonOf(
     name,
     ...connectionSettings(pool, mesh.connectTimeout, undefined),
     ...circuitBreakers(pool),
-    ...protocolOptions(speaks, pool, false),
+    ...protocolOptions(speaks, pool),
   };
 }
 

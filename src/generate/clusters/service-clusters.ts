@@ -3,6 +3,7 @@ import { CtlError } from '../../core/errors.ts';
 import type {
   MergedDestinationRule,
   ModelSettings,
+  Protocol,
   Scope,
   Service,
   ServicePeers,
@@ -24,6 +25,7 @@ import {
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { InputCache } from '../input-cache.ts';
 import type { NodeFamilies } from '../ip-families.ts';
+import { isHttp } from '../listeners/protocol-kind.ts';
 import { clusterName, meshServerName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
@@ -35,8 +37,9 @@ import { loadBalancing } from './load-balancer.ts';
 import { meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
-import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
-import { originatedTls, tlsSocket } from './upstream-tls.ts';
+import { serverNames, type Traffic } from './upstream-names.ts';
+import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
+import { type FileReader, originatedTls, tlsSocket, verifiesServer } from './upstream-tls.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
@@ -69,6 +72,8 @@ export interface ClusterInputs extends CarriedEndpoints {
   readonly endpointNames: EndpointNames;
   /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
   readonly sds: boolean;
+  /** Who reads the files that the rule's TLS names. */
+  readonly files: FileReader;
   readonly peers: ServicePeers | undefined;
   /** What the rule's TLS asks of Secrets, for gateways. */
   readonly credentials: string | undefined;
@@ -114,10 +119,16 @@ export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scop
     passedOn,
     endpointNames,
     sds,
+    files: fileReader(view),
     peers,
     credentials,
     ...carried,
   });
+}
+
+function fileReader({ capabilities }: ClientView): FileReader {
+  if (!capabilities.sds) return 'envoy';
+  return capabilities.istioAgent === true ? 'istio-agent' : 'agent';
 }
 
 function carriedEndpoints(
@@ -172,9 +183,10 @@ function serviceCluster(
   const tls = originatedTls(policy.tls);
   const speaks = upstreamHttp(port.protocol, pool?.http, settings.sniffOutbound, mesh.h2UpgradePolicy === 'UPGRADE');
   const discovery = discoveryOf(service, policy, settings, inputs);
+  const names = tls && serverNames(tls, service, trafficOf(port.protocol, speaks), verifiesServer(tls));
   const transport =
-    tls !== undefined
-      ? { transportSocket: tlsSocket(tls, credential, service.subjectAltNames, speaks === 'http2') }
+    tls !== undefined && names !== undefined
+      ? { transportSocket: tlsSocket({ tls, credential, names, files: inputs.files, http2: speaks === 'http2' }) }
       : policy.tls !== undefined && policy.tls.mode !== 'MESH_MUTUAL'
         ? {}
         : meshTransport(inputs, target, discovery, speaks);
@@ -182,7 +194,7 @@ function serviceCluster(
     name,
     ...connectionSettings(pool, mesh.connectTimeout, mesh.tcpKeepalive),
     ...circuitBreakers(pool),
-    ...protocolOptions(speaks, pool, tls !== undefined && !tls.sni),
+    ...protocolOptions(speaks, pool, names),
     ...transport,
     ...(policy.outlierDetection !== undefined && { outlierDetection: outlierDetection(policy.outlierDetection) }),
     ...(discovery === 'original'
@@ -190,6 +202,12 @@ function serviceCluster(
       : { ...balanced(mesh, target), ...discovered(inputs, name, target, discovery, false) }),
   };
   return resourceOf(cluster, name, discovery);
+}
+
+/** What comes to a cluster: TCP proxies lead to it too where first bytes tell. */
+function trafficOf(protocol: Protocol, speaks: UpstreamHttp): Traffic {
+  if (speaks === 'none') return 'bytes';
+  return isHttp(protocol) ? 'requests' : 'both';
 }
 
 /** A cluster of connections that somebody else has begun with mutual TLS: what stands in them is passed on as it is. */

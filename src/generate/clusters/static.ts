@@ -37,7 +37,7 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
     connectTimeout: durationOf(connectTimeoutMs),
     ...circuitBreakers(undefined),
     // Requests are passed on in the protocol in which they came: gRPC without TLS (h2c) must stay HTTP/2.
-    ...protocolOptions('client', undefined, false),
+    ...protocolOptions('client', undefined),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Protocol } from '../../model/types.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { ConnectionPool } from '../../resources/schemas.ts';
 import { durationOf } from '../values.ts';
+import type { ServerNames } from './upstream-names.ts';
 
 const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;
 const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
@@ -31,19 +32,29 @@ export function upstreamHttp(
   return meshUpgrades && !keeps ? 'http2' : 'http1';
 }
 
-/** The cluster's `typed_extension_protocol_options`. `autoSni`: the SNI is the request's host. */
+/** What of a request's host TLS to the server takes over. */
+export type RequestNames = Pick<ServerNames, 'sniOfRequest' | 'verifiesRequestHost'>;
+
+const NO_NAMES: RequestNames = { sniOfRequest: false, verifiesRequestHost: false };
+
+/** The cluster's `typed_extension_protocol_options`. */
 export function protocolOptions(
   speaks: UpstreamHttp,
   pool: ConnectionPool | undefined,
-  autoSni: boolean,
+  names: RequestNames = NO_NAMES,
 ): Pick<envoy.config.cluster.v3.Cluster.Input, 'typedExtensionProtocolOptions'> {
   if (speaks === 'none') return {};
   const common = commonOptions(pool);
   // What Envoy does without options is HTTP/1.1.
-  if (speaks === 'http1' && common === undefined && !autoSni) return {};
+  if (speaks === 'http1' && common === undefined && !names.sniOfRequest) return {};
   const options: envoy.extensions.upstreams.http.v3.HttpProtocolOptions.Input = {
     ...(common !== undefined && { commonHttpProtocolOptions: common }),
-    ...(autoSni && { upstreamHttpProtocolOptions: { autoSni: true } }),
+    ...(names.sniOfRequest && {
+      upstreamHttpProtocolOptions: {
+        autoSni: true,
+        ...(names.verifiesRequestHost && { autoSanValidation: true }),
+      },
+    }),
     ...versions(speaks, pool),
   };
   const packed: google.protobuf.Any.Input = packAny(HttpProtocolOptions, options);

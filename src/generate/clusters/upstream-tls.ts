@@ -1,90 +1,120 @@
-/** TLS that a cluster originates, with certificates in the proxy's files, or for gateways in Secrets. */
+/** TLS that a cluster originates, with certificates in files of the proxy's machine, or for gateways in Secrets. */
+
 import { CtlError } from '../../core/errors.ts';
+import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
 import { adsSecret } from '../gateways/secrets.ts';
-import { exactName, TLS_SOCKET } from '../mesh-tls.ts';
+import { agentFileSecret, type SanMatcher, TLS_SOCKET } from '../mesh-tls.ts';
 import type { ClientCredential } from './client-credentials.ts';
+import type { ServerNames } from './upstream-names.ts';
 
-const { UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
-type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.Input;
+
+/**
+ * Who reads the files that a rule names. An agent that serves them as secrets keeps a missing or changed file from costing more than
+ * the connections that need it; Envoy itself rejects the whole cluster. Istio's agent knows no names of revocation lists.
+ */
+export type FileReader = 'agent' | 'istio-agent' | 'envoy';
+
+/**
+ * Where most distributions, and the images of Istio's proxies, keep the authorities that the machine trusts: for those who cannot look
+ * for them. Envoy has no word for them (`system_root_certs` is not implemented, and means no verification).
+ */
+const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
 
 /** The settings when they ask for TLS that is not the mesh's. */
 export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSettings | undefined {
   return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
 }
 
+/** Whether the server's certificate has to come from somebody who is trusted. Only a rule that says so does without. */
+export function verifiesServer({ insecureSkipVerify }: ClientTlsSettings): boolean {
+  return insecureSkipVerify !== true;
+}
+
+export interface TlsSocketOptions {
+  readonly tls: ClientTlsSettings;
+  /** What comes from Secrets; nothing of it is missing. */
+  readonly credential: ClientCredential | undefined;
+  readonly names: ServerNames;
+  readonly files: FileReader;
+  readonly http2: boolean;
+}
+
 /**
  * The transport socket of a cluster. Throws CtlError `failed_precondition` when it needs a certificate and has none,
  * because falling back to plain text would be worse than no cluster.
- *
- * @param credential what comes from Secrets; nothing of it is missing
- * @param serviceNames the service's own subject alternative names, which hold when the settings have none
  */
-export function tlsSocket(
-  tls: ClientTlsSettings,
-  credential: ClientCredential | undefined,
-  serviceNames: readonly string[],
-  http2: boolean,
-): envoy.config.core.v3.TransportSocket.Input {
+export function tlsSocket(options: TlsSocketOptions): envoy.config.core.v3.TransportSocket.Input {
+  const { names, http2 } = options;
+  const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const commonTlsContext: CommonTlsContext = {
-    ...(credential === undefined ? fromFiles(tls, serviceNames) : fromSecrets(tls, credential, serviceNames)),
+    // As a client Envoy would stop at 1.2 by itself.
+    tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
+    ...ownCertificate(options),
+    ...serverChecks(options),
     ...(http2 && { alpnProtocols: ['h2'] }),
   };
-  const context = { commonTlsContext, ...(tls.sni !== undefined && { sni: tls.sni }) };
+  const context = { commonTlsContext, ...(names.sni !== undefined && { sni: names.sni }) };
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
-function fromFiles(tls: ClientTlsSettings, serviceNames: readonly string[]): CommonTlsContext {
-  const validationContext = validation(tls, serviceNames);
-  return {
-    ...(tls.mode === 'MUTUAL' && { tlsCertificates: [clientCertificate(tls)] }),
-    ...(validationContext !== undefined && { validationContext }),
-  };
-}
-
-function fromSecrets(
-  tls: ClientTlsSettings,
-  { keyPair, authorities }: ClientCredential,
-  serviceNames: readonly string[],
-): CommonTlsContext {
-  const names = namesOf(tls, serviceNames);
-  const { caCrl } = tls;
-  return {
-    ...(keyPair !== undefined && { tlsCertificateSdsSecretConfigs: [adsSecret(keyPair)] }),
-    ...(authorities !== undefined && {
-      combinedValidationContext: {
-        defaultValidationContext: {
-          // A list of the Secret takes its place.
-          ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
-          ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(exactName) }),
-        },
-        validationContextSdsSecretConfig: adsSecret(authorities),
-      },
-    }),
-  };
-}
-
-function namesOf({ subjectAltNames }: ClientTlsSettings, serviceNames: readonly string[]): readonly string[] {
-  return subjectAltNames !== undefined && subjectAltNames.length > 0 ? subjectAltNames : serviceNames;
-}
-
-function clientCertificate({ clientCertificate: certificate, privateKey }: ClientTlsSettings) {
-  if (!certificate || !privateKey) {
+function ownCertificate({ tls, credential, files }: TlsSocketOptions): CommonTlsContext {
+  if (credential !== undefined) {
+    const { keyPair } = credential;
+    return keyPair === undefined ? {} : { tlsCertificateSdsSecretConfigs: [adsSecret(keyPair)] };
+  }
+  if (tls.mode !== 'MUTUAL') return {};
+  const { clientCertificate, privateKey } = tls;
+  if (!clientCertificate || !privateKey) {
     throw new CtlError('failed_precondition', 'tls.mode MUTUAL needs tls.clientCertificate and tls.privateKey');
   }
-  return { certificateChain: { filename: certificate }, privateKey: { filename: privateKey } };
+  const name = files === 'envoy' ? undefined : keyPairFileName(clientCertificate, privateKey);
+  if (name !== undefined) return { tlsCertificateSdsSecretConfigs: [agentFileSecret(name)] };
+  const pair = { certificateChain: { filename: clientCertificate }, privateKey: { filename: privateKey } };
+  return { tlsCertificates: [pair] };
 }
 
-/** Without CA certificates the peer is not verified; Envoy rejects name checks then, for they would prove nothing. */
-function validation(tls: ClientTlsSettings, serviceNames: readonly string[]): ValidationContext | undefined {
-  const { caCertificates, caCrl, insecureSkipVerify } = tls;
-  if (!caCertificates || insecureSkipVerify === true) return undefined;
-  const names = namesOf(tls, serviceNames);
+function serverChecks({ tls, credential, names, files }: TlsSocketOptions): CommonTlsContext {
+  if (!verifiesServer(tls)) return {};
+  const crl = tls.caCrl ? { crl: { filename: tls.caCrl } } : {};
+  const expected = matching(names.matchers);
+  if (credential !== undefined) {
+    const { authorities } = credential;
+    if (authorities === undefined) return {};
+    return {
+      combinedValidationContext: {
+        // A list of the Secret takes its place.
+        defaultValidationContext: { ...crl, ...expected },
+        validationContextSdsSecretConfig: adsSecret(authorities),
+      },
+    };
+  }
+  const roots = tls.caCertificates || SYSTEM_AUTHORITIES;
+  const path = roots === SYSTEM_AUTHORITIES ? SYSTEM_AUTHORITIES_FILE : roots;
+  const name = authoritiesName(files, roots, path, tls.caCrl);
+  if (name === undefined) return { validationContext: { trustedCa: { filename: path }, ...crl, ...expected } };
   return {
-    trustedCa: { filename: caCertificates },
-    ...(caCrl !== undefined && caCrl !== '' && { crl: { filename: caCrl } }),
-    ...(names.length > 0 && { matchTypedSubjectAltNames: names.map(exactName) }),
+    combinedValidationContext: {
+      defaultValidationContext: { ...(files === 'istio-agent' && crl), ...expected },
+      validationContextSdsSecretConfig: agentFileSecret(name),
+    },
   };
+}
+
+function authoritiesName(files: FileReader, roots: string, path: string, crl: string | undefined): string | undefined {
+  switch (files) {
+    case 'agent':
+      return authoritiesFileName(roots, crl);
+    case 'istio-agent':
+      return authoritiesFileName(path, undefined);
+    case 'envoy':
+      return undefined;
+  }
+}
+
+function matching(matchers: readonly SanMatcher[]): { matchTypedSubjectAltNames?: readonly SanMatcher[] } {
+  return matchers.length === 0 ? {} : { matchTypedSubjectAltNames: matchers };
 }

@@ -2,7 +2,7 @@
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
-import { agentSecret, exactName } from '../mesh-tls.ts';
+import { agentFileSecret, exactName } from '../mesh-tls.ts';
 import type { ServerCredentials } from './credentials.ts';
 import { adsSecret } from './secrets.ts';
 
@@ -35,13 +35,6 @@ export function downstreamTlsContext(
   return { commonTlsContext: common, requireClientCertificate: { value: tls.mode === 'MUTUAL' } };
 }
 
-/** How long a new listener waits for an agent that reads files; those that are not there, it has no answer for. */
-const FILES_WAIT_MS = 2_000;
-
-function fileSecret(name: string) {
-  return agentSecret(name, FILES_WAIT_MS);
-}
-
 /**
  * Files are the agent's to read where there is one: Envoy would refuse the whole listener, with all servers of the port, for one that is
  * missing.
@@ -58,7 +51,7 @@ function ownCertificates(
   const names = pairs.map(({ serverCertificate = '', privateKey = '' }) =>
     agent ? keyPairFileName(serverCertificate, privateKey) : undefined,
   );
-  if (names.every((name) => name !== undefined)) return { tlsCertificateSdsSecretConfigs: names.map(fileSecret) };
+  if (names.every((name) => name !== undefined)) return { tlsCertificateSdsSecretConfigs: names.map(agentFileSecret) };
   return {
     tlsCertificates: pairs.map((pair) => ({
       certificateChain: { filename: pair.serverCertificate },
@@ -94,7 +87,7 @@ function clientChecks(
     return {
       combinedValidationContext: {
         defaultValidationContext: written,
-        validationContextSdsSecretConfig: fileSecret(name),
+        validationContextSdsSecretConfig: agentFileSecret(name),
       },
     };
   }

@@ -6,7 +6,7 @@ import type { Workload } from './identity-world.ts';
 
 export const TLS_PORT = 8443;
 
-/** Answers `<name in the client's certificate, or nobody> asks <server name>`. */
+/** Answers `<name in the client's certificate, or nobody> asks <server name> over <version of TLS>`. */
 export async function startTlsApplication(
   at: Workload,
   own: CertificateFiles,
@@ -18,7 +18,7 @@ export async function startTlsApplication(
     const options = { cert: read(cert), key: read(key), ca: read(ca), requestCert: true, rejectUnauthorized: false };
     require('node:https').createServer(options, ({ socket }, response) => {
       const name = socket.authorized ? socket.getPeerCertificate().subjectaltname : 'nobody';
-      response.end(name + ' asks ' + socket.servername);
+      response.end(name + ' asks ' + socket.servername + ' over ' + socket.getProtocol());
     }).listen(Number(port), '0.0.0.0', () => console.log('ready'));`;
   const argv = [process.execPath, '-e', program, own.certificate, own.key, clients.certificate, String(TLS_PORT)];
   const child = await at.netns.start('TLS server', argv);

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import type { SanMatcher } from '../mesh-tls.ts';
+import { serverNames, type Traffic } from './upstream-names.ts';
+
+const HOST = 'db.example.com';
+
+/** `<server name> ⊢ <names that hold>`. */
+function said(
+  tls: Omit<ClientTlsSettings, 'mode'>,
+  traffic: Traffic,
+  { host = HOST, ofService = [], verified = true }: { host?: string; ofService?: string[]; verified?: boolean } = {},
+): string {
+  const service = { hostname: host, subjectAltNames: ofService };
+  const names = serverNames({ mode: 'SIMPLE', ...tls }, service, traffic, verified);
+  const text = ({ matcher }: SanMatcher) => matcher?.exact ?? `*${matcher?.suffix}`;
+  const expected = [...(names.verifiesRequestHost ? ['request'] : []), ...names.matchers.map(text)];
+  return `${names.sniOfRequest ? 'request' : (names.sni ?? 'none')} ⊢ ${expected.join(' ')}`;
+}
+
+test('written names hold: those of the rule, else those of the service, else the server name', () => {
+  for (const traffic of ['requests', 'bytes', 'both'] as const) {
+    const ofService = ['service.example'];
+    assert.equal(
+      said({ sni: 'sni.example', subjectAltNames: ['a', 'b'] }, traffic, { ofService }),
+      'sni.example ⊢ a b',
+    );
+    assert.equal(said({ sni: 'sni.example' }, traffic, { ofService }), 'sni.example ⊢ service.example');
+    assert.equal(said({ sni: 'sni.example' }, traffic), 'sni.example ⊢ sni.example');
+  }
+});
+
+test('without them, the host of each request, and for bytes the host of the service', () => {
+  assert.equal(said({}, 'requests'), 'request ⊢ request');
+  assert.equal(said({ sni: '' }, 'requests'), 'request ⊢ request');
+  assert.equal(said({ subjectAltNames: ['a'] }, 'requests'), 'request ⊢ a');
+  assert.equal(said({}, 'bytes'), `${HOST} ⊢ ${HOST}`);
+  assert.equal(said({}, 'both'), `${HOST} ⊢ ${HOST}`);
+  assert.equal(said({ subjectAltNames: ['a'] }, 'bytes'), `${HOST} ⊢ a`);
+});
+
+test('behind a wildcard host, only names that it covers', () => {
+  const host = '*.example.com';
+  assert.equal(said({}, 'requests', { host }), 'request ⊢ request *.example.com');
+  assert.equal(said({}, 'both', { host }), 'request ⊢ request *.example.com');
+  assert.equal(said({}, 'bytes', { host }), 'none ⊢ *.example.com');
+  assert.equal(said({ sni: 'a.example.com' }, 'bytes', { host }), 'a.example.com ⊢ a.example.com');
+});
+
+test('where nobody vouches for the server no name is compared', () => {
+  for (const traffic of ['requests', 'bytes', 'both'] as const) {
+    assert.match(said({ subjectAltNames: ['a'] }, traffic, { verified: false }), / ⊢ $/);
+  }
+});
