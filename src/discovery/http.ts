@@ -1,12 +1,9 @@
 /** Starting and stopping the program's plain HTTP servers. */
-import { createServer, type RequestListener, type Server } from 'node:http';
+import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CtlError } from '../core/errors.ts';
-
-/** A slow or silent client may hold a connection this long, milliseconds. */
-const REQUEST_TIMEOUT_MS = 30_000;
-/** Scrapers and people, not load: more connections than this are turned away. */
-const MAX_CONNECTIONS = 512;
+import { createBoundedServer } from '../http/index.ts';
+import { getScope } from '../observe/index.ts';
 
 export interface HttpServer {
   readonly port: number;
@@ -19,9 +16,7 @@ export async function startHttpServer(
   address: { readonly host: string | undefined; readonly port: number },
   listener: RequestListener,
 ): Promise<HttpServer> {
-  const server = createServer(listener);
-  server.requestTimeout = REQUEST_TIMEOUT_MS;
-  server.maxConnections = MAX_CONNECTIONS;
+  const server = createBoundedServer({ name: flag, warn: (line) => getScope('default').warn(line) }, listener);
   await listen(server, flag, address);
   return {
     port: (server.address() as AddressInfo).port,

@@ -8,14 +8,15 @@
  * rebinding), and changes need a JSON body (no cross-site form can send one).
  */
 
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/loopback.ts';
+import { createBoundedServer } from '../http/index.ts';
 import type { BuildInfo } from './build-info.ts';
 import { introspectionPage } from './introspection-page.ts';
 import { loggingScopes } from './log-spec.ts';
-import { type ScopeSettings, scopeSettings, setCaller, setLevel, setStackLevel } from './logging.ts';
+import { getScope, type ScopeSettings, scopeSettings, setCaller, setLevel, setStackLevel } from './logging.ts';
 import { isLogLevel, LOG_LEVELS, type ProgramName, type ScopeName } from './scopes.ts';
 
 export interface IntrospectionOptions {
@@ -42,13 +43,13 @@ const MAX_BODY_BYTES = 4096;
 
 /** Starts the facility; rejects when the address cannot be listened on. */
 export async function startIntrospection(options: IntrospectionOptions): Promise<IntrospectionServer> {
-  const server = createServer((request, response) => {
+  const warn = (line: string): void => getScope('default').warn(line);
+  const server = createBoundedServer({ name: '--introspect_port', warn }, (request, response) => {
     answer(options, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else sendText(response, 500, error instanceof Error ? error.message : String(error));
     });
   });
-  server.requestTimeout = 10_000;
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port: options.port, ...(options.address === '*' ? {} : { host: options.address }) }, () => {

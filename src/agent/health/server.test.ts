@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
 import { isLoopback, startStatusServers } from './server.ts';
 
@@ -79,4 +79,26 @@ test('/quitquitquit is taken from programs of this machine only, and not from we
   assert.equal(await post({ host: 'localhost' }, { path: '/quitquitquit?now' }), 200);
   assert.deepEqual(quits, [false, false, false, true]);
   await servers.close();
+});
+
+test('readiness is told, whoever holds connections to its port and says nothing', async (t) => {
+  const port = await freePort();
+  const servers = await startStatusServers({ status: port, readiness: port }, deps);
+  t.after(() => servers.close());
+  const crowd = Array.from({ length: 600 }, async (_, index) => {
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      localAddress: index % 2 === 0 ? '127.0.0.1' : `127.0.1.${index % 250}`,
+    });
+    socket.on('error', () => {});
+    t.after(() => socket.destroy());
+    await once(socket, 'connect');
+  });
+  await Promise.all(crowd);
+  for (let times = 0; times < 15; times++)
+    assert.equal(
+      (await fetch(`http://127.0.0.1:${port}/healthz/ready`, { headers: { connection: 'close' } })).status,
+      200,
+    );
 });

@@ -3,14 +3,10 @@
  * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now` without draining. It is
  * taken from programs of this machine only: not from other machines, and not from web pages that a browser here shows.
  */
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
+import { createBoundedServer } from '../../http/index.ts';
+import { getScope } from '../../observe/logging.ts';
 import { type AppProbes, probe } from './app-probes.ts';
 import type { Readiness } from './readiness.ts';
 
@@ -25,11 +21,6 @@ export interface StatusDeps {
 export interface StatusServers {
   close(): Promise<void>;
 }
-
-/** Probers and scrapers are few; more connections than these are somebody's mistake. */
-const MAX_CONNECTIONS = 256;
-/** Slow senders do not hold a connection. */
-const REQUEST_TIMEOUT_MS = 5_000;
 
 type Handler = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
 
@@ -59,15 +50,12 @@ export async function startStatusServers(
 }
 
 async function listen(port: number, handler: Handler): Promise<Server> {
-  const server = createServer(
-    { requestTimeout: REQUEST_TIMEOUT_MS, headersTimeout: REQUEST_TIMEOUT_MS },
-    (request, response) => {
-      const [path = '/'] = (request.url ?? '/').split('?');
-      request.resume();
-      handler(request, response, path).catch(() => response.destroy());
-    },
-  );
-  server.maxConnections = MAX_CONNECTIONS;
+  const warn = (line: string): void => getScope('default').warn(line);
+  const server = createBoundedServer({ name: `port ${port}`, warn }, (request, response) => {
+    const [path = '/'] = (request.url ?? '/').split('?');
+    request.resume();
+    handler(request, response, path).catch(() => response.destroy());
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) =>
       reject(

@@ -1,0 +1,120 @@
+/** Clients that hold connections, with real sockets: requests of others are answered. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { request } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { type BoundedServerOptions, createBoundedServer } from './index.ts';
+
+const MANY = 512;
+
+interface Started {
+  readonly port: number;
+  readonly lines: string[];
+}
+
+async function start(
+  t: TestContext,
+  options: Partial<BoundedServerOptions> = {},
+  listener: RequestListener = (_request, response) => void response.end('ready'),
+): Promise<Started> {
+  const lines: string[] = [];
+  const server = createBoundedServer(
+    { name: '--httpAddr', warn: (line) => void lines.push(line), maxConnections: MANY, ...options },
+    listener,
+  );
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 1024 });
+  await once(server, 'listening');
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { port: (server.address() as AddressInfo).port, lines };
+}
+
+async function hold(t: TestContext, port: number, localAddress: string, first = ''): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  socket.on('error', () => {});
+  t.after(() => socket.destroy());
+  await once(socket, 'connect');
+  if (first !== '') socket.write(first);
+  return socket;
+}
+
+/** The status of a request of its own connection; 0 when the connection ends without an answer. */
+function ask(port: number, localAddress: string): Promise<number> {
+  return new Promise((resolve) => {
+    const asked = request({ port, host: '127.0.0.1', localAddress, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    asked.on('error', () => resolve(0));
+    asked.end();
+  });
+}
+
+const CROWDS: Readonly<Record<string, readonly [address: (index: number) => string, first: string]>> = {
+  'of one address that say nothing': [() => '127.0.0.1', ''],
+  'of one address that never end their headers': [() => '127.0.0.1', 'GET / HTTP/1.1\r\nhost: a\r\nx'],
+  'of many addresses that say nothing': [(index) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`, ''],
+  'of many addresses that have had their answer': [
+    (index) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`,
+    'GET / HTTP/1.1\r\nhost: a\r\n\r\n',
+  ],
+};
+
+for (const [what, [address, first]] of Object.entries(CROWDS))
+  test(`${MANY} connections ${what} shut out no request, of whatever address`, { timeout: 60_000 }, async (t) => {
+    const { port, lines } = await start(t, { headersTimeoutMs: 60_000 });
+    const crowd = Array.from({ length: MANY }, (_, index) => hold(t, port, address(index), first));
+    await Promise.all(crowd);
+    for (const from of ['127.0.0.1', '127.0.0.9', '127.0.1.1'])
+      for (let times = 0; times < 5; times++) assert.equal(await ask(port, from), 200);
+    assert.ok(lines.length <= 1, lines.join('\n'));
+    for (const line of lines) assert.match(line, /^--httpAddr: all places .* are taken: closed the oldest /);
+  });
+
+test('who says nothing after the accept, or not all of a request, is closed after a time', async (t) => {
+  const { port } = await start(t, { headersTimeoutMs: 100 });
+  const silent = await hold(t, port, '127.0.0.1');
+  const half = await hold(t, port, '127.0.0.1', 'GET / HTTP/1.1\r\nhost: a\r\nx');
+  for (const socket of [silent, half]) {
+    socket.resume();
+    if (!socket.destroyed) await once(socket, 'close');
+  }
+});
+
+test('a request that is being answered keeps its place, however many come', async (t) => {
+  const answer = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const { port } = await start(t, { maxConnections: 8 }, (request, response) => {
+    if (request.url === '/slow') {
+      begun.resolve();
+      void answer.promise.then(() => response.end('slow'));
+    } else response.end('fast');
+  });
+  const slow = await hold(t, port, '127.0.0.1', 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
+  await begun.promise;
+  for (let times = 0; times < 20; times++) await hold(t, port, `127.0.0.${1 + times}`);
+  assert.equal(await ask(port, '127.0.0.1'), 200);
+  const text = once(slow, 'data');
+  answer.resolve();
+  assert.match(String((await text)[0]), /^HTTP\/1\.1 200 /);
+});
+
+test('no address is answered more requests at a time than its share; others are', async (t) => {
+  const answer = Promise.withResolvers<void>();
+  t.after(() => answer.resolve());
+  let asked = 0;
+  const { port, lines } = await start(t, { maxConnections: 8 }, (request, response) => {
+    asked++;
+    if (request.url === '/slow') void answer.promise.then(() => response.end('slow'));
+    else response.end('fast');
+  });
+  for (let count = 0; count < 6; count++) await hold(t, port, '127.0.0.1', 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
+  while (asked < 6) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(await ask(port, '127.0.0.1'), 0);
+  assert.match(lines.join(), /refused one of 127\.0\.0\.1$/);
+  assert.equal(await ask(port, '127.0.0.2'), 200);
+});

@@ -1,0 +1,3 @@
+/** What all plain HTTP servers of both programs share. */
+export { type BoundedServerOptions, createBoundedServer } from './bounded-server.ts';
+export { httpConnections } from './limits.ts';
