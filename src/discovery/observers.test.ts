@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import { createMetrics, getScope } from '../observe/index.ts';
-import { endpoints, service, snapshotOf } from '../push/testing.ts';
+import { endpoints, parse, service, snapshotOf } from '../push/testing.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
 import { sampleGauges } from './gauges.ts';
@@ -12,6 +12,7 @@ import {
   certificateObserver,
   debounceHooks,
   engineObserver,
+  ignoredEndpointsLog,
   logNameConflicts,
   publishFaults,
   SourceMeter,
@@ -98,6 +99,27 @@ describe('observers', () => {
     assert.deepEqual(
       [lines.length, lines[0], lines.at(-1)],
       [21, 'conflict 0', '5 more name conflicts, see /debug/configz'],
+    );
+  });
+
+  it('say once that endpoints are of the kind that does not count', (context) => {
+    const warn = context.mock.method(getScope('model'), 'warn', () => {});
+    const log = ignoredEndpointsLog();
+    const slice = parse({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: 'web-1', namespace: 'shop', labels: { 'kubernetes.io/service-name': 'web' } },
+      addressType: 'IPv4',
+      endpoints: [{ addresses: ['10.0.0.1'] }],
+    });
+    log(snapshotOf([service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1'), slice]));
+    assert.equal(warn.mock.callCount(), 0);
+    for (let times = 0; times < 3; times++) log(snapshotOf([service('shop', 'web'), slice]));
+    assert.deepEqual(
+      warn.mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0))),
+      [
+        'CTL_USE_ENDPOINT_SLICE is false: services get no endpoints from 1 of kind EndpointSlice, and there are none of kind Endpoints',
+      ],
     );
   });
 

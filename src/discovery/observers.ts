@@ -2,7 +2,7 @@
 import type { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
-import type { NameConflict } from '../model/types.ts';
+import type { NameConflict, Snapshot } from '../model/types.ts';
 import { getScope, type LimitedLog, limitLog, type Metrics, type Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
@@ -165,6 +165,24 @@ export function logNameConflicts(conflicts: readonly NameConflict[]): void {
   for (const { message } of conflicts.slice(0, MAX_CONFLICT_LINES)) log.warn(message);
   const more = conflicts.length - MAX_CONFLICT_LINES;
   if (more > 0) log.warn(`${more} more name conflicts, see /debug/configz`);
+}
+
+/** One line where endpoints stand only in documents of the kind that CTL_USE_ENDPOINT_SLICE leaves out, and none when it is over. */
+export function ignoredEndpointsLog(): (snapshot: Snapshot) => void {
+  let said = false;
+  return (snapshot) => {
+    const slices = snapshot.settings.useEndpointSlice;
+    const [read, ignored] = slices
+      ? (['EndpointSlice', 'Endpoints'] as const)
+      : (['Endpoints', 'EndpointSlice'] as const);
+    const { size } = snapshot.resources(ignored);
+    const applies = size > 0 && snapshot.resources(read).size === 0;
+    if (applies && !said) {
+      const rest = `services get no endpoints from ${size} of kind ${ignored}, and there are none of kind ${read}`;
+      getScope('model').warn(`CTL_USE_ENDPOINT_SLICE is ${slices}: ${rest}`);
+    }
+    said = applies;
+  };
 }
 
 export function debounceHooks(metrics: Metrics): DebounceHooks {

@@ -52,6 +52,7 @@ import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import {
   debounceHooks,
   engineObserver,
+  ignoredEndpointsLog,
   logNameConflicts,
   publishFaults,
   SourceMeter,
@@ -86,6 +87,7 @@ export class DiscoveryProgram {
   #running: Running | undefined;
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
+  readonly #logIgnoredEndpoints = ignoredEndpointsLog();
   #publishedAt: number | undefined;
 
   constructor(settings: DiscoverySettings, env: Environment) {
@@ -334,6 +336,7 @@ export class DiscoveryProgram {
     this.#publishedAt = now;
     this.#keySets?.published(publication);
     logNameConflicts(publication.changes.nameConflicts);
+    this.#logIgnoredEndpoints(publication.snapshot);
     // The first snapshot is what the engine starts from.
     const engine = this.#running?.engine;
     const known = engine?.snapshot.findings().endpointsWithoutPod ?? 0;

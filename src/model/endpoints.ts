@@ -148,15 +148,14 @@ function orchestratorEndpoints(
     if (name !== undefined) names.set(port.name ?? '', name);
   }
   const { namespace, name } = resource.meta;
-  const endpoints = indexes.resources('Endpoints').get(resourceKey('Endpoints', namespace, name));
-  const sliceKeys = membersOf(indexes.slicesByService, `${namespace}/${name}`);
-  if (indexes.settings.useEndpointSlice || endpoints === undefined) {
-    for (const key of sliceKeys) {
+  if (indexes.settings.useEndpointSlice) {
+    for (const key of membersOf(indexes.slicesByService, `${namespace}/${name}`)) {
       const slice = indexes.resources('EndpointSlice').get(key);
       if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
     }
   } else {
-    objectEndpoints(endpoints, names, indexes, gathering);
+    const endpoints = indexes.resources('Endpoints').get(resourceKey('Endpoints', namespace, name));
+    if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, gathering);
   }
   if (
     indexes.settings.serviceSelectsWorkloadEntries &&

@@ -1,6 +1,7 @@
 /** Services, endpoints and instances: given these resources, the snapshot says this. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { workloadLabels } from '../resources/aliases.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { emptyMesh, endpoints, fqdn, meshOf, pod, resource, service, step } from './testing/build.ts';
 
@@ -121,20 +122,18 @@ test('health of endpoints and slices', () => {
     },
     { labels: { 'kubernetes.io/service-name': 'web' } },
   );
-  const healthOf = (resources: readonly AnyResource[]) =>
-    meshOf(resources)
+  const healthOf = (useEndpointSlice: boolean, resources: readonly AnyResource[]) =>
+    meshOf(resources, { settings: { useEndpointSlice } })
       .endpoints.get(KEY)
       ?.map(({ address, health }) => `${address} ${health}`);
-  assert.deepEqual(healthOf([service('a/web'), slices]), [
-    '10.0.0.1 healthy',
-    '10.0.0.2 draining',
-    '10.0.0.3 unhealthy',
-  ]);
   const object = endpoints('a/web', ['10.0.0.8'], ['10.0.0.9']);
-  assert.deepEqual(healthOf([service('a/web'), slices, object]), ['10.0.0.8 healthy', '10.0.0.9 unhealthy']);
-  const useSlices = { settings: { useEndpointSlice: true } };
-  const [first] = meshOf([service('a/web'), slices, object], useSlices).endpoints.get(KEY) ?? [];
-  assert.equal(first?.address, '10.0.0.1');
+  const fromSlices = ['10.0.0.1 healthy', '10.0.0.2 draining', '10.0.0.3 unhealthy'];
+  const fromObject = ['10.0.0.8 healthy', '10.0.0.9 unhealthy'];
+  // The two sources exclude each other, also where only the other one says something.
+  assert.deepEqual(healthOf(true, [service('a/web'), slices, object]), fromSlices);
+  assert.deepEqual(healthOf(true, [service('a/web'), object]), undefined);
+  assert.deepEqual(healthOf(false, [service('a/web'), slices, object]), fromObject);
+  assert.deepEqual(healthOf(false, [service('a/web'), slices]), undefined);
 });
 
 test('UDP ports are kept in the service and served by nothing', () => {
@@ -165,6 +164,31 @@ const entry = (spec: Record<string, unknown>, path = 'a/ext', created?: number) 
     { hosts: ['api.example.com'], ports: [{ number: 443, name: 'tls', protocol: 'TLS' }], ...spec },
     created === undefined ? {} : { created },
   );
+
+test('a workload entry with an identity takes mutual TLS unless its label says otherwise', () => {
+  const tls = 'security.istio.io/tlsMode';
+  const rows: [serviceAccount: string | undefined, mode: string | undefined, ready: boolean][] = [
+    [undefined, undefined, false],
+    ['', undefined, false],
+    ['vm', undefined, true],
+    ['vm', 'disabled', false],
+    ['vm', 'istio', true],
+    [undefined, 'istio', true],
+    ['vm', '', false],
+  ];
+  for (const [serviceAccount, mode, ready] of rows) {
+    const labels = mode === undefined ? {} : workloadLabels({ [tls]: mode });
+    const spec = { address: '10.0.0.1', ...(serviceAccount !== undefined && { serviceAccount }), labels };
+    const selecting = service('a/web', { selector: { app: 'web' } });
+    const workload = resource('WorkloadEntry', 'a/vm', { ...spec, labels: { ...labels, app: 'web' } });
+    const inline = entry({ resolution: 'STATIC', endpoints: [spec] });
+    const snapshot = meshOf([selecting, workload, inline]);
+    for (const key of [KEY, 'a/api.example.com']) {
+      const [endpoint] = snapshot.endpoints.get(key) ?? [];
+      assert.equal(endpoint?.tlsReady, ready, `${key}: account ${serviceAccount}, mode ${mode}`);
+    }
+  }
+});
 
 test('service entries: resolution, target ports, sockets, own ports of endpoints', () => {
   const endpointsOf = (spec: Record<string, unknown>) => addressesOf([entry(spec)], 'a/api.example.com');

@@ -19,7 +19,7 @@ export interface ModelSettings {
   readonly trustDomain: string;
   /** Namespace of mesh-wide resources: the mesh configuration's rootNamespace, else --namespace. */
   readonly rootNamespace: string;
-  /** CTL_USE_ENDPOINT_SLICE; when false, slices still serve services that have no Endpoints object. */
+  /** CTL_USE_ENDPOINT_SLICE: endpoints come from EndpointSlices alone, else from Endpoints alone. */
   readonly useEndpointSlice: boolean;
   /** CTL_ENABLE_SERVICEENTRY_SELECT_PODS */
   readonly serviceEntrySelectsPods: boolean;
@@ -134,7 +134,8 @@ export interface Endpoint {
   /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
   readonly hostname: string;
   /**
-   * True when it takes mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`), and no peer
+   * True when it takes mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`, or a workload entry with a
+   * service account and without that label), and no peer
    * authentication policy switches mutual TLS off at this port.
    */
   readonly tlsReady: boolean;

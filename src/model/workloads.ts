@@ -68,6 +68,13 @@ function isTlsReady(labels: Labels): boolean {
   return mode === 'mesh' || mode === 'istio';
 }
 
+/** An entry that does not say its mode takes mutual TLS when it has an identity (Istio 1.7: `getTLSModeFromWorkloadEntry`). */
+function isEntryTlsReady(labels: Labels, serviceAccount: string | undefined): boolean {
+  return labels[TLS_MODE_LABEL] === undefined
+    ? serviceAccount !== undefined && serviceAccount !== ''
+    : isTlsReady(labels);
+}
+
 export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
   const { status } = pod.content;
   const addresses = new Set<string>();
@@ -186,7 +193,7 @@ export function entryWorkload(
     health: 'healthy',
     workload,
     hostname: '',
-    tlsReady: isTlsReady(labels),
+    tlsReady: isEntryTlsReady(labels, spec.serviceAccount),
   };
 }
 

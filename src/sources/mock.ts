@@ -70,7 +70,22 @@ function serviceDocuments({ name, clusterIP, podNet }: (typeof SERVICES)[number]
       targetRef: { kind: 'Pod', namespace: NAMESPACE, name: pod.name },
     })),
   };
-  return [service, slice, ...pods.map((pod) => podDocument(name, pod))];
+  // As an orchestrator has both: which of them counts, CTL_USE_ENDPOINT_SLICE says.
+  const endpoints = {
+    apiVersion: 'v1',
+    kind: 'Endpoints',
+    metadata: { name, namespace: NAMESPACE },
+    subsets: [
+      {
+        addresses: pods.map((pod) => ({
+          ip: pod.ip,
+          targetRef: { kind: 'Pod', namespace: NAMESPACE, name: pod.name },
+        })),
+        ports: PORTS.map((port) => ({ name: port.name, port: port.targetPort })),
+      },
+    ],
+  };
+  return [service, endpoints, slice, ...pods.map((pod) => podDocument(name, pod))];
 }
 
 function podDocument(app: string, pod: { name: string; version: string; ip: string }): unknown {
