@@ -69,7 +69,14 @@ export const discoveryFlags = {
       'Directory watched for config yaml files; when set the files replace the resource client as config source.',
   },
   domain: { type: 'string', default: 'cluster.local', meaning: 'DNS domain suffix.' },
-  grpcAddr: { type: 'string', default: ':15010', meaning: 'Discovery gRPC address.', check: checkAddress },
+  grpcAddr: {
+    type: 'string',
+    default: ':15010',
+    whenNotGiven: 'localhost:15010',
+    meaning:
+      'Discovery gRPC address. It is plain text and gives every caller the configuration of any namespace, so without the flag its port is open on loopback addresses only.',
+    check: checkAddress,
+  },
   httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
   meshConfig: {
     type: 'string',

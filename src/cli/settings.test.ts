@@ -11,9 +11,14 @@ import { defaultDiscoverySettings, flagAndEnvSettings } from './settings.ts';
 const settingsOf = (args: string[], env: Record<string, string>) =>
   flagAndEnvSettings(discoveryFlags, parseFlags(args, discoveryFlags), discoveryEnv, env);
 
+test('an address without credentials is for this machine alone, unless the flag says otherwise', () => {
+  assert.equal(settingsOf([], {}).grpcAddr, 'localhost:15010');
+  assert.equal(settingsOf(['--grpcAddr', ':15010'], {}).grpcAddr, ':15010');
+});
+
 test('nothing given gives the defaults of the specification, typed', () => {
   const settings = settingsOf([], {});
-  assert.equal(settings.grpcAddr, ':15010');
+  assert.equal(settings.httpAddr, ':8080');
   assert.equal(settings.trustDomain, '');
   assert.equal(settings.logRotateMaxSize, 104857600);
   assert.equal(settings.keepaliveIntervalMs, 30_000);

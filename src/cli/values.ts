@@ -63,7 +63,8 @@ function readValue(spec: FlagSpec, text: string, before: FlagValue | undefined):
 
 /** The value a flag has when it is not given. */
 export function defaultFlagValue(spec: FlagSpec): FlagValue {
-  return spec.type === 'duration' ? parseDuration(spec.default) : spec.default;
+  if (spec.type === 'duration') return parseDuration(spec.default);
+  return spec.type === 'string' ? (spec.whenNotGiven ?? spec.default) : spec.default;
 }
 
 /** Comma-separated items, empty ones left out. */

@@ -8,6 +8,7 @@ import { Registry } from 'prom-client';
 import {
   type DiscoverySettings,
   type Environment,
+  type ListenAddress,
   parseListenAddress,
   shownDiscoveryEnvironment,
 } from '../cli/index.ts';
@@ -40,6 +41,7 @@ import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/t
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
 import { DistributionHistory } from './distribution.ts';
 import { sampleGauges } from './gauges.ts';
@@ -84,6 +86,8 @@ export class DiscoveryProgram {
   /** Undefined when distribution is not tracked. */
   readonly #history: DistributionHistory | undefined;
   readonly #closers: Closer[] = [];
+  /** What listens besides xDS, for the log. */
+  readonly #httpAddresses: (readonly [what: string, addresses: readonly ListenAddress[]])[] = [];
   #running: Running | undefined;
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
@@ -129,9 +133,8 @@ export class DiscoveryProgram {
     if (store.hasPending()) debouncer.flush();
     server.setServing(true);
     const { size } = publisher.snapshot.services;
-    getScope('default').info(
-      `serving xDS on ${this.#settings.grpcAddr}: ${size} services, ${store.problems().length} documents refused`,
-    );
+    getScope('default').info(`serving ${size} services, ${store.problems().length} documents refused`);
+    this.#logAddresses(server, identity);
   }
 
   /** Ends everything, streams first: what is being written goes out, within TERMINATION_DRAIN_DURATION_SECONDS. */
@@ -139,6 +142,21 @@ export class DiscoveryProgram {
     this.#running?.debouncer.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
     this.#running = undefined;
+  }
+
+  /** Every address that listens; and once, as a warning, what anybody may have who reaches one. */
+  #logAddresses(server: XdsServer, { secured }: MeshIdentity): void {
+    const { grpcAddr, secureGRPCAddr } = this.#settings;
+    const ports = server.ports();
+    const plain = plainAddresses(grpcAddr).map(({ host }, index) => ({ host, port: ports[index] ?? 0 }));
+    const tls =
+      secured === undefined ? [] : [{ host: parseListenAddress(secureGRPCAddr).host, port: ports.at(-1) ?? 0 }];
+    const listening = shownListeners([['xDS in plain text', plain], ['xDS over TLS', tls], ...this.#httpAddresses]);
+    getScope('default').info(`listening: ${listening}`);
+    if (!plain.some(reachesOthers)) return;
+    getScope('default').warn(
+      `--grpcAddr ${grpcAddr} gives everyone who reaches it the configuration of any namespace; proxies that show a credential use ${secureGRPCAddr}`,
+    );
   }
 
   async #openSources(store: Store): Promise<void> {
@@ -228,7 +246,7 @@ export class DiscoveryProgram {
 
   async #startXds(engine: Engine, { secured }: MeshIdentity): Promise<XdsServer> {
     const settings = this.#settings;
-    const listeners: GrpcListener[] = [parseListenAddress(settings.grpcAddr)];
+    const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
     if (secured !== undefined) {
       listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), tls: secured.tls });
     }
@@ -269,12 +287,16 @@ export class DiscoveryProgram {
       version: buildInfo(),
     };
     const monitoring = monitoringListener(routes, this.#registry, sample);
-    await this.#listen(startHttpServer('--httpAddr', parseListenAddress(settings.httpAddr), httpListener(routes)));
-    await this.#listen(startHttpServer('--monitoringAddr', parseListenAddress(settings.monitoringAddr), monitoring));
+    const [http, scraped] = [parseListenAddress(settings.httpAddr), parseListenAddress(settings.monitoringAddr)];
+    await this.#listen('HTTP', http.host, startHttpServer('--httpAddr', http, httpListener(routes)));
+    await this.#listen('monitoring', scraped.host, startHttpServer('--monitoringAddr', scraped, monitoring));
+    const { introspectAddress } = settings;
     await this.#listen(
+      'introspection',
+      introspectAddress === '*' ? undefined : introspectAddress,
       startIntrospection({
         program: 'ctl-discovery',
-        address: settings.introspectAddress,
+        address: introspectAddress,
         port: settings.introspectPort,
         build: buildInfo(),
         environment: shownDiscoveryEnvironment(this.#env),
@@ -296,8 +318,13 @@ export class DiscoveryProgram {
     });
   }
 
-  async #listen(starting: Promise<{ close(): Promise<void> }>): Promise<void> {
+  async #listen(
+    what: string,
+    host: string | undefined,
+    starting: Promise<{ readonly port: number; close(): Promise<void> }>,
+  ): Promise<void> {
     const server = await starting;
+    this.#httpAddresses.push([what, [{ host, port: server.port }]]);
     this.#closers.push(() => server.close());
   }
 

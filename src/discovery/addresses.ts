@@ -1,0 +1,42 @@
+/** The addresses that the program listens on: which ones a setting means, and how a line of the log names them. */
+import { networkInterfaces } from 'node:os';
+import { type ListenAddress, parseListenAddress } from '../cli/index.ts';
+import { isLoopbackName } from '../core/loopback.ts';
+
+/** Both loopback addresses of this machine, as far as it has them. */
+function loopbackHosts(): string[] {
+  const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+  const found = ['127.0.0.1', '::1'].filter((host) => all.some(({ address }) => address === host));
+  return found.length > 0 ? found : ['127.0.0.1'];
+}
+
+/**
+ * The addresses that `--grpcAddr` means: of `localhost` both address families, because Envoys and agents may resolve the name to either.
+ * A free port (0) is another one for each, so that is taken once.
+ */
+export function plainAddresses(grpcAddr: string, hosts: () => readonly string[] = loopbackHosts): ListenAddress[] {
+  const address = parseListenAddress(grpcAddr);
+  if (address.host?.toLowerCase() !== 'localhost') return [address];
+  const all = hosts().map((host) => ({ host, port: address.port }));
+  return address.port === 0 ? all.slice(0, 1) : all;
+}
+
+/** Whether other machines may reach an address. */
+export function reachesOthers({ host }: ListenAddress): boolean {
+  return host === undefined || !isLoopbackName(host);
+}
+
+/** `127.0.0.1:8080`, `[::1]:8080`; `*:8080` is every address of the machine. */
+export function shownAddress({ host = '*', port }: ListenAddress): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** What listens where, in one line: `xDS in plain text on 127.0.0.1:15010, [::1]:15010; HTTP on *:8080`. */
+export function shownListeners(
+  listeners: readonly (readonly [what: string, addresses: readonly ListenAddress[]])[],
+): string {
+  return listeners
+    .filter(([, addresses]) => addresses.length > 0)
+    .map(([what, addresses]) => `${what} on ${addresses.map(shownAddress).join(', ')}`)
+    .join('; ');
+}
