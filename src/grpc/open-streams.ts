@@ -126,6 +126,15 @@ export class OpenStreams implements StreamHost {
     this.#outlet.control(rstStream(id, code));
   }
 
+  together(send: () => void): void {
+    this.#outlet.hold();
+    try {
+      send();
+    } finally {
+      this.#outlet.release();
+    }
+  }
+
   ready(stream: Stream): void {
     this.#outlet.enqueue(stream);
     this.#outlet.pump();

@@ -47,7 +47,8 @@ export class Outlet {
   /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
   #outstanding = 0;
   #pumping = false;
-  #holding = false;
+  /** How many want what is sent to leave together. */
+  #holds = 0;
   #closed = false;
 
   constructor({ socket, secured, onUnread }: OutletOptions) {
@@ -73,21 +74,19 @@ export class Outlet {
     const most = 2 * this.sliceBytes + MAX_UNREAD_BYTES;
     if (this.#socket.writableLength <= most) return false;
     // It may be we who hold it.
-    if (this.#holding) {
-      this.#socket.uncork();
-      this.#socket.cork();
-    }
+    for (let hold = 0; hold < this.#holds; hold++) this.#socket.uncork();
+    for (let hold = 0; hold < this.#holds; hold++) this.#socket.cork();
     return this.#socket.writableLength > most;
   }
 
-  /** What is sent from now on leaves together, with {@link release}. */
+  /** What is sent from now on leaves together, with {@link release}. May be nested. */
   hold(): void {
-    this.#holding = true;
+    this.#holds++;
     this.#socket.cork();
   }
 
   release(): void {
-    this.#holding = false;
+    this.#holds--;
     this.#socket.uncork();
   }
 

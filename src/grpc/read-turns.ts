@@ -5,16 +5,19 @@
  * order of arrival with others that wait. Connections that bring little never wait.
  */
 
-/** One connection at a time, ms. What proxies send when they connect, some hundred kB of names, takes less. */
-const SLICE_MS = 5;
+/**
+ * One connection at a time, ms. What proxies send when they connect, some hundred kB of names, takes less for each read. Calls take as long
+ * again, or longer, when their handlers go on behind it.
+ */
+const SLICE_MS = 2;
 
 /** A slice when many connections bring much within one turn of the event loop, ms … */
-const SHORT_SLICE_MS = 1;
-/** … which is after so much reading, ms. */
-const BUSY_MS = 50;
+const SHORT_SLICE_MS = 0.5;
+/** … which is when the turn has taken so long, ms. */
+const BUSY_MS = 20;
 
 /** What connections that wait get together in one turn of the event loop, ms. */
-const ROUND_MS = 10;
+const ROUND_MS = 4;
 
 export interface ReadTurnsOptions {
   /** Monotonic ms. */
@@ -29,10 +32,10 @@ export class ReadTurns {
   readonly #later: (run: () => void) => void;
   /** In order of their turns. */
   readonly #waiting = new Set<PacedReader>();
-  #begun = 0;
+  /** Of this turn of the event loop, the first slice. */
+  #turnBegun = 0;
   #until = 0;
-  /** Time of reading in this turn of the event loop, ms. */
-  #spent = 0;
+  /** The end of this turn is waited for. */
   #scheduled = false;
 
   constructor({ now, later = setImmediate }: ReadTurnsOptions) {
@@ -45,13 +48,9 @@ export class ReadTurns {
 
   /** Begins a slice. */
   begin(): void {
-    this.#begun = this.#now();
-    this.#until = this.#begun + (this.#spent < BUSY_MS ? SLICE_MS : SHORT_SLICE_MS);
-  }
-
-  /** Ends the slice that has begun last. */
-  end(): void {
-    this.#spent += this.#now() - this.#begun;
+    const now = this.#now();
+    if (!this.#scheduled) this.#turnBegun = now;
+    this.#until = now + (now - this.#turnBegun < BUSY_MS ? SLICE_MS : SHORT_SLICE_MS);
     this.#schedule();
   }
 
@@ -75,14 +74,12 @@ export class ReadTurns {
   /** Behind the sockets of a turn of the event loop. */
   #round(): void {
     this.#scheduled = false;
-    this.#spent = 0;
     const ends = this.#now() + ROUND_MS;
     for (const reader of this.#waiting) {
       this.#waiting.delete(reader);
       if (!reader.readOn()) this.#waiting.add(reader);
       if (this.#now() >= ends) break;
     }
-    this.#spent = 0;
     if (this.#waiting.size > 0) this.#schedule();
   }
 }
@@ -136,11 +133,7 @@ export class PacedReader {
   #slice(bytes: Buffer): number {
     const { turns, read } = this.#options;
     turns.begin();
-    try {
-      return read(bytes, turns.late);
-    } finally {
-      turns.end();
-    }
+    return read(bytes, turns.late);
   }
 
   /** The connection is over: what is left is given up. */

@@ -19,6 +19,8 @@ export interface StreamHost {
   readonly initialSendWindow: number;
   /** Monotonic ms. */
   now(): number;
+  /** What `send` sends leaves in one write. */
+  together(send: () => void): void;
   /** The stream has something to send. */
   ready(stream: Stream): void;
   /** Bytes of the stream were taken by its reader: the peer may send as many again. */
@@ -181,6 +183,13 @@ export class Stream implements StreamCall {
     if (this.#closed || this.#ending !== undefined) return;
     this.#ending = { error };
     this.#host.ready(this);
+  }
+
+  reply(message: readonly Uint8Array[]): void {
+    this.#host.together(() => {
+      this.write(message, () => {});
+      this.end();
+    });
   }
 
   abort(): void {

@@ -60,6 +60,8 @@ export interface StreamCall extends CallHead {
   write(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
   /** Ends with OK, or with the error's status, after what was written. */
   end(error?: CtlError): void;
+  /** Sends a last message and ends with OK, at once where windows let it. */
+  reply(message: readonly Uint8Array[]): void;
   /** Tears the call down without waiting for anything (RST_STREAM CANCEL). */
   abort(): void;
   /** Asks the peer to move: no new calls on this connection, which closes when its last call has ended (GOAWAY). */

@@ -69,8 +69,7 @@ export class UnaryCalls {
     const { path, metadata, connection } = call;
     try {
       const answer = await handler({ path, metadata, connection, request });
-      call.write([prefixed(answer)], () => {});
-      call.end();
+      call.reply([prefixed(answer)]);
     } catch (error) {
       if (!(error instanceof CtlError)) this.#observer.internalError(error, connection.peer);
       call.end(error instanceof CtlError ? error : new CtlError('internal', 'internal error'));

@@ -80,6 +80,11 @@ export class FakeCall implements StreamCall {
     this.done.push(error === undefined ? 'end' : `end ${error.code}: ${error.message}`);
   }
 
+  reply(message: readonly Uint8Array[]): void {
+    this.write(message, () => {});
+    this.end();
+  }
+
   abort(): void {
     this.done.push('abort');
     this.close();
