@@ -47,6 +47,14 @@ export const discoveryCaEnv = {
       'Directory that keeps the self-signed CA: its keys (ca-state.json) and the trust bundle (root-cert.pem). One ' +
       'instance of the program per directory.',
   },
+  CTL_STATE_DIR: {
+    setting: 'stateDir',
+    type: 'string',
+    default: './var/lib/mesh/state',
+    meaning:
+      'Directory that keeps the last good version of each policy, so that one with a mistake stays in force over a ' +
+      'restart. One instance of the program per directory.',
+  },
   ROOT_CA_DIR: {
     setting: 'rootCaDir',
     type: 'string',

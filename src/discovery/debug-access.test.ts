@@ -63,6 +63,12 @@ const source: DebugSource = {
     { id: 'b', key: 'Gateway/guest/broken', message: 'bad', field: 'spec', origin },
     { id: 'c', message: 'not YAML', field: '', origin },
   ],
+  refusedPolicies: () =>
+    ['shop', 'guest'].map((namespace) => ({
+      problem: { id: namespace, key: `PeerAuthentication/${namespace}/x`, message: 'bad', field: 'spec', origin },
+      keys: [`PeerAuthentication/${namespace}/x`],
+      inForce: 'last_good',
+    })),
   findings: (wanted = () => true) =>
     ['shop', 'guest'].filter(wanted).map((namespace) => ({
       metric: 'ctl_vservice_dup_domain',
@@ -214,8 +220,12 @@ test('a token of a namespace shows what is of that namespace, on every page', as
   const { body: counts } = await visit(httpAddr, '/debug/resourcesz', guest);
   assert.equal((JSON.parse(counts) as { Service: number }).Service, 1);
   const { body: status } = await visit(httpAddr, '/debug/push_status', guest);
-  const expected = { findings: { ctl_vservice_dup_domain: ['twice in guest'] }, nameConflicts: [] };
-  assert.deepEqual(JSON.parse(status), expected);
+  const { refusedPolicies, ...seen } = JSON.parse(status) as { refusedPolicies: { resources: string[] }[] };
+  assert.deepEqual(seen, { findings: { ctl_vservice_dup_domain: ['twice in guest'] }, nameConflicts: [] });
+  assert.deepEqual(
+    refusedPolicies.map(({ resources }) => resources),
+    [['PeerAuthentication/guest/x']],
+  );
   for (const query of ['cdsz?proxyID=pod.shop', 'edsz?proxyID=pod.shop', 'config_dump?proxyID=pod.shop']) {
     assert.equal((await visit(httpAddr, `/debug/${query}`, guest)).status, 404, query);
   }

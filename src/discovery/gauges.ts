@@ -20,6 +20,10 @@ export function sampleGauges(source: DebugSource, metrics: Metrics): void {
   sampleEngine(source, metrics);
   sampleFindings(source, metrics);
   sampleRejected(source, metrics);
+  for (const inForce of ['last_good', 'substitute'] as const) {
+    const count = source.refusedPolicies().filter((each) => each.inForce === inForce).length;
+    metrics.ctl_refused_security_documents.set({ in_force: inForce }, count);
+  }
 }
 
 function sampleRejected(source: DebugSource, metrics: Metrics): void {

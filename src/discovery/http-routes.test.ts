@@ -60,6 +60,7 @@ const BROKEN: DebugSource = {
   parts: () => [],
   problems: () => [],
   findings: () => [],
+  refusedPolicies: () => [],
   engine: () => ({}),
   failing: () => [],
   showConfigInAdsz: false,

@@ -56,10 +56,23 @@ export interface HttpRoutes {
   readonly version: BuildInfo;
 }
 
+/**
+ * A policy that is refused is in force as it last was, or as strict as can be: proxies are served, but not with what was written. Which
+ * policies these are is not for everybody to know; `/debug/push_status` says it.
+ */
+function readyText(source: DebugSource | undefined): string {
+  const refused = source?.refusedPolicies() ?? [];
+  if (refused.length === 0) return 'ready\n';
+  const substitutes = refused.filter(({ inForce }) => inForce === 'substitute').length;
+  const lastGood = refused.length - substitutes;
+  const policies = `${refused.length} ${refused.length === 1 ? 'policy' : 'policies'} refused`;
+  return `ready, degraded: ${policies}, ${lastGood} in force as last good, ${substitutes} as strict as can be; see /debug/push_status\n`;
+}
+
 /** What both addresses answer, and everybody may know; false when the request is for something else. */
-function answerPublic({ ready, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
+function answerPublic({ ready, debug, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
   if (path === '/ready')
-    send(response, ready() ? 200 : 503, ready() ? 'ready\n' : 'not ready: configuration is being read\n');
+    send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : 'not ready: configuration is being read\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;
   return true;

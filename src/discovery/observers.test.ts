@@ -178,6 +178,7 @@ describe('sampled gauges', () => {
       connections: () => (wrong ? [rejecting, rejecting] : []),
       parts: () => [],
       problems: () => (wrong ? [{ ...problem, key: 'Service/a/b' as const }, problem] : []),
+      refusedPolicies: () => (wrong ? [{ problem, keys: [], inForce: 'substitute' }] : []),
       // The same words from two views are one finding.
       findings: () =>
         wrong
@@ -198,8 +199,11 @@ describe('sampled gauges', () => {
     assert.equal(await value('ctl_vservice_dup_domain'), 1);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), 1);
     assert.equal(await value('ctl_orch_object_errors{type="unknown"}'), 1);
+    assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 1);
+    assert.equal(await value('ctl_refused_security_documents{in_force="last_good"}'), 0);
     wrong = false;
     sampleGauges(source, metrics);
+    assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 0);
     assert.equal(await value('ctl_xds_lds_reject'), 0);
     assert.equal(await value('ctl_vservice_dup_domain'), 0);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), undefined);

@@ -37,13 +37,14 @@ import {
   type Publication,
 } from '../push/index.ts';
 import type { ConnectionStatus, ProxySession } from '../push/types.ts';
-import type { ResourceEvent, ResourceKey, ResourceProblem } from '../resources/types.ts';
+import type { ResourceEvent, ResourceKey } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
-import { createDebouncer, createStore, type Debouncer, type Store } from '../store/index.ts';
+import { createDebouncer, createStore, type Debouncer, SecurityHold, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
 import { DistributionHistory } from './distribution.ts';
+import { logProblem, warningLog } from './document-log.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
@@ -62,6 +63,7 @@ import {
 } from './observers.ts';
 import { maxConnections } from './open-files.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
+import { openStateDirectory } from './state-directory.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
 type Closer = () => Promise<void> | void;
@@ -92,6 +94,7 @@ export class DiscoveryProgram {
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
   readonly #logIgnoredEndpoints = ignoredEndpointsLog();
+  #hold: SecurityHold | undefined;
   #publishedAt: number | undefined;
 
   constructor(settings: DiscoverySettings, env: Environment) {
@@ -116,10 +119,13 @@ export class DiscoveryProgram {
     const store = createStore({
       appNamespaces: listOf(this.#settings.appNamespace),
       rootNamespace: rootNamespaceOf(this.#settings, files.mesh),
-      onProblem: logProblem,
+      onProblem: (id, problem) => logProblem(id, problem, this.#hold?.of(id)),
+      onWarnings: warningLog(),
     });
+    const hold = await this.#openHold(files);
     // Side by side: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(store)]);
+    hold.synced();
     const keySets = this.#followKeySets(store);
     const publisher = this.#startPublisher(store, files);
     await keySets.first();
@@ -157,6 +163,15 @@ export class DiscoveryProgram {
     getScope('default').warn(
       `--grpcAddr ${grpcAddr} gives everyone who reaches it the configuration of any namespace; proxies that show a credential use ${secureGRPCAddr}`,
     );
+  }
+
+  /** What keeps refused policies from leaving their workloads open. */
+  async #openHold({ mesh }: MeshFiles): Promise<SecurityHold> {
+    const lastGood = await openStateDirectory(this.#settings.stateDir);
+    this.#closers.push(() => lastGood.written());
+    const rootNamespace = rootNamespaceOf(this.#settings, mesh);
+    this.#hold = new SecurityHold({ lastGood, rootNamespace });
+    return this.#hold;
   }
 
   async #openSources(store: Store): Promise<void> {
@@ -334,7 +349,7 @@ export class DiscoveryProgram {
   }
 
   #apply(store: Store, events: readonly ResourceEvent[], seenAt?: number): void {
-    const summary = store.apply(events);
+    const summary = store.apply(this.#hold?.admit(events) ?? events);
     this.#meter.applied(summary);
     this.#running?.debouncer.changed(summary.changed, seenAt);
   }
@@ -400,6 +415,7 @@ export class DiscoveryProgram {
       connections: () => server.connections(),
       parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
       problems: () => store.problems(),
+      refusedPolicies: () => this.#hold?.all() ?? [],
       // What nobody has any more is not looked at again, and so not known to be wrong still.
       findings: (wanted = () => true) =>
         [...engine.views()].flatMap((view) =>
@@ -429,16 +445,4 @@ function listOf(text: string): string[] {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
-}
-
-/** One line for each document that cannot be taken, and one when it can again. */
-function logProblem(id: string, problem: ResourceProblem | undefined): void {
-  const log = getScope('validation');
-  if (problem === undefined) {
-    log.info(`${id} is in order again`);
-    return;
-  }
-  const { origin, key, field, message } = problem;
-  const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
-  log.error([place, key, field, message].filter((part) => part !== undefined && part !== '').join(': '));
 }

@@ -20,6 +20,12 @@ function modeIn(snapshot: Snapshot, port: number, namespace = 'shop', labels: Re
   return modeOfPort(snapshot.peerAuthenticationOf(namespace, labels), port);
 }
 
+/** What is in force in the place of a refused policy, whose selector could be read or not. */
+function substitute(path: string, selectorKnown: boolean, more: object = {}): AnyResource {
+  const made = resource('PeerAuthentication', path, { ...mtls('STRICT'), ...more });
+  return { ...made, meta: { ...made.meta, substitute: selectorKnown ? 'covers' : 'overrides' } };
+}
+
 describe('the mode of port 80 of workload app=web in namespace shop', () => {
   const rows: readonly [behaviour: string, policies: readonly AnyResource[], mode: MutualTlsMode][] = [
     ['nothing said: both', [], 'PERMISSIVE'],
@@ -65,6 +71,38 @@ describe('the mode of port 80 of workload app=web in namespace shop', () => {
         policy('shop/b', { ...selecting(WEB), mtls: {} }, 1),
       ],
       'PERMISSIVE',
+    ],
+    [
+      'refused for the namespace: before all others of the namespace',
+      [substitute('shop/z', true), policy('shop/a', mtls('DISABLE'))],
+      'STRICT',
+    ],
+    [
+      'refused for the namespace: the workload’s own still wins',
+      [substitute('shop/z', true), policy('shop/a', { ...selecting(WEB), ...mtls('DISABLE') })],
+      'DISABLE',
+    ],
+    [
+      'refused for the workload: before others of it, on all ports',
+      [
+        substitute('shop/z', true, selecting(WEB)),
+        policy('shop/a', { ...selecting(WEB), ...mtls('DISABLE'), portLevelMtls: { 80: { mode: 'DISABLE' } } }),
+      ],
+      'STRICT',
+    ],
+    [
+      'refused for nobody knows whom in the namespace: before the workload’s own',
+      [substitute('shop/z', false), policy('shop/a', { ...selecting(WEB), ...mtls('DISABLE') })],
+      'STRICT',
+    ],
+    [
+      'refused for nobody knows whom in the mesh: before all',
+      [
+        substitute('mesh-system/z', false),
+        policy('shop/a', { ...selecting(WEB), ...mtls('DISABLE') }),
+        policy('shop/b', mtls('DISABLE')),
+      ],
+      'STRICT',
     ],
     [
       'of the port',

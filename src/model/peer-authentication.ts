@@ -2,7 +2,8 @@
  * Peer authentication: what transport the policies in force ask of a workload. Policies without selector hold for a namespace, or
  * for the whole mesh in the root namespace; those with one for the workloads of their namespace that match. The narrower scope
  * wins, within a scope the oldest, and what a policy leaves unset the wider scope says. Source: specification
- * "policy-resources", scope and precedence rules.
+ * "policy-resources", scope and precedence rules. What is in force in the place of a refused policy comes before all others of its
+ * scope, and before narrower ones where it is not known whom the policy was for.
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/types.ts';
@@ -35,6 +36,8 @@ export interface PeerPolicies {
   readonly mesh: MutualTlsMode;
   /** Namespaces that have policies of their own. */
   readonly namespaces: PMap<NamespacePolicies>;
+  /** A refused policy may be for anybody in the mesh: mutual TLS is asked of all, whatever narrower policies say. */
+  readonly strict?: true;
 }
 
 /** Nothing said: both are taken. */
@@ -63,23 +66,32 @@ export function updatePeerPolicies(
   for (const policy of tableOf(state.resources, 'PeerAuthentication').values()) {
     byNamespace.get(policy.meta.namespace)?.push(policy);
   }
-  let { mesh } = before;
+  let { mesh, strict } = before;
   const edits: [string, NamespacePolicies | undefined][] = [];
   for (const [namespace, policies] of byNamespace) {
-    policies.sort((a, b) => compareMeta(a.meta, b.meta));
+    policies.sort((a, b) => substitutesFirst(a, b) || compareMeta(a.meta, b.meta));
     const wide = modeOf(policies.find(isForAll)?.content.mtls?.mode);
     const isRoot = namespace === settings.rootNamespace;
-    if (isRoot) mesh = wide ?? DEFAULT_MODE;
+    const overrides = policies.some(({ meta }) => meta.substitute === 'overrides');
+    if (isRoot) {
+      mesh = wide ?? DEFAULT_MODE;
+      strict = overrides ? true : undefined;
+    }
     const mode = isRoot ? undefined : wide;
-    const workloads = policies.filter((policy) => !isForAll(policy)).map(workloadPolicy);
+    const workloads = overrides ? [] : policies.filter((policy) => !isForAll(policy)).map(workloadPolicy);
     const made = mode === undefined && workloads.length === 0 ? undefined : { mode, workloads };
     if (!deepEqual(before.namespaces.get(namespace), made)) edits.push([namespace, made]);
   }
-  const differs = mesh !== before.mesh || edits.length > 0;
+  const everywhere = mesh !== before.mesh || strict !== before.strict;
+  const policies = { mesh, namespaces: before.namespaces.with(edits), ...(strict && { strict }) };
   return {
-    policies: differs ? { mesh, namespaces: before.namespaces.with(edits) } : before,
-    change: mesh === before.mesh ? new Set(edits.map(([namespace]) => namespace)) : 'all',
+    policies: everywhere || edits.length > 0 ? policies : before,
+    change: everywhere ? 'all' : new Set(edits.map(([namespace]) => namespace)),
   };
+}
+
+function substitutesFirst({ meta: a }: Policy, { meta: b }: Policy): number {
+  return Number(b.substitute !== undefined) - Number(a.substitute !== undefined);
 }
 
 function isForAll({ content }: Policy): boolean {
@@ -101,6 +113,7 @@ function modeOf(written: 'UNSET' | MutualTlsMode | undefined): MutualTlsMode | u
 
 /** What holds for a workload. The ports are those that the policies name; whether they count, their binding to a service decides. */
 export function peerAuthenticationOf(policies: PeerPolicies, namespace: string, labels: Labels): PeerAuthentication {
+  if (policies.strict) return { mode: 'STRICT', ports: NO_PORTS };
   const own = policies.namespaces.get(namespace);
   const workload = (own?.workloads ?? NO_WORKLOADS).find(({ selector }) => labelsMatch(selector, labels));
   return {
@@ -120,7 +133,7 @@ export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): M
  */
 export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
   if (change === 'all') {
-    if ((before.mesh === 'DISABLE') !== (after.mesh === 'DISABLE')) return 'all';
+    if ((before.mesh === 'DISABLE') !== (after.mesh === 'DISABLE') || before.strict !== after.strict) return 'all';
     const names = new Set([...before.namespaces.keys(), ...after.namespaces.keys()]);
     return differing(before, after, names);
   }
@@ -136,7 +149,8 @@ function differing(before: PeerPolicies, after: PeerPolicies, names: Iterable<st
   return found;
 }
 
-function whatClientsCareFor({ mesh, namespaces }: PeerPolicies, namespace: string): unknown {
+function whatClientsCareFor({ mesh, namespaces, strict }: PeerPolicies, namespace: string): unknown {
+  if (strict) return undefined;
   const own = namespaces.get(namespace);
   const base = own?.mode ?? mesh;
   return {

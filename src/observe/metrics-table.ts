@@ -117,6 +117,14 @@ export const METRICS = {
   cfg_source_orch_event_success_total: { type: 'Count', meaning: 'Events handled successfully by a source.' },
   cfg_source_orch_event_error_total: { type: 'Count', meaning: 'Errors handling an event in a source.' },
 
+  ctl_refused_security_documents: {
+    type: 'LastValue',
+    meaning:
+      'Refused documents of the security kinds, by what is in force instead: last_good (the last good version), ' +
+      'substitute (the strictest).',
+    labels: ['in_force'],
+  },
+
   // Debounce and snapshots.
   cfg_runtime_processor_event_span_duration_milliseconds: {
     type: 'Distribution',

@@ -13,16 +13,12 @@
  *   So readers ask for mesh names only, and either spelling selects either spelling.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
  */
-import { CORE_KINDS, type Kind, MESH_KINDS } from './types.ts';
+import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './types.ts';
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
 
-const SECURITY_KINDS: ReadonlySet<Kind> = new Set([
-  'AuthorizationPolicy',
-  'PeerAuthentication',
-  'RequestAuthentication',
-]);
+const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
 /** Kinds of the orchestrator that belong to no namespace. */
 const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['JsonWebKeySet', 'Namespace', 'Node']);
 /** Versions in which the field's meshes have served these kinds. */
@@ -45,7 +41,7 @@ export function isClusterScoped(kind: Kind): boolean {
 export function apiVersionsOf(kind: Kind): readonly string[] {
   if (kind === 'EndpointSlice') return ['discovery.k8s.io/v1', 'discovery.k8s.io/v1beta1'];
   if ((CORE_KINDS as readonly string[]).includes(kind)) return ['v1'];
-  const [canonical, group] = SECURITY_KINDS.has(kind) ? [SECURITY_API, 'security'] : [NETWORKING_API, 'networking'];
+  const [canonical, group] = SECURITY.has(kind) ? [SECURITY_API, 'security'] : [NETWORKING_API, 'networking'];
   const all = ['mesh.io', 'istio.io'].flatMap((domain) => [...MESH_VERSIONS].map((v) => `${group}.${domain}/${v}`));
   return [canonical, ...all.filter((version) => version !== canonical)];
 }

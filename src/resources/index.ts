@@ -13,5 +13,7 @@ export {
   parseProxyConfig,
 } from './mesh-config.ts';
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
+export { salvaged } from './salvage.ts';
 export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
 export { SCHEMAS } from './schemas.ts';
+export { isSecurityKind, substituteResource } from './substitute.ts';

@@ -9,6 +9,9 @@ export interface Fault {
   readonly message: string;
 }
 
+/** Of a field that no schema knows. */
+export const UNKNOWN_FIELD = 'unknown field';
+
 /** Map keys that would make a dotted path ambiguous are written in brackets. */
 const PLAIN_KEY = /^[A-Za-z_$][\w$-]*$/;
 /** Long values are cut, so that a message stays one readable line. */
@@ -44,7 +47,7 @@ type Issue = z.core.$ZodIssue;
 export function faultsOf(issues: readonly Issue[]): Fault[] {
   const unknown = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
-      ? issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: 'unknown field' }))
+      ? issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: UNKNOWN_FIELD }))
       : [],
   );
   return [...unknown, ...issues.filter((issue) => issue.code !== 'unrecognized_keys').map(faultOf)];

@@ -9,6 +9,7 @@ import { withoutNulls } from './nulls.ts';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
 import { clientTlsSettings } from './schema/tls-settings.ts';
+import { removeAt } from './unknown-fields.ts';
 import { meshConfigFaults } from './validate/mesh-config.ts';
 import { brokenText } from './whole-text.ts';
 
@@ -222,15 +223,4 @@ function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T>
     return { value: second.data, warning: `ignored fields that are not read here: ${names}` };
   }
   return { problem: faultsOf(second.error.issues)[0] ?? { path: [], message: 'expected a configuration' } };
-}
-
-function removeAt(root: unknown, path: readonly PropertyKey[]): void {
-  let at: unknown = root;
-  for (const step of path.slice(0, -1)) at = isRecord(at) ? at[step] : undefined;
-  const last = path.at(-1);
-  if (isRecord(at) && last !== undefined) delete at[last];
-}
-
-function isRecord(value: unknown): value is Record<PropertyKey, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -6,11 +6,13 @@ import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
-import { type Fault, faultsOf, fieldPath, shown, withoutValue } from './issues.ts';
+import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
+import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
-import { SCHEMAS } from './schemas.ts';
+import { type ContentOf, SCHEMAS } from './schemas.ts';
+import { isSecurityKind, type SubstituteName, substitutesFor } from './substitute.ts';
 import {
   type AnyResource,
   CORE_KINDS,
@@ -20,8 +22,12 @@ import {
   type ResourceMeta,
   type ResourceOrigin,
   type ResourceProblem,
+  type ResourceWarning,
   resourceKey,
+  SECURITY_KINDS,
+  type SecurityKind,
 } from './types.ts';
+import { pruned } from './unknown-fields.ts';
 import { semanticFaults } from './validate/index.ts';
 import { brokenText } from './whole-text.ts';
 
@@ -65,6 +71,8 @@ interface Envelope {
   readonly kind: Kind;
   readonly meta: ResourceMeta;
   readonly deletionTimestamp?: number;
+  /** Unknown fields of the metadata. */
+  readonly warnings: readonly Fault[];
 }
 
 /**
@@ -72,7 +80,7 @@ interface Envelope {
  */
 export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Locate, index = 0): ParsedResource {
   const problem = (faults: readonly Fault[], key?: ResourceKey): ParsedResource => ({
-    problem: problemOf(faults, origin, locate, index, key),
+    problem: { ...problemOf(faults, origin, locate, index, key), ...refusedPolicy(raw) },
   });
   if (!isObject(raw)) return problem([{ path: [], message: `expected a resource, got ${shown(raw)}` }]);
   const document = withoutNulls(raw);
@@ -80,14 +88,73 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   const kind = documentKind(document, origin);
   if (typeof kind !== 'string') return 'path' in kind ? problem([kind]) : kind;
   const envelope = parseEnvelope(kind, document);
-  if ('faults' in envelope) return problem(envelope.faults);
+  if ('faults' in envelope) return problem(envelope.faults, keyIn(kind, document.metadata));
   const { meta } = envelope;
   const key = resourceKey(kind, meta.namespace, meta.name);
   const broken = brokenText(document);
   if (broken !== undefined) return problem([broken], key);
   const content = parseContent(envelope, document);
   if ('faults' in content) return problem(content.faults, key);
-  return { resource: resourceOf(kind, meta, content.content, origin) };
+  const warnings = [...envelope.warnings, ...content.warnings];
+  const resource = resourceOf(kind, meta, content.content, origin);
+  return { resource: warnings.length === 0 ? resource : { ...resource, warnings: warningsOf(warnings, locate) } };
+}
+
+/** Warnings of one document; a document with more has another fault than a misspelt field. */
+const MAX_WARNINGS = 16;
+
+function warningsOf(faults: readonly Fault[], locate: Locate): ResourceWarning[] {
+  return faults.slice(0, MAX_WARNINGS).map(({ path, message }) => {
+    const line = lineOf(path, locate);
+    return { field: fieldPath(path), message, ...(line === undefined ? {} : { line }) };
+  });
+}
+
+/** What has to hold in the place of a refused document, if it is, or was meant to be, of a security kind. */
+function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
+  const document = withoutNulls(raw);
+  const kind = isObject(document) ? meantPolicy(document) : undefined;
+  if (kind === undefined || !isObject(document)) return {};
+  return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
+}
+
+/** Fields by which a policy without a readable kind is known. */
+const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
+  AuthorizationPolicy: ['rules', 'action'],
+  PeerAuthentication: ['mtls', 'portLevelMtls'],
+  RequestAuthentication: ['jwtRules'],
+};
+
+/** The security kind that a document is of or was meant to be of. */
+function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {
+  const ours = typeof apiVersion !== 'string' || /\.(mesh|istio)\.io(\/|$)/.test(apiVersion);
+  if (!ours) return undefined;
+  if (isSecurityKind(kind)) return kind;
+  if (!String(apiVersion).startsWith('security.')) return undefined;
+  const named = SECURITY_KINDS.find((each) => typeof kind === 'string' && resembles(kind, each));
+  return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
+}
+
+/** Name and namespace as far as they can be read; no namespace where it cannot be told. */
+function namesIn(written: unknown): SubstituteName {
+  const fields = isObject(written) ? written : {};
+  const name = metadata.shape.name.safeParse(fields.name);
+  const misspelt = Object.keys(fields).find((field) => isMisspeltNamespace(field, fields));
+  const place = misspelt === undefined ? (fields.namespace ?? DEFAULT_NAMESPACE) : fields[misspelt];
+  const namespace = metadata.shape.namespace.safeParse(place);
+  if (!isObject(written) || !namespace.success || namespace.data === undefined) return {};
+  return { namespace: namespace.data, ...(name.success && misspelt === undefined ? { name: name.data } : {}) };
+}
+
+/** The key of a document whose other metadata is at fault; undefined when it cannot be told. */
+function keyIn(kind: Kind, written: unknown): ResourceKey | undefined {
+  const { name, namespace } = namesIn(written);
+  if (name === undefined || namespace === undefined) return undefined;
+  return resourceKey(kind, isClusterScoped(kind) ? '' : namespace, name);
+}
+
+function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unknown>>): boolean {
+  return !Object.hasOwn(fields, 'namespace') && resembles(field, 'namespace');
 }
 
 /** The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it here. */
@@ -120,6 +187,11 @@ function parseEnvelope(
   document: Record<string, unknown>,
 ): Envelope | { readonly faults: readonly Fault[] } {
   const parsed = readBy(metadata, document.metadata);
+  const fields = isObject(document.metadata) ? document.metadata : {};
+  const warnings = CORE.has(kind) ? [] : unknownMetadata(fields);
+  // Elsewhere than it was written for, a document means something else.
+  const misplaced = warnings.find(({ path }) => isMisspeltNamespace(String(path[1]), fields));
+  if (misplaced !== undefined) return { faults: [misplaced] };
   if (!parsed.success) {
     return { faults: faultsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })) };
   }
@@ -132,8 +204,21 @@ function parseEnvelope(
     annotations: workloadLabels(Object.fromEntries(read)),
     ...(creationTimestamp === undefined ? {} : { created: Date.parse(creationTimestamp) }),
   };
-  if (deletionTimestamp === undefined) return { kind, meta };
-  return { kind, meta, deletionTimestamp: Date.parse(deletionTimestamp) };
+  if (deletionTimestamp === undefined) return { kind, meta, warnings };
+  return { kind, meta, warnings, deletionTimestamp: Date.parse(deletionTimestamp) };
+}
+
+/** Fields that the orchestrator puts into metadata, and that mean nothing to a mesh (Kubernetes ObjectMeta). */
+const OTHER_METADATA: ReadonlySet<string> = new Set(
+  'clusterName deletionGracePeriodSeconds finalizers generateName generation initializers managedFields ownerReferences resourceVersion selfLink uid'.split(
+    ' ',
+  ),
+);
+
+function unknownMetadata(fields: Record<string, unknown>): Fault[] {
+  return Object.keys(fields)
+    .filter((field) => !Object.hasOwn(metadata.shape, field) && !OTHER_METADATA.has(field))
+    .map((field) => ({ path: ['metadata', field], message: UNKNOWN_FIELD }));
 }
 
 /** What the schema says: of a good value at once, of a bad one with the reasons. */
@@ -143,25 +228,51 @@ function readBy<T extends z.ZodType>(schema: T, value: unknown): z.ZodSafeParseR
   return { success: true, data: data as z.output<T> };
 }
 
-type Content = { readonly content: unknown } | { readonly faults: readonly Fault[] };
+type Content =
+  | { readonly content: unknown; readonly warnings: readonly Fault[] }
+  | { readonly faults: readonly Fault[] };
 
 function parseContent(envelope: Envelope, document: Record<string, unknown>): Content {
   const { kind } = envelope;
   const core = CORE.has(kind);
   const base = core ? [] : ['spec'];
-  const faults: Fault[] = core
-    ? []
-    : Object.keys(document)
-        .filter((field) => !MESH_DOCUMENT_FIELDS.has(field))
-        .map((field) => ({ path: [field], message: 'unknown field' }));
+  const unknown = core ? [] : unknownAround(document);
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
-  const parsed = readBy(SCHEMAS[kind], input);
-  const found = parsed.success ? semanticFaults(kind, parsed.data) : faultsOf(parsed.error.issues);
-  for (const fault of found) {
+  const read = readContent(kind, input);
+  const found = 'faults' in read ? read.faults : semanticFaults(kind, read.content);
+  const faults = found.map((fault) => {
     const told = isSecretPath(SCHEMAS[kind], fault.path) ? withoutValue(fault) : fault;
-    faults.push({ ...told, path: [...base, ...fault.path] });
-  }
-  return parsed.success && faults.length === 0 ? { content: parsed.data } : { faults };
+    return { ...told, path: [...base, ...fault.path] };
+  });
+  // Beside a policy, or in the place of all that is to be said, a field that nobody knows may be what matters.
+  const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
+  if ('faults' in read || faults.length > 0 || refused.length > 0) return { faults: [...unknown, ...faults] };
+  const warnings = read.warnings.map(({ path, message }) => ({ path: [...base, ...path], message }));
+  return { content: read.content, warnings: [...unknown, ...warnings] };
+}
+
+function unknownAround(document: Record<string, unknown>): Fault[] {
+  return Object.keys(document)
+    .filter((field) => !MESH_DOCUMENT_FIELDS.has(field))
+    .map((field) => ({ path: [field], message: UNKNOWN_FIELD }));
+}
+
+interface ReadContent<K extends Kind> {
+  readonly content: ContentOf<K>;
+  readonly warnings: readonly Fault[];
+}
+
+/** What the schema makes of the content, without unknown fields that may be left out. */
+function readContent<K extends Kind>(kind: K, input: unknown): ReadContent<K> | { readonly faults: readonly Fault[] } {
+  const schema: z.ZodType = SCHEMAS[kind];
+  const first = readBy(schema, input);
+  // The schema is the one of the kind, which says what its output is.
+  if (first.success) return { content: first.data as ContentOf<K>, warnings: [] };
+  const { content, warnings } = pruned(kind, input, schema, first.error.issues);
+  const second = warnings.length === 0 ? first : schema.safeParse(content, { reportInput: true });
+  if (second.success) return { content: second.data as ContentOf<K>, warnings };
+  // Unknown fields first: a misspelt name explains what is missing.
+  return { faults: [...warnings, ...faultsOf(second.error.issues)] };
 }
 
 function coreInput(envelope: Envelope, document: Record<string, unknown>): Record<string, unknown> {

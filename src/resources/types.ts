@@ -18,6 +18,9 @@ export const MESH_KINDS = [
   'WorkloadEntry',
 ] as const;
 
+/** Kinds that only ever restrict: one that is refused must not leave its workloads open (see `substitute.ts`). */
+export const SECURITY_KINDS = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
+
 /** Kinds of the orchestrator; the content is the object without `apiVersion`, `kind` and `metadata`. */
 export const CORE_KINDS = [
   'ConfigMap',
@@ -38,6 +41,7 @@ export const DERIVED_KINDS = ['JsonWebKeySet'] as const;
 export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...DERIVED_KINDS] as const;
 
 export type MeshKind = (typeof MESH_KINDS)[number];
+export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 
@@ -49,6 +53,11 @@ export interface ResourceMeta {
   readonly annotations: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
   readonly created?: number;
+  /**
+   * Present on what is in force in the place of a refused document. `covers`: what the document's selector covers; `overrides`: the
+   * selector could not be read, so that narrower policies of the namespace give way as well.
+   */
+  readonly substitute?: 'covers' | 'overrides';
 }
 
 /** Where a resource came from, for messages to people. Never read by generation. */
@@ -71,6 +80,17 @@ export interface Resource<K extends Kind = Kind> {
    * changed. Made by the schema layer.
    */
   readonly fingerprint: string;
+  /** Fields of the document that mean nothing here and were left out. Never read by generation, no part of the fingerprint. */
+  readonly warnings?: readonly ResourceWarning[];
+}
+
+/** Something in a document that was left out, and is reported. */
+export interface ResourceWarning {
+  /** Path of the field, such as `spec.http[0].retriess`. */
+  readonly field: string;
+  readonly message: string;
+  /** 1-based, as far as the source knows lines. */
+  readonly line?: number;
 }
 
 /** Distributes over kinds, so that a `switch (resource.kind)` narrows `content`. */
@@ -109,6 +129,24 @@ export interface ResourceProblem {
   readonly field: string;
   /** What was expected, one line. */
   readonly message: string;
+  /**
+   * Present when the document is, or may be, of a security kind: what has to be in force in its place where no good version of it is
+   * known. Empty when the document only observes (action AUDIT).
+   */
+  readonly substitutes?: readonly Substitute[];
+  /** Where the key cannot be told: resources of the same file that are missing from it now and stay in force, because it may be one of them. */
+  readonly kept?: readonly ResourceKey[];
+}
+
+/** The strictest that a refused document of a security kind can have meant, as far as it could be read. */
+export interface Substitute {
+  readonly kind: SecurityKind;
+  /** Undefined where it cannot be told: then the whole mesh is covered. */
+  readonly namespace?: string;
+  readonly name?: string;
+  readonly content: ContentOf<SecurityKind>;
+  /** False where the selector could not be read, so that the whole namespace is covered. */
+  readonly selectorKnown: boolean;
 }
 
 /** One changed resource between two snapshots, merged: first `before`, last `after`; never both absent. */

@@ -21,6 +21,8 @@ export interface StoreOptions {
   readonly rootNamespace: string;
   /** Called once for every new or changed problem, and with `undefined` when one is gone. */
   readonly onProblem: (id: string, problem: ResourceProblem | undefined) => void;
+  /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
+  readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
 }
 
 /** What came of a batch of events. */
@@ -100,6 +102,11 @@ export function createStore(options: StoreOptions): Store {
     return true;
   };
 
+  const noteWarnings = (key: ResourceKey, before: AnyResource | undefined, after: AnyResource): void => {
+    if (after.warnings === undefined) return;
+    if (JSON.stringify(before?.warnings) !== JSON.stringify(after.warnings)) options.onWarnings?.(key, after);
+  };
+
   return {
     apply(events) {
       const start = new Map<ResourceKey, AnyResource | undefined>();
@@ -123,6 +130,7 @@ export function createStore(options: StoreOptions): Store {
         }
         clearProblem(key);
         const before = get(key);
+        if (event.type === 'set') noteWarnings(key, before, event.resource);
         if (put(key, event.type === 'set' ? event.resource : undefined, event.at)) {
           if (!start.has(key)) start.set(key, before);
         } else ignored++;

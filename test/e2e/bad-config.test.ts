@@ -70,7 +70,7 @@ test('a bad document leaves its last good version and everything else in force, 
   await config.apply('routes', marked(mark));
   await follows(mark);
   const errors = (await discovery().metric('ctl_total_orch_object_errors')) ?? 0;
-  const bad = stringify(marked('never')).replace('subset: v1', 'subsett: v1');
+  const bad = stringify(marked('never')).replace('subset: v1', 'subset: 7');
   await config.write('routes.yaml', `${stringify(resource('DestinationRule', 'other', { host: 'other' }))}---\n${bad}`);
   const found = await eventually(async () => {
     const [problem, ...more] = await problems();
@@ -78,18 +78,18 @@ test('a bad document leaves its last good version and everything else in force, 
     assert.deepEqual(more, []);
     return problem;
   });
-  assert.equal(found.field, 'spec.http[0].route[0].destination.subsett');
+  assert.equal(found.field, 'spec.http[0].route[0].destination.subset');
   const line =
     1 +
     `${stringify(resource('DestinationRule', 'other', { host: 'other' }))}---\n${bad}`
       .split('\n')
-      .findIndex((text) => text.includes('subsett'));
+      .findIndex((text) => text.includes('subset: 7'));
   assert.equal(found.origin.line, line);
-  const told = lines(/subsett/);
+  const told = lines(/destination\.subset: expected a string/);
   assert.equal(told.length, 1, told.join('\n'));
   assert.match(
     told[0] ?? '',
-    new RegExp(`routes\\.yaml:${line}.*spec\\.http\\[0\\]\\.route\\[0\\]\\.destination\\.subsett`),
+    new RegExp(`routes\\.yaml:${line}.*spec\\.http\\[0\\]\\.route\\[0\\]\\.destination\\.subset`),
   );
   assert.equal(await discovery().metric('ctl_total_orch_object_errors'), errors + 1);
   assert.equal(await discovery().metric('ctl_orch_object_errors{type="VirtualService"}'), 1);
@@ -102,6 +102,31 @@ test('a bad document leaves its last good version and everything else in force, 
   await follows(repaired);
   assert.deepEqual(await problems(), []);
   assert.equal((await discovery().metric('ctl_orch_object_errors{type="VirtualService"}')) ?? 0, 0);
+});
+
+test('an unknown field is left out with a warning that is told once, and the rest of the document is in force', async () => {
+  const { config, discovery } = mesh();
+  const mark = newMark();
+  const text = stringify(marked(mark)).replace('  http:', '  htttp: []\n  http:');
+  await config.write('routes.yaml', text);
+  await follows(mark);
+  const line = 1 + text.split('\n').findIndex((each) => each.includes('htttp'));
+  const says = new RegExp(
+    `routes\\.yaml:${line}: VirtualService/default/web: spec\\.htttp: unknown field; it is left out`,
+  );
+  assert.equal(lines(says).length, 1, discovery().output());
+  const { items } = (await discovery().http('/debug/configz')).json() as {
+    items: { metadata: { name: string }; warnings?: unknown }[];
+  };
+  const [item] = items.filter((each) => each.warnings !== undefined);
+  assert.deepEqual(item?.warnings, [{ field: 'spec.htttp', message: 'unknown field', line }]);
+  // The same of a new version is no news, another field is.
+  const next = newMark();
+  await config.write('routes.yaml', text.replace(mark, next));
+  await follows(next);
+  assert.equal(lines(says).length, 1);
+  await config.write('routes.yaml', text.replace('htttp', 'htttps'));
+  await eventually(() => assert.equal(lines(/spec\.htttps: unknown field/).length, 1));
 });
 
 test('a file that is no YAML is a problem of that file alone, and its resources stay', async () => {

@@ -19,7 +19,7 @@ export interface DiscoveryPorts {
 
 export interface DiscoveryOptions {
   readonly configDir: string;
-  /** Over a SELF_SIGNED_CA_DIR in a folder of the owner's. */
+  /** Over a SELF_SIGNED_CA_DIR and a CTL_STATE_DIR in a folder of the owner's. */
   readonly env?: Readonly<Record<string, string>>;
   /** Added behind the harness' own flags, so that they win: `['--log_output_level', 'ads:debug']`. */
   readonly flags?: readonly string[];
@@ -75,11 +75,12 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
     ['--introspect_port', String(ports.introspection)],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure ?? 0}`],
   ].flat();
+  const caDir = await caDirOf(owner, options.configDir);
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
     args: [options.program ?? PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
-    env: { SELF_SIGNED_CA_DIR: await caDirOf(owner, options.configDir), ...options.env },
+    env: { SELF_SIGNED_CA_DIR: caDir, CTL_STATE_DIR: join(caDir, 'state'), ...options.env },
   });
   const discovery = controlled(child, ports);
   if (options.waitReady !== false) await discovery.waitReady();

@@ -29,6 +29,7 @@ export async function createIdentity(owner: Owner): Promise<DemoIdentity> {
   return {
     discoveryEnv: {
       SELF_SIGNED_CA_DIR: caDir,
+      CTL_STATE_DIR: join(folder, 'state'),
       // The demo's own root, whatever lies in the directory that it is started in.
       ROOT_CA_DIR: join(folder, 'none'),
       LOCAL_TOKEN_ISSUER_DIR: issuerDir,

@@ -51,6 +51,20 @@ const source: DebugSource = {
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '80', message: 'twice' },
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '81', message: 'twice' },
   ],
+  refusedPolicies: () => [
+    {
+      problem: {
+        id: 'AuthorizationPolicy/shop/deny',
+        key: 'AuthorizationPolicy/shop/deny',
+        message: 'unknown field',
+        field: 'spec.rulez',
+        origin: { source: 'test' },
+        substitutes: [],
+      },
+      keys: ['AuthorizationPolicy/shop/deny'],
+      inForce: 'last_good',
+    },
+  ],
   engine: () => mesh.engine.stats(),
   failing: () => mesh.engine.failing(),
   showConfigInAdsz: false,
@@ -252,6 +266,18 @@ describe('debug interface', () => {
       'push_status',
     );
     assert.deepEqual([pushStatus.findings, pushStatus.engine.views], [{ ctl_vservice_dup_domain: ['twice'] }, 2]);
+    const { refusedPolicies } = await page<{ refusedPolicies: Record<string, unknown>[] }>('push_status');
+    assert.deepEqual(refusedPolicies, [
+      {
+        id: 'AuthorizationPolicy/shop/deny',
+        key: 'AuthorizationPolicy/shop/deny',
+        message: 'unknown field',
+        field: 'spec.rulez',
+        origin: { source: 'test' },
+        inForce: 'last_good',
+        resources: ['AuthorizationPolicy/shop/deny'],
+      },
+    ]);
     assert.match(
       pushStatus.nameConflicts.join(),
       /^VirtualService\/evil\/claim: host web.shop.svc.cluster.local is a name/,

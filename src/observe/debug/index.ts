@@ -13,7 +13,7 @@ import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
 
 export { PAGE_LIMITS, PageMaker, type PageMakerOptions } from './page-maker.ts';
-export type { DebugSource } from './types.ts';
+export type { DebugSource, RefusedPolicy } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
 interface Page {
@@ -87,7 +87,10 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   endpointz: { title: 'Endpoints by service and port', answer: (mesh) => endpointz(mesh) },
   instancesz: { title: 'Services that each proxy serves', answer: (mesh) => instancesz(mesh) },
-  push_status: { title: 'Conflicts found, state of the push engine', answer: (mesh) => pushStatus(mesh) },
+  push_status: {
+    title: 'Conflicts found, policies refused, state of the push engine',
+    answer: (mesh) => pushStatus(mesh),
+  },
   registryz: { title: 'Services', answer: (mesh) => registryz(mesh) },
   resourcesz: { title: 'Number of resources of each kind', answer: (mesh) => resourcesz(mesh) },
   syncz: {

@@ -1,6 +1,12 @@
 /** Debug pages about the mesh as the program sees it: services, endpoints, configuration, and what is wrong with it. */
 import { redactByName } from '../../core/redact.ts';
-import { type AnyResource, CORE_KINDS, MESH_KINDS, type MeshKind } from '../../resources/types.ts';
+import {
+  type AnyResource,
+  CORE_KINDS,
+  MESH_KINDS,
+  type MeshKind,
+  type ResourceProblem,
+} from '../../resources/types.ts';
 import { lazyList } from './proxies.ts';
 import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
@@ -19,7 +25,16 @@ function apiVersion(resource: AnyResource): string {
 
 /** `/debug/configz`: the mesh configuration resources in force, as objects, the documents that were refused, and claims of others' names. */
 export function configz(mesh: Viewed): Record<string, unknown> {
-  return { items: items(mesh, MESH_KINDS), problems: mesh.problems(), nameConflicts: mesh.nameConflicts() };
+  return {
+    items: items(mesh, MESH_KINDS),
+    problems: mesh.problems().map(shownProblem),
+    nameConflicts: mesh.nameConflicts(),
+  };
+}
+
+/** A problem without what the program needs of it beside the message. */
+function shownProblem({ substitutes: _substitutes, kept: _kept, ...problem }: ResourceProblem): ResourceProblem {
+  return problem;
 }
 
 function* items(mesh: Viewed, kinds: readonly MeshKind[]): Generator<unknown> {
@@ -29,7 +44,7 @@ function* items(mesh: Viewed, kinds: readonly MeshKind[]): Generator<unknown> {
 }
 
 function shownResource(resource: AnyResource): Record<string, unknown> {
-  const { kind, meta, content, origin } = resource;
+  const { kind, meta, content, origin, warnings } = resource;
   const { created, ...metadata } = meta;
   const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
   return {
@@ -38,6 +53,7 @@ function shownResource(resource: AnyResource): Record<string, unknown> {
     metadata: { ...metadata, annotations: redactByName(metadata.annotations), ...creationTimestamp },
     spec: redactContent(kind, content),
     origin,
+    ...(warnings === undefined ? {} : { warnings }),
   };
 }
 
@@ -92,5 +108,10 @@ export function pushStatus(mesh: Viewed): Record<string, unknown> {
     findings.set(metric, messages.add(message));
   }
   const nameConflicts = lazyList(mesh.nameConflicts(), ({ message }) => message);
-  return { ...mesh.totals(), findings, nameConflicts };
+  const refusedPolicies = lazyList(mesh.refusedPolicies(), ({ problem, keys, inForce }) => ({
+    ...shownProblem(problem),
+    inForce,
+    resources: keys,
+  }));
+  return { ...mesh.totals(), findings, nameConflicts, refusedPolicies };
 }

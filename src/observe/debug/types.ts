@@ -4,6 +4,14 @@ import type { Snapshot } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { ResourceProblem } from '../../resources/types.ts';
 
+/** A refused document of a security kind. */
+export interface RefusedPolicy {
+  readonly problem: ResourceProblem;
+  /** Keys of the resources in force instead. */
+  readonly keys: readonly string[];
+  readonly inForce: 'last_good' | 'substitute';
+}
+
 export interface DebugSource {
   snapshot(): Snapshot;
   /** Live streams, in order of connection. */
@@ -12,6 +20,8 @@ export interface DebugSource {
   parts(connectionId: string, type: XdsType): readonly Bundle[];
   /** Documents that could not be taken. */
   problems(): readonly ResourceProblem[];
+  /** Refused documents of the security kinds, and what is in force in their place. */
+  refusedPolicies(): readonly RefusedPolicy[];
   /** What generation found wrong, over the views of the namespaces that are asked for; left out: all. */
   findings(wanted?: (namespace: string) => boolean): readonly GenerationFinding[];
   /** Sizes of the engine's parts: queued and running pushes, views, interned resources. */

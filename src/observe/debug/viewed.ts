@@ -7,7 +7,7 @@ import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
-import type { DebugSource } from './types.ts';
+import type { DebugSource, RefusedPolicy } from './types.ts';
 
 /** Who looks: one who sees everything, or one who sees the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
@@ -56,6 +56,11 @@ export class Viewed {
   /** Documents that could not be taken; of those whose namespace is not known, only for who sees everything. */
   problems(): ResourceProblem[] {
     return this.#source.problems().filter(({ key }) => this.sees(namespaceOf(key)));
+  }
+
+  /** Refused documents of the security kinds. */
+  refusedPolicies(): RefusedPolicy[] {
+    return this.#source.refusedPolicies().filter(({ problem }) => this.sees(namespaceOf(problem.key)));
   }
 
   findings(): readonly GenerationFinding[] {

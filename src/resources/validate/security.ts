@@ -28,7 +28,8 @@ export function validateRequestAuthentication(spec: RequestAuthenticationSpec, f
   each(faults.at('jwtRules'), spec.jwtRules, checkJwtRule);
 }
 
-function checkJwtRule(rule: JwtRule, faults: Faults): void {
+/** One rule about tokens, as admission checks it. */
+export function checkJwtRule(rule: JwtRule, faults: Faults): void {
   if (rule.issuer === '') faults.add(['issuer'], 'expected an issuer that is not empty');
   checkFilled(rule.audiences, faults.at('audiences'));
   if (rule.jwksUri !== undefined && !isHttpUrl(rule.jwksUri)) {

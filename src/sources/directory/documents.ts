@@ -3,8 +3,8 @@
  * one document, and a piece that has not changed since the last reading is not parsed again.
  */
 import type { Document } from 'yaml';
-import { type Locate, type ParsedResource, parseResource } from '../../resources/index.ts';
-import type { ResourceOrigin } from '../../resources/types.ts';
+import { type Locate, type ParsedResource, parseResource, salvaged } from '../../resources/index.ts';
+import type { ResourceOrigin, Substitute } from '../../resources/types.ts';
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
 import { readPlainYaml } from './plain-yaml.ts';
 import type { Slices } from './slices.ts';
@@ -86,12 +86,12 @@ function* readPart(file: string, piece: Piece, index: number): Slices<ParsedReso
     return yield* readPiece(origin, piece, index);
   } catch (error) {
     // Nesting deeper than the stack, or too many aliases: hostile, but a matter of this document alone.
-    return [unreadable(origin, index, error instanceof Error ? error.message : String(error))];
+    return [unreadable(origin, index, error instanceof Error ? error.message : String(error), piece.text)];
   }
 }
 
 function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): Slices<ParsedResource[]> {
-  if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`)];
+  if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`, piece.text)];
   const plain = readPlainYaml(piece.text);
   let parsed: ParsedYaml | undefined;
   // Needed for what is not plain, and for the lines of what is at fault.
@@ -110,7 +110,7 @@ function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, ind
     const [error] = complete().document.errors;
     if (error !== undefined) {
       const message = error.code === 'MULTIPLE_DOCS' ? 'a "---" line before the next document' : error.message;
-      return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, message)];
+      return [unreadable({ ...origin, line: lineAt(error.pos[0]) }, index, message, piece.text)];
     }
   }
   const raw: unknown = plain === undefined ? complete().document.toJS({ maxAliasCount: MAX_ALIASES }) : plain.value;
@@ -170,10 +170,23 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
   return undefined;
 }
 
-function unreadable(origin: ResourceOrigin, index: number, message: string): ParsedResource {
+function unreadable(origin: ResourceOrigin, index: number, message: string, piece: string): ParsedResource {
   // The parser quotes what it did not expect, which may be a line of a private key.
   const text = message.replace(/: ".*"$/s, '').replaceAll('\n', ' ');
+  const substitutes = salvaged(piece);
   return {
-    problem: { id: `${origin.file ?? SOURCE}#${index}`, origin, field: '', message: `expected YAML or JSON: ${text}` },
+    problem: {
+      id: `${origin.file ?? SOURCE}#${index}`,
+      origin,
+      field: '',
+      message: `expected YAML or JSON: ${text}`,
+      ...(substitutes === undefined ? {} : { substitutes }),
+    },
   };
+}
+
+/** What has to be in force in the place of the security documents of a text that is not to be read document by document. */
+export function salvagedPieces(text: string): Substitute[] | undefined {
+  const found = cut(text).map((piece) => salvaged(piece.text));
+  return found.every((each) => each === undefined) ? undefined : found.flatMap((each) => each ?? []);
 }

@@ -119,7 +119,9 @@ export function createLedger(): Ledger {
     isSuspicious(file, documents) {
       const previous = files.get(file);
       const { next, unsure } = recordOf(file, documents, previous);
-      return unsure || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
+      // In the place of a policy that is half written, the strictest would be in force.
+      const refused = documents.some((each) => 'problem' in each && each.problem.substitutes !== undefined);
+      return refused || unsure || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
     },
     isGivenElsewhere(file) {
       const given = [...(files.get(file)?.provisions ?? [])];
@@ -133,15 +135,14 @@ export function createLedger(): Ledger {
     put(file, reading) {
       const previous = files.get(file);
       if ('unreadable' in reading) {
-        record(file, {
-          provisions: previous?.provisions ?? new Map(),
-          problems: [{ index: 0, problem: reading.unreadable }],
-        });
+        const provisions = previous?.provisions ?? new Map<ResourceKey, Provision>();
+        const kept = [...provisions.keys()];
+        record(file, { provisions, problems: [{ index: 0, problem: { ...reading.unreadable, kept } }] });
         return;
       }
       const { next, unsure } = recordOf(file, reading.documents, previous);
       const missing = [...(previous?.provisions ?? [])].filter(([key]) => !next.provisions.has(key));
-      record(file, unsure ? { ...next, provisions: new Map([...next.provisions, ...missing]) } : next);
+      record(file, unsure ? withMissing(next, missing) : next);
     },
     remove(file) {
       record(file, undefined);
@@ -182,7 +183,19 @@ export function createLedger(): Ledger {
 /** The same content from the same place: nothing to tell, even if it was read anew. */
 function isSameVersion(a: AnyResource | undefined, b: AnyResource | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
-  return a.fingerprint === b.fingerprint && a.origin.file === b.origin.file && a.origin.line === b.origin.line;
+  if (a.fingerprint !== b.fingerprint || a.origin.file !== b.origin.file || a.origin.line !== b.origin.line)
+    return false;
+  return a.warnings === b.warnings || JSON.stringify(a.warnings) === JSON.stringify(b.warnings);
+}
+
+/** What is missing stays in force; the documents whose key cannot be told say so, for each may be one of these. */
+function withMissing(next: FileRecord, missing: readonly (readonly [ResourceKey, Provision])[]): FileRecord {
+  const kept = missing.map(([key]) => key);
+  const problems = next.problems.map(({ index, problem }) => ({
+    index,
+    problem: problem.key === undefined ? { ...problem, kept } : problem,
+  }));
+  return { provisions: new Map([...next.provisions, ...missing]), problems };
 }
 
 /** `unsure`: some document's key cannot be told, so a key that is missing may be that one. */
@@ -236,5 +249,7 @@ function duplicate(
 }
 
 function same(a: ResourceProblem | undefined, b: ResourceProblem): boolean {
-  return a?.message === b.message && a.field === b.field && a.origin.line === b.origin.line && a.key === b.key;
+  if (a?.message !== b.message || a.field !== b.field || a.origin.line !== b.origin.line || a.key !== b.key)
+    return false;
+  return JSON.stringify([a.substitutes, a.kept]) === JSON.stringify([b.substitutes, b.kept]);
 }

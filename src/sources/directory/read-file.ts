@@ -2,7 +2,7 @@
 import { constants, readFileSync } from 'node:fs';
 import type { ResourceProblem } from '../../resources/types.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
-import { type FilePart, readDocuments, SOURCE } from './documents.ts';
+import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
 import { codeOf } from './scan.ts';
 import type { Slices } from './slices.ts';
 
@@ -40,8 +40,14 @@ export function* readResourceFile(
     checkDecoded(text, () => readFileSync(path, { flag: READ_FLAGS }));
     return { parts: yield* readDocuments(path, text, previous) };
   } catch (error) {
-    if (error instanceof NotUtf8) return problem('encoding', error.message, error.line);
+    if (error instanceof NotUtf8) return withPolicies(path, problem('encoding', error.message, error.line));
     const code = codeOf(error);
     return problem(code === 'ENOENT' ? 'gone' : 'unread', `expected a readable file: ${code ?? String(error)}`);
   }
+}
+
+/** What is no UTF-8 is looked at byte by byte for policies: what says that a document is one is plain ASCII. */
+function withPolicies(path: string, { problem, state }: UnreadableFile): UnreadableFile {
+  const substitutes = salvagedPieces(readFileSync(path, { encoding: 'latin1', flag: READ_FLAGS }));
+  return { state, problem: substitutes === undefined ? problem : { ...problem, substitutes } };
 }

@@ -115,6 +115,8 @@ export interface IdentityWorld {
   readonly control: Namespace;
   /** Where the authority keeps its key and roots. */
   readonly caDir: string;
+  /** Where ctl-discovery keeps the last good version of policies. */
+  readonly stateDir: string;
   addWorkload(options: WorkloadOptions): Promise<Workload>;
   /** Starts another agent for a workload's namespace, as after a restart of its pod. */
   startAgent(workload: Omit<Workload, 'agent'>, options?: WorkloadOptions): Promise<Agent>;
@@ -136,7 +138,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
   const folder = await tempDir(owner);
   // Agents run as another user, and read the root certificate.
   await chmod(folder, 0o755);
-  const [caDir, issuerDir] = [join(folder, 'ca'), join(folder, 'issuer')];
+  const [caDir, issuerDir, stateDir] = [join(folder, 'ca'), join(folder, 'issuer'), join(folder, 'state')];
   await mkdir(caDir, { mode: 0o755 });
   const config = configDir(join(folder, 'config'));
   await mkdir(config.path);
@@ -150,6 +152,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       ['--configDir', config.path, ...(options.flags ?? []), ...flags],
       {
         SELF_SIGNED_CA_DIR: caDir,
+        CTL_STATE_DIR: stateDir,
         ROOT_CA_DIR: join(folder, 'no-plugged-root'),
         LOCAL_TOKEN_ISSUER_DIR: issuerDir,
         ...options.env,
@@ -178,6 +181,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
     network,
     control,
     caDir,
+    stateDir,
     writeToken,
     startDiscovery,
     startAgent: startAgentOf,

@@ -1,0 +1,48 @@
+/** What the log says of documents: those that are refused, and fields of others that were left out. */
+import { getScope, limitLog } from '../observe/index.ts';
+import type { AnyResource, ResourceKey, ResourceOrigin, ResourceProblem } from '../resources/types.ts';
+import { systemClock } from '../sources/index.ts';
+import type { HeldDocument } from '../store/index.ts';
+
+/** One line for each document that cannot be taken, and one when it can again. `held`: what is in force in the place of a policy. */
+export function logProblem(id: string, problem: ResourceProblem | undefined, held: HeldDocument | undefined): void {
+  const log = getScope('validation');
+  if (problem === undefined) {
+    log.info(`${id} is in order again`);
+    return;
+  }
+  const { origin, key, field, message } = problem;
+  log.error(`${lineOf(origin, key, field, message)}${inForce(held)}`);
+}
+
+function inForce(held: HeldDocument | undefined): string {
+  if (held === undefined) return '';
+  if (held.inForce === 'last_good') return '; the last good version stays in force';
+  const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));
+  return `; there is no good version of it, until then ${[...kinds].join(', and ')}`;
+}
+
+const STRICTEST = {
+  AuthorizationPolicy: 'everything is denied for the workloads that it covers',
+  PeerAuthentication: 'the workloads that it covers take mutual TLS alone',
+  RequestAuthentication: 'no token is taken by the workloads that it covers',
+} as const;
+
+/** One line for each field that was left out, of each version of a document; a flood of them is counted. */
+export function warningLog(): (key: ResourceKey, resource: AnyResource) => void {
+  const log = limitLog({
+    write: (message) => getScope('validation').warn(message),
+    later: (ms, run) => void systemClock.setTimer(ms, run),
+  });
+  return (key, { origin, warnings = [] }) => {
+    for (const { field, message, line } of warnings) {
+      const place = { ...origin, ...(line === undefined ? {} : { line }) };
+      log(key, `${lineOf(place, key, field, message)}; it is left out, and the rest of the document is in force`);
+    }
+  };
+}
+
+function lineOf(origin: ResourceOrigin, key: ResourceKey | undefined, field: string, message: string): string {
+  const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+  return [place, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+}

@@ -1,0 +1,13 @@
+/** The state directory of the program. */
+import { getScope } from '../observe/index.ts';
+import { systemClock } from '../sources/index.ts';
+import { type LastGoodStore, openLastGood } from '../store/index.ts';
+
+/** @param directory CTL_STATE_DIR */
+export async function openStateDirectory(directory: string): Promise<LastGoodStore> {
+  return openLastGood({
+    directory,
+    warn: (message) => getScope('validation').warn(message),
+    later: (ms, run) => void systemClock.setTimer(ms, run),
+  });
+}

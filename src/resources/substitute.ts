@@ -1,0 +1,160 @@
+/**
+ * What holds in the place of a refused document of a security kind when no good version of it is known: the strictest that it can
+ * have meant, for the workloads that its selector covers as far as that can be read. So a mistake in a policy keeps out, and never
+ * lets in.
+ *
+ * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): everything is denied. AUDIT: nothing.
+ * - PeerAuthentication: mutual TLS alone, on all ports.
+ * - RequestAuthentication: no token is good, in all places where the document looks for one, and in the usual ones. Requests without
+ *   token are not concerned.
+ *
+ * A selector that cannot be read stands for the namespace, a namespace that cannot be read for the mesh.
+ */
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import { fingerprintOf } from './fingerprint.ts';
+import { targetRef, workloadSelector } from './schema/common.ts';
+import { authorizationPolicy, type JwtRule, requestAuthentication } from './schema/security.ts';
+import type { ContentOf } from './schemas.ts';
+import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitute } from './types.ts';
+import { SECURITY_KINDS } from './types.ts';
+import { faultList } from './validate/faults.ts';
+import { checkSelector } from './validate/policy-values.ts';
+import { checkJwtRule } from './validate/security.ts';
+
+export function isSecurityKind(kind: unknown): kind is SecurityKind {
+  return SECURITY_KINDS.some((each) => each === kind);
+}
+
+/** Whom a document is for: what could be read of its metadata. */
+export interface SubstituteName {
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+/** Issuer of the rules of a substitute. There are no keys of it, so that no token can be of it. */
+const NO_ISSUER = 'refused-request-authentication';
+
+/** No document has so many rules; each is a part of every listener concerned. */
+const MAX_RULES = 64;
+
+/** @param spec what stands there, as far as it could be parsed at all */
+export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unknown): Substitute[] {
+  const { target, selectorKnown } = targetOf(kind, spec, of.namespace !== undefined);
+  const content = contentOf(kind, target, spec);
+  return content === undefined ? [] : [{ kind, ...of, content, selectorKnown }];
+}
+
+type Target = Pick<ContentOf<'RequestAuthentication'>, 'selector' | 'targetRef' | 'targetRefs'>;
+
+/** Whom the document selects; nothing for a selector that cannot be read, or beside which another one may be meant. */
+function targetOf(
+  kind: SecurityKind,
+  spec: unknown,
+  namespaceKnown: boolean,
+): { readonly target: Target; readonly selectorKnown: boolean } {
+  const unknown = { target: {}, selectorKnown: false };
+  if (!isObject(spec) || !namespaceKnown) return unknown;
+  const schema = kind === 'PeerAuthentication' ? PEER_TARGET : TARGET;
+  const parsed = schema.safeParse(spec);
+  if (!parsed.success) return unknown;
+  const target = Object.fromEntries(
+    Object.entries(parsed.data).filter(([field]) => TARGET_FIELDS.includes(field)),
+  ) as Target;
+  const { faults, found } = faultList();
+  checkSelector(faults, target.selector);
+  // A field that nobody knows may be the selector, written otherwise.
+  const known = KNOWN_FIELDS[kind];
+  if (found.length > 0 || (Object.keys(target).length === 0 && Object.keys(spec).some((field) => !known.has(field)))) {
+    return unknown;
+  }
+  return { target, selectorKnown: true };
+}
+
+const PEER_TARGET = z.object({ selector: workloadSelector.optional() });
+const TARGET = z.object({
+  selector: workloadSelector.optional(),
+  targetRef: targetRef.optional(),
+  targetRefs: z.array(targetRef).optional(),
+});
+const TARGET_FIELDS: readonly string[] = ['selector', 'targetRef', 'targetRefs'];
+const KNOWN_FIELDS: Readonly<Record<SecurityKind, ReadonlySet<string>>> = {
+  AuthorizationPolicy: new Set(Object.keys(authorizationPolicy.shape)),
+  PeerAuthentication: new Set(['selector', 'mtls', 'portLevelMtls']),
+  RequestAuthentication: new Set(Object.keys(requestAuthentication.shape)),
+};
+
+function contentOf(kind: SecurityKind, target: Target, spec: unknown): ContentOf<SecurityKind> | undefined {
+  switch (kind) {
+    case 'AuthorizationPolicy':
+      return isObject(spec) && spec.action === 'AUDIT' ? undefined : { ...target, action: 'DENY', rules: [{}] };
+    case 'PeerAuthentication':
+      return { ...target, mtls: { mode: 'STRICT' } };
+    case 'RequestAuthentication':
+      return { ...target, jwtRules: rulesOf(spec) };
+  }
+}
+
+/**
+ * Rules that take no token. Where the document looks for tokens, and the headers in which it tells applications what they say, stay
+ * as far as they can be read: else a client could write there what it likes.
+ */
+function rulesOf(spec: unknown): JwtRule[] {
+  const written: readonly unknown[] = isObject(spec) && Array.isArray(spec.jwtRules) ? spec.jwtRules : [];
+  const rules = written.slice(0, MAX_RULES).map(placesOfRule);
+  return [...rules.filter((rule) => Object.keys(rule).length > 0), {}].map((rule) => ({ ...rule, issuer: NO_ISSUER }));
+}
+
+function placesOfRule(written: unknown): Omit<JwtRule, 'issuer'> {
+  if (!isObject(written)) return {};
+  const fields = PLACE_FIELDS.filter((field) => {
+    const one = JWT_RULE.safeParse({ issuer: NO_ISSUER, [field]: written[field] });
+    if (!one.success || written[field] === undefined) return false;
+    const { faults, found } = faultList();
+    checkJwtRule(one.data, faults);
+    return found.length === 0;
+  });
+  const { issuer: _issuer, ...rule } = JWT_RULE.parse({
+    issuer: NO_ISSUER,
+    ...Object.fromEntries(fields.map((field) => [field, written[field]])),
+  });
+  return rule;
+}
+
+const JWT_RULE = requestAuthentication.shape.jwtRules.unwrap().element;
+const PLACE_FIELDS = [
+  'fromHeaders',
+  'fromParams',
+  'fromCookies',
+  'outputPayloadToHeader',
+  'outputClaimToHeaders',
+] as const;
+
+/**
+ * The substitute as a resource.
+ * @param id identity of the refused document, which names what has no name
+ */
+export function substituteResource(
+  substitute: Substitute,
+  {
+    id,
+    origin,
+    rootNamespace,
+  }: { readonly id: string; readonly origin: ResourceOrigin; readonly rootNamespace: string },
+): AnyResource {
+  const { kind, content, selectorKnown } = substitute;
+  const meta: ResourceMeta = {
+    // No document can have such a name.
+    name: substitute.name ?? `~${hash('sha256', id, 'hex').slice(0, 16)}`,
+    namespace: substitute.namespace ?? rootNamespace,
+    labels: {},
+    annotations: {},
+    substitute: selectorKnown ? 'covers' : 'overrides',
+  };
+  // Kind and content belong together: `contentOf` has made one for the other.
+  return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

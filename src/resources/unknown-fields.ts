@@ -1,0 +1,111 @@
+/**
+ * Fields that no schema knows. As a Kubernetes API server does, the document is taken without them, and a warning names each; a
+ * field of a newer version, or a slip of the pen, does not cost the rest of the document.
+ *
+ * Where the document without the field would allow more than what was written, the field is a fault, and the document is refused:
+ *
+ * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with a misspelt
+ *   `action` would be an ALLOW; without `mtls` plain text may be let in.
+ * - In `match` of a VirtualService: without the condition the route serves everybody.
+ * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would do.
+ * - Where the name resembles a field that narrows ({@link NARROWING}) and the document does not have that one.
+ *
+ * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a DestinationRule,
+ * more is open than without one field of theirs. So these are pruned.
+ */
+import type { z } from 'zod';
+import { type Fault, UNKNOWN_FIELD } from './issues.ts';
+import { resembles } from './resembles.ts';
+import { type Kind, SECURITY_KINDS } from './types.ts';
+
+type Path = readonly (string | number)[];
+
+const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
+
+/** Fields without which a document concerns more than with them, by kind; the path of the object that has them. */
+const NARROWING: Readonly<
+  Partial<Record<Kind, readonly { readonly in: RegExp; readonly fields: readonly string[] }[]>>
+> = {
+  DestinationRule: [{ in: /^$/, fields: ['exportTo', 'workloadSelector'] }],
+  EnvoyFilter: [{ in: /^$/, fields: ['workloadSelector'] }],
+  Gateway: [
+    { in: /^$/, fields: ['selector'] },
+    { in: /^servers\/\d+$/, fields: ['bind', 'tls', 'hosts'] },
+  ],
+  ServiceEntry: [{ in: /^$/, fields: ['exportTo', 'workloadSelector'] }],
+  Sidecar: [{ in: /^$/, fields: ['workloadSelector'] }],
+  VirtualService: [{ in: /^$/, fields: ['exportTo', 'gateways'] }],
+};
+
+/** Objects whose unknown fields are always faults: kind → steps of the path that lead there. */
+const GUARDED: Readonly<Partial<Record<Kind, string>>> = { Gateway: 'tls', VirtualService: 'match' };
+
+/** Schemas see what is inside of a value only once it has its form, so that pruning may uncover more. */
+const MAX_ROUNDS = 8;
+
+export interface Pruned {
+  /** The content without what may be left out; the content itself when that is nothing. */
+  readonly content: unknown;
+  /** What was left out. */
+  readonly warnings: readonly Fault[];
+}
+
+/** Leaves out the unknown fields of a document's content that may be left out. `issues`: why the schema refuses the content. */
+export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): Pruned {
+  const warnings: Fault[] = [];
+  let rest = content;
+  let next = issues;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const found = unknownFields(next).filter((path) => mayBeLeftOut(kind, rest, path));
+    if (found.length === 0) break;
+    const copy: unknown = structuredClone(rest);
+    for (const path of found) {
+      removeAt(copy, path);
+      warnings.push({ path, message: UNKNOWN_FIELD });
+    }
+    rest = copy;
+    const again = schema.safeParse(rest);
+    if (again.success) break;
+    next = again.error.issues;
+  }
+  return { content: rest, warnings };
+}
+
+function unknownFields(issues: readonly z.core.$ZodIssue[]): Path[] {
+  return issues.flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return [];
+    const around = issue.path.map((step) => (typeof step === 'number' ? step : String(step)));
+    return issue.keys.map((key) => [...around, key]);
+  });
+}
+
+function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
+  if (SECURITY.has(kind)) return false;
+  const around = path.slice(0, -1);
+  const guard = GUARDED[kind];
+  if (guard !== undefined && around.includes(guard)) return false;
+  const object = valueAt(content, around);
+  const place = around.join('/');
+  const narrowing = (NARROWING[kind] ?? []).filter((each) => each.in.test(place)).flatMap(({ fields }) => fields);
+  return !narrowing.some((field) => !hasField(object, field) && resembles(String(path.at(-1)), field));
+}
+
+function hasField(value: unknown, field: string): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, field);
+}
+
+export function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  let at: unknown = root;
+  for (const step of path) at = isRecord(at) && Object.hasOwn(at, step) ? at[step] : undefined;
+  return at;
+}
+
+export function removeAt(root: unknown, path: readonly PropertyKey[]): void {
+  const around = valueAt(root, path.slice(0, -1));
+  const last = path.at(-1);
+  if (isRecord(around) && last !== undefined) delete around[last];
+}
+
+function isRecord(value: unknown): value is Record<PropertyKey, unknown> {
+  return typeof value === 'object' && value !== null;
+}

@@ -1,0 +1,352 @@
+/**
+ * The state directory: the last good version of each document of the security kinds, so that a mistake in one does not take it out
+ * of force at the next start. A cache, and no source: what is in it counts only where a document of that key is refused.
+ *
+ *   <hash of the key>.<hash of the file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode 0700
+ *
+ * An entry that is not what its name says, is not its owner's alone, or cannot be read, is as if there were none. Writing happens in
+ * the background, one file after another, each written aside, made durable and renamed. One program per directory.
+ */
+import { hash } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import { chmod, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { z } from 'zod';
+import { parseResource } from '../resources/index.ts';
+import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
+import { documentOf } from './last-good-document.ts';
+
+/** What is kept, in all: more security documents than any mesh is known to have, in no more room than a log file takes. */
+export const MAX_DOCUMENTS = 20_000;
+export const MAX_BYTES = 64 * 1024 * 1024;
+/** Of one document, bytes: key sets that stand in policies are the largest part. */
+export const MAX_DOCUMENT_BYTES = 512 * 1024;
+/** One namespace may take at most this part of either, so that it cannot keep out the others. */
+export const NAMESPACE_SHARE = 1 / 4;
+/** How long changes are collected before they are written. */
+const WRITE_DELAY_MS = 100;
+/** Looked at in one go: most are on disk already, which takes no waiting to find out. */
+const DOCUMENTS_PER_TURN = 32;
+
+const FORMAT = 1;
+const ENTRY = z.strictObject({ version: z.literal(FORMAT), file: z.string().optional(), document: z.unknown() });
+const NAME = /^([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})\.json$/;
+const ASIDE = '.new-';
+const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+export interface LastGood {
+  /** Takes note of a good version. */
+  save(resource: AnyResource): void;
+  /** The document is gone from its source. */
+  forget(key: ResourceKey): void;
+  load(key: ResourceKey): AnyResource | undefined;
+  /** Keys of what a file had when it was last good. */
+  ofFile(file: string): readonly ResourceKey[];
+  /** Forgets everything else. */
+  retain(keys: ReadonlySet<ResourceKey>): void;
+}
+
+export interface LastGoodStore extends LastGood {
+  /** Resolves when all that was noted is on disk, or could not be brought there. */
+  written(): Promise<void>;
+}
+
+export interface LastGoodOptions {
+  readonly directory: string;
+  readonly warn: (message: string) => void;
+  /** Runs once after `ms`. */
+  readonly later: (ms: number, run: () => void) => void;
+  readonly limits?: { readonly documents: number; readonly bytes: number };
+}
+
+interface Entry {
+  readonly name: string;
+  readonly bytes: number;
+  /** Hash of the file that the document stood in. */
+  readonly file: string;
+  readonly modified: number;
+  /** Known of what this process has written or read. */
+  readonly namespace?: string;
+}
+
+interface Usage {
+  readonly documents: number;
+  readonly bytes: number;
+}
+
+const keyHash = (key: ResourceKey): string => hash('sha256', key, 'hex').slice(0, 32);
+const fileHash = (file: string): string => hash('sha256', file, 'hex').slice(0, 16);
+
+/** Opens the directory, and makes it when there is none. One that cannot be used is one warning, and remembers nothing. */
+export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
+  const { directory, warn } = options;
+  try {
+    await prepare(directory);
+    return new Directory(options, await entriesOf(directory));
+  } catch (error) {
+    warn(`${directory} cannot be used (${reasonOf(error)}): ${WITHOUT}`);
+    return NOTHING;
+  }
+}
+
+const WITHOUT = 'after a restart, refused policies deny what they cover instead of being in force as they last were';
+
+const NOTHING: LastGoodStore = {
+  save: () => {},
+  forget: () => {},
+  load: () => undefined,
+  ofFile: () => [],
+  retain: () => {},
+  written: () => Promise.resolve(),
+};
+
+async function prepare(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const info = await lstat(directory);
+  if (!info.isDirectory()) throw new Error('is no folder');
+  if (info.uid !== process.getuid?.()) throw new Error('belongs to another user');
+  // What others could write is not to be believed; what they could only read is closed.
+  if ((info.mode & 0o022) !== 0) throw new Error('may be written by others; set its mode to 0700');
+  if ((info.mode & 0o077) !== 0) await chmod(directory, 0o700);
+}
+
+/** By hash of the key; of two versions that a crash left the younger one. */
+async function entriesOf(directory: string): Promise<Map<string, Entry>> {
+  const entries = new Map<string, Entry>();
+  for (const name of await readdir(directory)) {
+    const [, key = '', file = ''] = NAME.exec(name) ?? [];
+    if (name.startsWith(ASIDE)) await rm(join(directory, name), { force: true });
+    if (key === '') continue;
+    const { size, mtimeMs } = await stat(join(directory, name)).catch(() => ({ size: 0, mtimeMs: 0 }));
+    const known = entries.get(key);
+    if (known !== undefined && known.modified >= mtimeMs) continue;
+    entries.set(key, { name, bytes: size, file, modified: mtimeMs });
+  }
+  return entries;
+}
+
+class Directory implements LastGoodStore {
+  readonly #options: LastGoodOptions;
+  readonly #limits: { readonly documents: number; readonly bytes: number };
+  /** By hash of the key. */
+  readonly #entries = new Map<string, Entry>();
+  /** What all have together, and what each namespace has. */
+  readonly #used = new Map<string | undefined, Usage>([[undefined, { documents: 0, bytes: 0 }]]);
+  /** What is to be written (`undefined`: removed), by key, latest only. */
+  #pending = new Map<ResourceKey, AnyResource | undefined>();
+  #writing: Promise<void> | undefined;
+  #scheduled = false;
+  #retained: ReadonlySet<string> | undefined;
+  /** Said already, until it works again. */
+  #complaint: string | undefined;
+
+  constructor(options: LastGoodOptions, entries: Map<string, Entry>) {
+    this.#options = options;
+    this.#limits = options.limits ?? { documents: MAX_DOCUMENTS, bytes: MAX_BYTES };
+    for (const [id, entry] of entries) this.#put(id, entry);
+  }
+
+  save(resource: AnyResource): void {
+    this.#note(keyOf(resource), resource);
+  }
+
+  forget(key: ResourceKey): void {
+    this.#note(key, undefined);
+  }
+
+  load(key: ResourceKey): AnyResource | undefined {
+    if (this.#pending.has(key)) return this.#pending.get(key);
+    const id = keyHash(key);
+    const entry = this.#entries.get(id);
+    if (entry === undefined) return undefined;
+    const resource = this.#read(entry);
+    if (resource !== undefined && keyOf(resource) === key) return resource;
+    this.forget(key);
+    return undefined;
+  }
+
+  ofFile(file: string): readonly ResourceKey[] {
+    const wanted = fileHash(file);
+    const found = [...this.#entries.values()].filter((entry) => entry.file === wanted);
+    return found.flatMap((entry) => this.#read(entry) ?? []).map(keyOf);
+  }
+
+  retain(keys: ReadonlySet<ResourceKey>): void {
+    this.#retained = new Set([...keys].map(keyHash));
+    this.#schedule();
+  }
+
+  async written(): Promise<void> {
+    while (this.#pending.size > 0 || this.#retained !== undefined || this.#writing !== undefined) {
+      await (this.#writing ?? this.#write());
+    }
+  }
+
+  #note(key: ResourceKey, resource: AnyResource | undefined): void {
+    this.#pending.set(key, resource);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.later(WRITE_DELAY_MS, () => void this.#write());
+  }
+
+  #write(): Promise<void> {
+    this.#writing ??= this.#writeAll().finally(() => {
+      this.#writing = undefined;
+      if (this.#pending.size > 0) this.#schedule();
+    });
+    return this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    this.#scheduled = false;
+    const [pending, retained] = [this.#pending, this.#retained];
+    this.#retained = undefined;
+    // What is being written is not pending any more, but must be found by `load` until it is an entry.
+    let turn = 0;
+    for (const [key, resource] of pending) {
+      await this.#bring(key, resource);
+      if (++turn % DOCUMENTS_PER_TURN === 0) await setImmediate();
+      if (this.#pending.get(key) === resource) this.#pending.delete(key);
+    }
+    if (retained !== undefined) {
+      for (const id of this.#entries.keys()) if (!retained.has(id)) await this.#remove(id);
+    }
+  }
+
+  /** Makes the entry of a key what it is to be. An older version never stays: it may allow what the newer one forbids. */
+  async #bring(key: ResourceKey, resource: AnyResource | undefined): Promise<void> {
+    const id = keyHash(key);
+    if (resource === undefined) return this.#remove(id);
+    const text = JSON.stringify({ version: FORMAT, file: resource.origin.file, document: documentOf(resource) });
+    const file = fileHash(resource.origin.file ?? '');
+    const name = `${id}.${file}.${hash('sha256', text, 'hex')}.json`;
+    const known = this.#entries.get(id);
+    const { namespace } = resource.meta;
+    if (known?.name === name) {
+      this.#put(id, { ...known, namespace });
+      return;
+    }
+    const bytes = Buffer.byteLength(text);
+    const entry = { name, bytes, file, modified: 0, namespace };
+    try {
+      this.#checkRoom(entry, known);
+      await this.#writeFile(name, text);
+      this.#put(id, entry);
+      if (known !== undefined) await rm(join(this.#options.directory, known.name), { force: true });
+      this.#complaint = undefined;
+    } catch (error) {
+      this.#complain(`cannot keep ${key} (${reasonOf(error)}): ${WITHOUT}`, reasonOf(error));
+      await this.#remove(id);
+    }
+  }
+
+  /** Makes this the entry of a key (`undefined`: none), and counts it. */
+  #put(id: string, entry: Entry | undefined): void {
+    const before = this.#entries.get(id);
+    if (before !== undefined) this.#count(before, -1);
+    if (entry === undefined) this.#entries.delete(id);
+    else {
+      this.#entries.set(id, entry);
+      this.#count(entry, 1);
+    }
+  }
+
+  #count({ bytes, namespace }: Entry, times: 1 | -1): void {
+    for (const whose of namespace === undefined ? [undefined] : [undefined, namespace]) {
+      const used = this.#used.get(whose) ?? { documents: 0, bytes: 0 };
+      const after = { documents: used.documents + times, bytes: used.bytes + times * bytes };
+      if (whose !== undefined && after.documents === 0) this.#used.delete(whose);
+      else this.#used.set(whose, after);
+    }
+  }
+
+  /** Throws where there is no room for an entry in the place of another one. */
+  #checkRoom({ bytes, namespace }: Entry, known: Entry | undefined): void {
+    if (bytes > MAX_DOCUMENT_BYTES) throw new Error(`${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
+    const { documents, bytes: most } = this.#limits;
+    const fits = (whose: string | undefined, part: number): boolean => {
+      const used = this.#used.get(whose) ?? { documents: 0, bytes: 0 };
+      const counted = known !== undefined && (whose === undefined || known.namespace === whose);
+      const [others, otherBytes] = counted
+        ? [used.documents - 1, used.bytes - known.bytes]
+        : [used.documents, used.bytes];
+      return others + 1 <= documents * part && otherBytes + bytes <= most * part;
+    };
+    if (!fits(undefined, 1)) throw new Error(`the directory has its ${documents} documents or ${most} bytes`);
+    if (!fits(namespace, NAMESPACE_SHARE)) {
+      throw new Error(`namespace ${namespace} has its share of ${documents} documents or ${most} bytes`);
+    }
+  }
+
+  async #writeFile(name: string, text: string): Promise<void> {
+    const { directory } = this.#options;
+    const aside = join(directory, `${ASIDE}${name}`);
+    await rm(aside, { force: true });
+    const handle = await open(aside, 'wx', 0o600);
+    try {
+      await handle.writeFile(text);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(aside, join(directory, name));
+  }
+
+  async #remove(id: string): Promise<void> {
+    const known = this.#entries.get(id);
+    if (known === undefined) return;
+    this.#put(id, undefined);
+    await rm(join(this.#options.directory, known.name), { force: true }).catch((error: unknown) => {
+      this.#complain(`cannot remove ${known.name} (${reasonOf(error)})`, reasonOf(error));
+    });
+  }
+
+  #complain(message: string, reason: string): void {
+    if (this.#complaint === reason) return;
+    this.#complaint = reason;
+    this.#options.warn(`${this.#options.directory}: ${message}`);
+  }
+
+  #read({ name }: Entry): AnyResource | undefined {
+    try {
+      return parseEntry(name, readOwnFile(join(this.#options.directory, name)));
+    } catch (error) {
+      this.#options.warn(`${join(this.#options.directory, name)} is not used: ${reasonOf(error)}`);
+      return undefined;
+    }
+  }
+}
+
+function readOwnFile(path: string): string {
+  const descriptor = openSync(path, FLAGS);
+  try {
+    const info = fstatSync(descriptor);
+    if (!info.isFile()) throw new Error('is no file');
+    if (info.uid !== process.getuid?.() || (info.mode & 0o077) !== 0) throw new Error("is not its owner's alone");
+    if (info.size > MAX_DOCUMENT_BYTES)
+      throw new Error(`has ${info.size} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
+    return readFileSync(descriptor, 'utf8');
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function parseEntry(name: string, text: string): AnyResource {
+  if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex')) throw new Error('its content is not what its name says');
+  const entry = ENTRY.safeParse(JSON.parse(text));
+  if (!entry.success) throw new Error('it has another format');
+  const { file, document } = entry.data;
+  const parsed = parseResource(document, { source: 'state', ...(file === undefined ? {} : { file }) }, () => undefined);
+  if ('resource' in parsed) return parsed.resource;
+  throw new Error('problem' in parsed ? `its document is refused: ${parsed.problem.message}` : 'it holds no policy');
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+}

@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AnyResource, ResourceKey } from '../resources/types.ts';
+import { keyOf } from '../resources/types.ts';
+import { readDocuments } from '../sources/directory/documents.ts';
+import { createLedger } from '../sources/directory/ledger.ts';
+import { finish } from '../sources/directory/slices.ts';
+import type { LastGood } from './last-good.ts';
+import { SecurityHold } from './security-hold.ts';
+import { createStore } from './store.ts';
+
+/** What is kept over restarts, in memory. */
+class Memory implements LastGood {
+  readonly kept = new Map<ResourceKey, AnyResource>();
+  save = (resource: AnyResource): void => void this.kept.set(keyOf(resource), resource);
+  forget = (key: ResourceKey): void => void this.kept.delete(key);
+  load = (key: ResourceKey): AnyResource | undefined => this.kept.get(key);
+  ofFile = (file: string): ResourceKey[] =>
+    [...this.kept.values()].filter(({ origin }) => origin.file === file).map(keyOf);
+  retain = (keys: ReadonlySet<ResourceKey>): void => {
+    for (const key of this.kept.keys()) if (!keys.has(key)) this.kept.delete(key);
+  };
+}
+
+/** A run of the program over files: what is in force. */
+function run(memory: LastGood, files: Readonly<Record<string, string>>) {
+  const store = createStore({ appNamespaces: [], rootNamespace: 'root', onProblem: () => {} });
+  const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
+  const ledger = createLedger();
+  const flush = (): void => void store.apply(hold.admit(ledger.flush(0)));
+  const put = (file: string, text: string): void => {
+    const documents = finish(readDocuments(file, text)).flatMap(({ found }) => found);
+    ledger.put(file, { documents });
+  };
+  for (const [file, text] of Object.entries(files)) put(file, text);
+  flush();
+  hold.synced();
+  return {
+    hold,
+    edit(file: string, text: string | undefined) {
+      if (text === undefined) ledger.remove(file);
+      else put(file, text);
+      flush();
+    },
+    /** `namespace/name` of all policies in force, with what they say; `~` for names of substitutes. */
+    inForce(): Record<string, string> {
+      const all = (['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const).flatMap((kind) => [
+        ...store.all(kind),
+      ]);
+      return Object.fromEntries(
+        all.map(({ meta, content }) => [
+          `${meta.namespace}/${meta.name.replace(/^~.*/, '~')}`,
+          JSON.stringify(content),
+        ]),
+      );
+    },
+    held: () => hold.all().map(({ problem, keys, inForce }) => [problem.id, inForce, keys.length]),
+  };
+}
+
+const deny = (rules: string, name = 'deny', action = 'DENY') =>
+  `apiVersion: security.istio.io/v1beta1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: shop}\nspec: {action: ${action}, rules: ${rules}}\n`;
+const GOOD = deny('[{to: [{operation: {paths: [/admin]}}]}]');
+const TYPO = deny('[{to: [{operation: {path: [/admin]}}]}]');
+const UNPARSABLE = GOOD.replace('spec:', 'spec:\t[');
+const SAYS = '{"rules":[{"to":[{"operation":{"paths":["/admin"]}}]}],"action":"DENY"}';
+const STRICTEST = '{"action":"DENY","rules":[{}]}';
+const KEY = 'AuthorizationPolicy/shop/deny';
+
+test('a policy with a mistake stays in force as it last was, while the program runs and at the next start', () => {
+  const memory = new Memory();
+  const first = run(memory, { 'a.yaml': GOOD });
+  assert.deepEqual(first.held(), []);
+  first.edit('a.yaml', TYPO);
+  assert.deepEqual([first.inForce(), first.held()], [{ 'shop/deny': SAYS }, [[KEY, 'last_good', 1]]]);
+  const second = run(memory, { 'a.yaml': TYPO });
+  assert.deepEqual([second.inForce(), second.held()], [{ 'shop/deny': SAYS }, [[KEY, 'last_good', 1]]]);
+  const moved = run(memory, { 'b.yaml': TYPO });
+  assert.deepEqual(moved.inForce(), { 'shop/deny': SAYS });
+  moved.edit('b.yaml', GOOD);
+  assert.deepEqual([moved.inForce(), moved.held()], [{ 'shop/deny': SAYS }, []]);
+});
+
+test('where no good version is known, the strictest is in force, until the document is good or gone', () => {
+  const started = run(new Memory(), { 'a.yaml': TYPO });
+  assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': STRICTEST }, [[KEY, 'substitute', 1]]]);
+  started.edit('a.yaml', GOOD);
+  assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': SAYS }, []]);
+  started.edit('b.yaml', deny('[{x: 1}]', 'new'));
+  assert.deepEqual(started.inForce(), { 'shop/deny': SAYS, 'shop/new': STRICTEST });
+  started.edit('b.yaml', undefined);
+  assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': SAYS }, []]);
+});
+
+test('a document that is deleted does not come back', () => {
+  const memory = new Memory();
+  run(memory, { 'a.yaml': GOOD });
+  // Deleted while the program was down, and written anew with a mistake after it was up.
+  const second = run(memory, {});
+  assert.deepEqual([second.inForce(), memory.kept.size], [{}, 0]);
+  second.edit('a.yaml', TYPO);
+  assert.deepEqual(second.inForce(), { 'shop/deny': STRICTEST });
+  second.edit('a.yaml', GOOD);
+  second.edit('a.yaml', TYPO);
+  second.edit('a.yaml', undefined);
+  assert.deepEqual([second.inForce(), second.held(), memory.kept.size], [{}, [], 0]);
+  const restored = new Memory();
+  run(restored, { 'a.yaml': GOOD });
+  const third = run(restored, { 'a.yaml': TYPO });
+  third.edit('a.yaml', undefined);
+  assert.deepEqual([third.inForce(), restored.kept.size], [{}, 0]);
+});
+
+test('a file in which a document cannot be told keeps what it had, over a restart as well', () => {
+  const memory = new Memory();
+  const other = deny('[{}]', 'other');
+  const first = run(memory, { 'a.yaml': `${GOOD}---\n${other}` });
+  const both = { 'shop/deny': SAYS, 'shop/other': '{"rules":[{}],"action":"DENY"}' };
+  first.edit('a.yaml', `${UNPARSABLE}---\n${other}`);
+  assert.deepEqual([first.inForce(), first.held()], [both, [['a.yaml#0', 'last_good', 1]]]);
+  const second = run(memory, { 'a.yaml': `${UNPARSABLE}---\n${other}` });
+  assert.deepEqual([second.inForce(), second.held()], [both, [['a.yaml#0', 'last_good', 1]]]);
+  second.edit('a.yaml', other);
+  assert.deepEqual([second.inForce(), second.held()], [{ 'shop/other': both['shop/other'] }, []]);
+});
+
+test('one that cannot be parsed and was never good is as strict as what its text says of itself', () => {
+  const nameless = UNPARSABLE.replace('name: deny, ', '');
+  const started = run(new Memory(), { 'a.yaml': `${nameless}---\n${deny('[{}]', 'other')}` });
+  assert.deepEqual(started.inForce(), { 'shop/other': '{"rules":[{}],"action":"DENY"}', 'shop/~': STRICTEST });
+  const unknown = run(new Memory(), { 'a.yaml': nameless.replace('namespace: shop', 'namespace: [') });
+  assert.deepEqual(unknown.inForce(), { 'root/~': STRICTEST });
+  unknown.edit('a.yaml', '# nothing\n');
+  assert.deepEqual([unknown.inForce(), unknown.held()], [{}, []]);
+});
+
+test('a new document that cannot be parsed is held even beside good ones of its file', () => {
+  const started = run(new Memory(), { 'a.yaml': GOOD });
+  started.edit('a.yaml', `${GOOD}---\n${UNPARSABLE.replace('name: deny', 'name: new')}`);
+  assert.deepEqual(started.inForce(), { 'shop/deny': SAYS, 'shop/new': STRICTEST });
+});
+
+test('an AUDIT policy that is refused denies nothing; its last good version stays', () => {
+  const memory = new Memory();
+  assert.deepEqual(run(memory, { 'a.yaml': deny('[{x: 1}]', 'audit', 'AUDIT') }).inForce(), {});
+  const first = run(memory, { 'a.yaml': deny('[{}]', 'audit', 'AUDIT') });
+  first.edit('a.yaml', deny('[{x: 1}]', 'audit', 'AUDIT'));
+  assert.deepEqual(first.held(), [['AuthorizationPolicy/shop/audit', 'last_good', 1]]);
+});
+
+test('of two files with one name the good one is in force, whichever is refused', () => {
+  const started = run(new Memory(), { 'a.yaml': TYPO, 'b.yaml': GOOD });
+  assert.deepEqual([started.inForce(), started.held().length], [{ 'shop/deny': SAYS }, 1]);
+  started.edit('b.yaml', undefined);
+  assert.deepEqual(started.inForce(), { 'shop/deny': STRICTEST });
+  started.edit('a.yaml', undefined);
+  assert.deepEqual([started.inForce(), started.held()], [{}, []]);
+});
+
+test('other kinds are none of its business', () => {
+  const started = run(new Memory(), { 'a.yaml': 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: 1\n' });
+  assert.deepEqual(started.held(), []);
+});

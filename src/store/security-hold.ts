@@ -1,0 +1,170 @@
+/**
+ * Refused documents of the security kinds, and what is in force in their place. While the program runs, sources leave the last good
+ * version of a document in force. After a restart there is none in memory: it is taken from the state directory, and where there is
+ * none either, the strictest that the document can have meant holds (`resources/substitute.ts`).
+ *
+ *   events of sources ──▶ admit ──▶ the same events, with `set`s and `delete`s of what holds in place of refused documents ──▶ store
+ */
+import { isSecurityKind, substituteResource } from '../resources/index.ts';
+import {
+  type AnyResource,
+  keyOf,
+  type ResourceEvent,
+  type ResourceKey,
+  type ResourceProblem,
+  resourceKey,
+  type Substitute,
+} from '../resources/types.ts';
+import type { LastGood } from './last-good.ts';
+
+/** What is in force in the place of a refused document. */
+export type InForce = 'last_good' | 'substitute';
+
+/** A refused document of a security kind. */
+export interface HeldDocument {
+  readonly problem: ResourceProblem;
+  /** Keys of what is in force instead. */
+  readonly keys: readonly ResourceKey[];
+  readonly inForce: InForce;
+}
+
+export interface SecurityHoldOptions {
+  readonly lastGood: LastGood;
+  readonly rootNamespace: string;
+}
+
+export class SecurityHold {
+  readonly #options: SecurityHoldOptions;
+  /** By the problem's id. */
+  readonly #held = new Map<string, HeldDocument>();
+  /** What this class has put in force: key → problems because of which. */
+  readonly #placed = new Map<ResourceKey, Set<string>>();
+  /** Security documents that sources have in force. */
+  readonly #given = new Set<ResourceKey>();
+  #synced = false;
+
+  constructor(options: SecurityHoldOptions) {
+    this.#options = options;
+  }
+
+  /** The events for the store. */
+  admit(events: readonly ResourceEvent[]): ResourceEvent[] {
+    return events.flatMap((event) => [event, ...this.#consequences(event)]);
+  }
+
+  /** All sources have been read once: versions of documents that are in none of them any more are forgotten. */
+  synced(): void {
+    this.#synced = true;
+    this.#options.lastGood.retain(new Set([...this.#given, ...this.#placed.keys()]));
+  }
+
+  /** Refused documents of the security kinds, in order of their identities. */
+  all(): readonly HeldDocument[] {
+    return [...this.#held.values()].sort((a, b) => (a.problem.id < b.problem.id ? -1 : 1));
+  }
+
+  /** The refused document that a problem is about. */
+  of(problemId: string): HeldDocument | undefined {
+    return this.#held.get(problemId);
+  }
+
+  #consequences(event: ResourceEvent): ResourceEvent[] {
+    switch (event.type) {
+      case 'set':
+        this.#noteGood(event.resource);
+        return [];
+      case 'delete':
+        this.#forget(event.key);
+        return [];
+      case 'resolved':
+        return this.#release(event.id, new Set(), event.at);
+      case 'invalid':
+        return this.#hold(event.problem, event.at);
+    }
+  }
+
+  #noteGood(resource: AnyResource): void {
+    if (!isSecurityKind(resource.kind)) return;
+    const key = keyOf(resource);
+    this.#placed.delete(key);
+    this.#given.add(key);
+    this.#options.lastGood.save(resource);
+  }
+
+  #forget(key: ResourceKey): void {
+    this.#placed.delete(key);
+    if (this.#given.delete(key)) this.#options.lastGood.forget(key);
+  }
+
+  /** Sees to it that something is in force in the place of a refused document. */
+  #hold(problem: ResourceProblem, at: number): ResourceEvent[] {
+    const { id, substitutes } = problem;
+    if (substitutes === undefined) return this.#release(id, new Set(), at);
+    const key = problem.key ?? keyOfSubstitute(substitutes);
+    const restored = key === undefined ? this.#lostOf(problem) : this.#lost(key);
+    const wanted = new Map(restored.map((resource) => [keyOf(resource), resource]));
+    const kept = (key === undefined ? (problem.kept ?? []) : [key]).filter((each) => this.#given.has(each));
+    const known = [...kept, ...wanted.keys()];
+    let inForce: InForce = 'last_good';
+    for (const substitute of substitutes) {
+      if (known.some((each) => mayBe(substitute, each))) continue;
+      const resource = substituteResource(substitute, { ...this.#options, id, origin: problem.origin });
+      inForce = 'substitute';
+      // A good document of another file may have the name.
+      if (!this.#given.has(keyOf(resource))) wanted.set(keyOf(resource), resource);
+    }
+    const keys = [...new Set([...known, ...wanted.keys()])];
+    const released = this.#release(id, new Set(wanted.keys()), at);
+    if (keys.length === 0) return released;
+    this.#held.set(id, { problem, keys, inForce });
+    return [...released, ...[...wanted].flatMap(([each, resource]) => this.#place(id, each, resource, at))];
+  }
+
+  #place(id: string, key: ResourceKey, resource: AnyResource, at: number): ResourceEvent[] {
+    this.#placed.set(key, (this.#placed.get(key) ?? new Set<string>()).add(id));
+    return [{ type: 'set', resource, at }];
+  }
+
+  /** The last good version of a document that is refused since the start. */
+  #lost(key: ResourceKey): AnyResource[] {
+    if (this.#given.has(key)) return [];
+    const resource = this.#options.lastGood.load(key);
+    return resource === undefined ? [] : [resource];
+  }
+
+  /** Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any of them. */
+  #lostOf({ id, origin }: ResourceProblem): AnyResource[] {
+    const before = this.#held.get(id)?.keys ?? [];
+    const keys = this.#synced ? before : [...before, ...this.#options.lastGood.ofFile(origin.file ?? '')];
+    return [...new Set(keys)].filter((key) => !this.#given.has(key)).flatMap((key) => this.#lost(key));
+  }
+
+  /** Takes out of force what was there because of a problem, but for `keep`. */
+  #release(id: string, keep: ReadonlySet<ResourceKey>, at: number): ResourceEvent[] {
+    const { keys = [] } = this.#held.get(id) ?? {};
+    this.#held.delete(id);
+    return keys.flatMap((key): ResourceEvent[] => {
+      const because = this.#placed.get(key);
+      if (keep.has(key) || because?.delete(id) !== true || because.size > 0) return [];
+      this.#placed.delete(key);
+      // While sources are being read, another document may still bring it.
+      if (this.#synced) this.#options.lastGood.forget(key);
+      return [{ type: 'delete', key, at }];
+    });
+  }
+}
+
+/** Whether a resource can be what a substitute stands for. */
+function mayBe({ kind, namespace, name }: Substitute, key: ResourceKey): boolean {
+  const [ofKind, ofNamespace, ofName] = key.split('/');
+  return (
+    ofKind === kind && (namespace === undefined || ofNamespace === namespace) && (name === undefined || ofName === name)
+  );
+}
+
+/** The key of a document whose kind is at fault, or whose text cannot be parsed, but which names itself. */
+function keyOfSubstitute(substitutes: readonly Substitute[]): ResourceKey | undefined {
+  const [only, more] = substitutes;
+  if (more !== undefined || only?.namespace === undefined || only.name === undefined) return undefined;
+  return resourceKey(only.kind, only.namespace, only.name);
+}
