@@ -84,7 +84,8 @@ const STAGES: readonly Stage[] = [
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
     concurrency: CORES,
-    timeoutMs: 300_000,
+    // Of a whole file, which on a crowded machine takes several times as long.
+    timeoutMs: 900_000,
     verbose: true,
   }),
 ];

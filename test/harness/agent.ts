@@ -138,7 +138,7 @@ function controlled(
 ): Agent {
   const http: Agent['http'] = (port, path, method = 'GET') => request({ port: ports[port], path, method });
   const curl = (inside: Namespace, port: number, path: string, ...more: readonly string[]) =>
-    inside.run('curl', '-sS', '--max-time', '5', ...more, `http://127.0.0.1:${port}${path}`);
+    inside.run('curl', '-sS', '--max-time', '15', ...more, `http://127.0.0.1:${port}${path}`);
   const readiness = async (): Promise<number> => {
     if (netns === undefined) return (await http('readiness', '/healthz/ready')).status;
     return Number(await curl(netns, ports.readiness, '/healthz/ready', '-o', '/dev/null', '-w', '%{http_code}'));
@@ -161,7 +161,7 @@ function controlled(
       if (answer.status !== 200) throw new Error(`${name}: ${path} answered ${answer.status}: ${answer.body}`);
       return answer.body;
     },
-    async waitReady(timeoutMs = 20_000) {
+    async waitReady(timeoutMs = 30_000) {
       const ready = async () => {
         child.assertRunning();
         const status = await readiness();

@@ -8,7 +8,7 @@ import type { Owner } from './owner.ts';
 const OUTPUT_LIMIT = 256 * 1024;
 
 /** How long a process may take to end after SIGTERM before it is killed, in milliseconds. */
-const STOP_TIMEOUT_MS = 10_000;
+const STOP_TIMEOUT_MS = 30_000;
 
 /** Children that still run. A process that exits without running its owners' hooks takes them along. */
 const running = new Set<ChildProcess>();

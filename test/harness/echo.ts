@@ -99,7 +99,7 @@ export interface TcpExchange {
 
 /** Connects, sends, and gives what came back once it contains `until`; throws when the peer closes before. */
 export function exchange(options: TcpExchange): Promise<string> {
-  const { port, address = '127.0.0.1', send, until, timeoutMs = 5_000 } = options;
+  const { port, address = '127.0.0.1', send, until, timeoutMs = 15_000 } = options;
   return new Promise((resolve, reject) => {
     let received = '';
     const socket = connect({ port, host: address });

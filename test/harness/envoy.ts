@@ -94,7 +94,7 @@ function startArgv(owner: Owner, name: string, argv: readonly string[]): Promise
 function controlled(child: Child, id: string, adminPort: number, namespace: Namespace | undefined): Envoy {
   const admin = async (path: string): Promise<string> => {
     if (namespace !== undefined) {
-      return namespace.run('curl', '-sS', '--fail', '--max-time', '5', `http://127.0.0.1:${adminPort}${path}`);
+      return namespace.run('curl', '-sS', '--fail', '--max-time', '15', `http://127.0.0.1:${adminPort}${path}`);
     }
     const answer = await request({ port: adminPort, path });
     if (answer.status !== 200) throw new Error(`envoy ${id}: ${path} answered ${answer.status}: ${answer.body}`);
@@ -109,7 +109,7 @@ function controlled(child: Child, id: string, adminPort: number, namespace: Name
     exited: child.exited,
     stop: child.stop,
     kill: child.kill,
-    async waitLive(timeoutMs = 20_000) {
+    async waitLive(timeoutMs = 30_000) {
       const ready = () => {
         child.assertRunning();
         return admin('/ready');

@@ -1,34 +1,85 @@
 /** Waiting for what another process does: polled, because it cannot be awaited. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
-  /** When to give up, in milliseconds; the default of 10 s is far above what anything here needs. */
+  /**
+   * How long to wait without progress, in milliseconds of a machine with a core for every task: on a crowded one it takes longer.
+   * The default of 10 s is far above what anything here needs.
+   */
   readonly timeoutMs?: number;
   readonly intervalMs?: number;
   /** What is waited for, for the error message. */
   readonly what?: string;
 }
 
+/** What waiting reads of the machine; tests of it give their own. */
+export interface WaitingMachine {
+  /** Milliseconds. */
+  now(): number;
+  sleep(ms: number): Promise<unknown>;
+  /** How many tasks want each core, at least 1. */
+  crowding(): number;
+}
+
 /** Thrown by an attempt that can never succeed any more: waiting ends at once. */
 export class GiveUp extends Error {}
 
+/** However crowded the machine is, and whatever progress there seems to be: waiting ends after this many times the timeout. */
+const MOST_TIMEOUTS = 10;
+/** Other errors than those seen so far are progress; an attempt that has a new one each time is not. */
+const MOST_STEPS = 16;
+
+const machine: WaitingMachine = { now: () => performance.now(), sleep: delay, crowding: () => runnable() / CORES };
+const CORES = availableParallelism();
+
+/** Tasks that run or want to: the fourth field of /proc/loadavg is `running/all` (proc(5)). Elsewhere than on Linux: none. */
+function runnable(): number {
+  try {
+    return Number(/(\d+)\/\d+/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1] ?? 0);
+  } catch {
+    return 0;
+  }
+}
+
 /**
- * Calls `attempt` until it does not throw, and gives its result. At the deadline the last error is thrown, so that a
- * failed assertion inside `attempt` shows as itself.
+ * Calls `attempt` until it does not throw, and gives its result. Waiting follows what happens, not the clock alone: time counts by the
+ * share of a core that a task gets, and an error that was not seen before starts it anew. At its end the last error is thrown, so
+ * that a failed assertion inside `attempt` shows as itself.
  */
-export async function eventually<T>(attempt: () => Promise<T> | T, options: EventuallyOptions = {}): Promise<T> {
+export async function eventually<T>(
+  attempt: () => Promise<T> | T,
+  options: EventuallyOptions = {},
+  { now, sleep, crowding }: WaitingMachine = machine,
+): Promise<T> {
   const { timeoutMs = 10_000, intervalMs = 25, what } = options;
-  const deadline = performance.now() + timeoutMs;
+  const started = now();
+  const steps = new Set<string>();
+  let [last, waited] = [started, 0];
   for (;;) {
     try {
       return await attempt();
     } catch (error) {
       if (error instanceof GiveUp) throw error;
-      if (performance.now() >= deadline) {
+      const step = stepOf(error);
+      if (steps.size < MOST_STEPS && !steps.has(step)) {
+        steps.add(step);
+        waited = 0;
+      }
+      if (waited >= timeoutMs || last - started >= MOST_TIMEOUTS * timeoutMs) {
         if (what === undefined) throw error;
-        throw new Error(`${what}: not within ${timeoutMs} ms`, { cause: error });
+        throw new Error(`${what}: not within ${Math.round(last - started)} ms`, { cause: error });
       }
     }
-    await delay(intervalMs);
+    await sleep(intervalMs);
+    const at = now();
+    waited += (at - last) / Math.max(1, crowding());
+    last = at;
   }
+}
+
+/** An error without its numbers: ports, counts and times that change from attempt to attempt are no progress. */
+function stepOf(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).replace(/\d+/g, '#');
 }

@@ -24,7 +24,7 @@ export interface Response {
 }
 
 export function request(options: RequestOptions): Promise<Response> {
-  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers, body, timeoutMs = 5_000 } = options;
+  const { port, address = '127.0.0.1', host, path = '/', method = 'GET', headers, body, timeoutMs = 15_000 } = options;
   return new Promise((resolve, reject) => {
     const outgoing = httpRequest({
       agent: false,

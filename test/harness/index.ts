@@ -13,6 +13,7 @@ export {
 export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
 export { buildAside } from './built.ts';
 export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';
+export { claim, claimNumber } from './claims.ts';
 export {
   type Discovery,
   type DiscoveryOptions,

@@ -18,7 +18,7 @@ const CTL_AGENT = join(import.meta.dirname, '../../src/ctl-agent.ts');
 /** Why namespaces cannot be made here, or undefined when they can: for the `skip` of a test. */
 export async function netnsUnavailable(): Promise<string | undefined> {
   if (process.getuid?.() !== 0) return 'needs root';
-  const probe = `meshd-probe-${randomBytes(3).toString('hex')}`;
+  const probe = `meshd-probe-${randomBytes(6).toString('hex')}`;
   try {
     await execute('ip', ['netns', 'add', probe]);
     await execute('ip', ['netns', 'exec', probe, 'iptables', '-t', 'nat', '-S']);
@@ -49,6 +49,9 @@ export interface Namespace {
   start(name: string, argv: readonly string[]): Promise<Child>;
 }
 
+/** A program that hangs; commands bound themselves far below it. */
+const RUN_TIMEOUT_MS = 120_000;
+
 export interface Network {
   /** A new namespace with the next free address of the network. */
   addNamespace(label: string): Promise<Namespace>;
@@ -62,7 +65,7 @@ function namespace(owner: Owner, name: string, number: number): Namespace {
     address6: `fd00:c612::${number}`,
     command,
     async run(...argv) {
-      const { stdout } = await execute('ip', command(argv).slice(1), { timeout: 30_000 });
+      const { stdout } = await execute('ip', command(argv).slice(1), { timeout: RUN_TIMEOUT_MS });
       return stdout;
     },
     start: (label, argv) => startChild(owner, { name: label, command: 'ip', args: command(argv).slice(1) }),
@@ -90,7 +93,7 @@ async function createNamespace(owner: Owner, name: string, number: number): Prom
 
 /** An empty network; everything in it goes away with its owner, also when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
-  const id = randomBytes(3).toString('hex');
+  const id = randomBytes(6).toString('hex');
   const hub = await createNamespace(owner, `meshd-${id}-hub`, 1);
   await hub.run('ip', 'link', 'add', 'bridge', 'type', 'bridge');
   await hub.run('ip', 'addr', 'add', `${hub.address}/24`, 'dev', 'bridge');

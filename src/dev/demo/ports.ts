@@ -8,8 +8,11 @@ import type { Owner } from '../../../test/harness/index.ts';
 /** Base of the ports in `samples/demo`: each is this plus a number below 100. */
 export const SAMPLE_BASE = 18_000;
 
-/** Bases tried when the samples' own is taken: below the range from which Linux picks ports of outgoing connections. */
-const OTHER_BASES = { from: 20_000, to: 32_000, step: 100 };
+/**
+ * Bases tried when the samples' own is taken: below the range from which Linux picks ports of outgoing connections, and apart from
+ * the ports that tests take one by one (`freePorts`), which could take one of a base between the look and its use.
+ */
+const OTHER_BASES = { from: 20_000, to: 24_000, step: 100 };
 
 /** A socket of the demo, and what it is for, in the words of a message. */
 export interface Place {

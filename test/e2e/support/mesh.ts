@@ -3,6 +3,7 @@
  * work without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
 import {
+  claimNumber,
   type Discovery,
   type DiscoveryOptions,
   type Envoy,
@@ -49,13 +50,18 @@ export interface TestMesh {
   address(last: number): string;
 }
 
+/** 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: apart from the loopback addresses that anything else uses. */
+const NETWORKS = { from: 64 * 256, end: 192 * 256 };
+let network: number | undefined;
+
 /**
- * A loopback network that no other test process uses at the same time, as process ids differ: tests of different files may then
- * listen on the same ports.
+ * The loopback network of this process, which no other test process of the machine uses at the same time: tests of different files,
+ * and of copies of the suite, may then listen on the same ports.
  */
 function loopbackNetwork(): (last: number) => string {
-  const high = 64 + ((process.pid >> 8) % 128);
-  return (last) => `127.${high}.${process.pid % 256}.${last}`;
+  network ??= claimNumber('network', NETWORKS.from, NETWORKS.end);
+  const prefix = `127.${network >> 8}.${network & 255}`;
+  return (last) => `${prefix}.${last}`;
 }
 
 let meshes = 0;

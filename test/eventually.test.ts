@@ -1,0 +1,91 @@
+/** How the harness waits: by what happens and by the share of the machine that there is, not by the clock alone. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { claim, eventually, freePorts, GiveUp } from './harness/index.ts';
+
+/** A clock that sleeping moves. */
+function clock(crowding = 1) {
+  let time = 0;
+  const sleep = async (ms: number) => {
+    time += ms;
+  };
+  return { now: () => time, sleep, crowding: () => crowding };
+}
+
+const never = (message: (attempt: number) => string) => {
+  let attempts = 0;
+  return () => {
+    throw new Error(message(++attempts));
+  };
+};
+
+const OPTIONS = { timeoutMs: 1_000, intervalMs: 100 };
+
+async function waitedFor(message: (attempt: number) => string, crowding = 1): Promise<number> {
+  const machine = clock(crowding);
+  await assert.rejects(eventually(never(message), OPTIONS, machine));
+  return machine.now();
+}
+
+test('waiting ends after the time when nothing happens', async () => {
+  assert.equal(await waitedFor(() => 'no'), 1_000);
+});
+
+test('on a crowded machine the time is longer, and ends all the same', async () => {
+  assert.equal(await waitedFor(() => 'no', 4), 4_000);
+  assert.equal(await waitedFor(() => 'no', 1_000), 10_000);
+});
+
+test('another error is progress, other numbers in it are not', async () => {
+  assert.equal(await waitedFor((attempt) => (attempt <= 5 ? 'refused' : 'answered 503')), 1_500);
+  assert.equal(await waitedFor((attempt) => `port ${attempt}`), 1_000);
+});
+
+test('an error that is new each time is no progress for ever', async () => {
+  assert.equal(await waitedFor((attempt) => 'x'.repeat(attempt)), 2_500);
+});
+
+test('what comes in time is given, and what can never come is given up', async () => {
+  let attempts = 0;
+  const third = () => {
+    if (++attempts < 3) throw new Error('not yet');
+    return attempts;
+  };
+  assert.equal(await eventually(third, OPTIONS, clock()), 3);
+  const machine = clock();
+  await assert.rejects(
+    eventually(
+      () => {
+        throw new GiveUp('over');
+      },
+      OPTIONS,
+      machine,
+    ),
+    { message: 'over' },
+  );
+  assert.equal(machine.now(), 0);
+});
+
+test('a claim is seen by other processes, and ends with the one that has it', async () => {
+  const module = JSON.stringify(join(import.meta.dirname, 'harness/claims.ts'));
+  const name = `test-${process.pid}-${Math.random()}`;
+  const script = `import { claim } from ${module}; console.log(claim(${JSON.stringify(name)})); setInterval(() => {}, 1000);`;
+  const other = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [said] = (await once(other.stdout, 'data')) as [Buffer];
+  assert.equal(String(said), 'true\n');
+  assert.equal(claim(name), false);
+  other.kill('SIGKILL');
+  await once(other, 'exit');
+  assert.equal(claim(name), true);
+  assert.equal(claim(name), false);
+});
+
+test('ports that were given are not given again', async () => {
+  const ports = [...(await freePorts(40)), ...(await freePorts(40))];
+  assert.equal(new Set(ports).size, 80);
+});
