@@ -18,7 +18,7 @@ import { membersOf } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { compareMeta } from './order.ts';
 import { updatePeerPolicies } from './peer-authentication.ts';
-import { changedWorkloads } from './registered-workloads.ts';
+import { updateRegistered } from './registered-workloads.ts';
 import { EMPTY_BOOK } from './scope-book.ts';
 import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import { updateServices } from './services.ts';
@@ -78,7 +78,8 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const peerPolicies = updatePeerPolicies(stored, changed);
   const policies = updatePolicies(stored, changed);
   const guarded = { ...stored, peerPolicies: peerPolicies.policies, policies: policies.policies };
-  const indexed = indexWorkloads(guarded, changed);
+  const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed);
+  const indexed = indexWorkloads({ ...guarded, registered }, changed);
   const dirty = everything ? new Set(indexed.definers.keys()) : new Set<string>();
   for (const key of dirtyServices(indexed, changed)) dirty.add(key);
   for (const key of guardedServices(before, indexed, peerPolicies.change)) dirty.add(key);
@@ -102,7 +103,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       ...serviceChanges,
       peerAuthentication: peerPolicies.change,
       policies: policies.change,
-      workloads: changedWorkloads(changed),
+      workloads,
       configs: changedConfigs(changed),
       nameConflicts: newConflicts(before, counted),
       scopes: scopes.changes,

@@ -1,7 +1,7 @@
 /** Which workloads the registry knows to run as a service account, and when that may have changed. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { resourceKey } from '../resources/types.ts';
+import { type AnyResource, resourceKey } from '../resources/types.ts';
 import { meshOf, resource, step } from './testing/build.ts';
 
 const labels = { app: 'gateway' };
@@ -37,7 +37,13 @@ test('a change concerns the namespaces in which the answer may differ, and no ot
   const before = meshOf([podOf('edge/a', 'gw'), entryOf('shop/vm', { serviceAccount: 'vm', labels })]);
   const concerned = (...args: Parameters<typeof step> extends [unknown, ...infer Rest] ? Rest : never) =>
     [...step(before, ...args).changes.workloads].sort();
-  assert.deepEqual(concerned([podOf('edge/b', 'gw'), podOf('new/a', 'gw')]), ['edge', 'new']);
+  assert.deepEqual(concerned([podOf('edge/b', 'other'), podOf('new/a', 'gw')]), ['edge', 'new']);
+  // One more, or one less, of the same.
+  assert.deepEqual(concerned([podOf('edge/b', 'gw')]), []);
+  assert.deepEqual(
+    [...step(meshOf([podOf('edge/a', 'gw'), podOf('edge/b', 'gw')]), [], ['Pod/edge/b']).changes.workloads],
+    [],
+  );
   assert.deepEqual(concerned([podOf('edge/a', 'other')]), ['edge']);
   assert.deepEqual(concerned([podOf('edge/a', 'gw', { labels: { app: 'x' } })]), ['edge']);
   assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Succeeded' } })]), ['edge']);
@@ -46,4 +52,32 @@ test('a change concerns the namespaces in which the answer may differ, and no ot
   assert.deepEqual(concerned([podOf('edge/a', 'gw', {}, { status: { phase: 'Running', podIP: '10.0.0.7' } })]), []);
   assert.deepEqual(concerned([entryOf('shop/vm', { serviceAccount: 'vm', labels, weight: 3 })]), []);
   assert.deepEqual(concerned([resource('Namespace', '/edge')]), []);
+});
+
+test('a changed pod costs what it is, however many pods its namespace has and however often is asked', () => {
+  let read = 0;
+  const counted = (labelsOfPod: Record<string, string>) =>
+    new Proxy(labelsOfPod, {
+      ownKeys: (target) => {
+        read++;
+        return Reflect.ownKeys(target);
+      },
+    });
+  const podWith = (name: string, version: string): AnyResource => {
+    const made = podOf(`edge/${name}`, 'gw', { labels: { app: 'gateway', version } });
+    return { ...made, meta: { ...made.meta, labels: counted({ app: 'gateway', version }) } } as AnyResource;
+  };
+  const before = meshOf(Array.from({ length: 1000 }, (_, index) => podWith(`p${index}`, 'v1')));
+  const wholeMesh = read;
+  assert.ok(wholeMesh >= 1000);
+  read = 0;
+  const { snapshot, changes } = step(before, [podWith('p7', 'v2')]);
+  for (let gateways = 0; gateways < 50; gateways++) {
+    assert.deepEqual(
+      snapshot.registeredLabels('edge', 'gw').map(({ version }) => version),
+      ['v1', 'v2'],
+    );
+  }
+  assert.deepEqual([...changes.workloads], ['edge']);
+  assert.ok(read <= 10, `labels were read ${read} times for one changed pod`);
 });

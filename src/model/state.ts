@@ -10,6 +10,7 @@ import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
+import type { RegisteredWorkloads } from './registered-workloads.ts';
 import type { BoundInstance, Endpoint, ModelSettings, NameConflict, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
 import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
@@ -44,6 +45,7 @@ export interface State {
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
+  readonly registered: RegisteredWorkloads;
   /** `namespace/name` of an orchestrator service → keys of its slices. */
   readonly slicesByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
@@ -102,6 +104,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     podsByIp: groups,
     podsByNamespace: groups,
     entriesByNamespace: groups,
+    registered: PMap.empty(),
     slicesByService: groups,
     selecting: groups,
     definers: groups,
