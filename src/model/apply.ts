@@ -101,7 +101,7 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       toVersion: counted.version,
       everything,
       ...serviceChanges,
-      peerAuthentication: peerPolicies.change,
+      peerAuthentication: peerPolicies.selections,
       policies: policies.change,
       workloads,
       configs: changedConfigs(changed),

@@ -10,8 +10,8 @@ import type { Resource } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareMeta } from './order.ts';
-import { type Changed, type State, tableOf } from './state.ts';
-import type { MutualTlsMode, PeerAuthentication } from './types.ts';
+import { type Changed, ofKind, type State, tableOf } from './state.ts';
+import type { MutualTlsMode, PeerAuthentication, WorkloadSelection } from './types.ts';
 
 type Policy = Resource<'PeerAuthentication'>;
 
@@ -54,14 +54,14 @@ export type PolicyChange = 'all' | ReadonlySet<string>;
 export function updatePeerPolicies(
   state: State,
   changed: readonly Changed[],
-): { policies: PeerPolicies; change: PolicyChange } {
+): { policies: PeerPolicies; change: PolicyChange; selections: readonly WorkloadSelection[] } {
   const touched = new Set<string>();
   for (const { before, after } of changed) {
     const side = after ?? before;
     if (side?.kind === 'PeerAuthentication') touched.add(side.meta.namespace);
   }
   const { peerPolicies: before, settings } = state;
-  if (touched.size === 0) return { policies: before, change: new Set() };
+  if (touched.size === 0) return { policies: before, change: new Set(), selections: [] };
   const byNamespace = new Map<string, Policy[]>([...touched].map((namespace) => [namespace, []]));
   for (const policy of tableOf(state.resources, 'PeerAuthentication').values()) {
     byNamespace.get(policy.meta.namespace)?.push(policy);
@@ -84,10 +84,33 @@ export function updatePeerPolicies(
   }
   const everywhere = mesh !== before.mesh || strict !== before.strict;
   const policies = { mesh, namespaces: before.namespaces.with(edits), ...(strict && { strict }) };
+  const change: PolicyChange = everywhere ? 'all' : new Set(edits.map(([namespace]) => namespace));
   return {
     policies: everywhere || edits.length > 0 ? policies : before,
-    change: everywhere ? 'all' : new Set(edits.map(([namespace]) => namespace)),
+    change,
+    selections: selectionsOf(changed, change, settings.rootNamespace),
   };
+}
+
+/** Whom the changed policies select, before and after, where they make a difference. */
+function selectionsOf(
+  changed: readonly Changed[],
+  change: PolicyChange,
+  rootNamespace: string,
+): readonly WorkloadSelection[] {
+  const selections: WorkloadSelection[] = [];
+  for (const { before, after } of changed) {
+    const sides = [ofKind(before, 'PeerAuthentication'), ofKind(after, 'PeerAuthentication')];
+    for (const policy of sides) {
+      if (policy === undefined) continue;
+      const { namespace } = policy.meta;
+      if (change !== 'all' && !change.has(namespace)) continue;
+      const all = policy.meta.substitute === 'overrides' || isForAll(policy);
+      const labels = all ? {} : (policy.content.selector?.matchLabels ?? {});
+      selections.push({ namespace: all && namespace === rootNamespace ? undefined : namespace, labels });
+    }
+  }
+  return selections;
 }
 
 function substitutesFirst({ meta: a }: Policy, { meta: b }: Policy): number {

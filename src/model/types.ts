@@ -242,6 +242,14 @@ export interface Scope {
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }
 
+/** Workloads by where they are and what labels they have. */
+export interface WorkloadSelection {
+  /** Undefined: in any. */
+  readonly namespace: string | undefined;
+  /** Empty: whatever they have. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 /** Names of what changed between two snapshots, exact: a key stands here only if what generation reads of it differs. */
 export interface ChangeSet {
   readonly fromVersion: number;
@@ -257,10 +265,10 @@ export interface ChangeSet {
   readonly endpoints: ReadonlySet<ServiceKey>;
   /** Services whose peers (identities, readiness for mutual TLS) changed: always some of {@link endpoints}. */
   readonly peers: ReadonlySet<ServiceKey>;
-  /** Namespaces whose workloads may be under another peer authentication than before; `all` for the whole mesh. */
-  readonly peerAuthentication: 'all' | ReadonlySet<string>;
-  /** Namespaces whose workloads may be selected by other request authentication or authorization policies; `all` for the mesh. */
-  readonly policies: 'all' | ReadonlySet<string>;
+  /** Workloads that may be under another peer authentication than before. */
+  readonly peerAuthentication: readonly WorkloadSelection[];
+  /** Workloads that may be selected by other request authentication or authorization policies. */
+  readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which {@link Snapshot.registeredLabels} may answer otherwise than before. */
   readonly workloads: ReadonlySet<string>;
   /** Addresses whose bound instances changed (proxies there need new inbound configuration). */

@@ -6,7 +6,7 @@ import { type AnyResource, keyOf } from '../resources/types.ts';
 import { applyChanges } from './apply.ts';
 import { labelsMatch } from './labels.ts';
 import { meshOf, resource, step } from './testing/build.ts';
-import type { Snapshot } from './types.ts';
+import type { Snapshot, WorkloadSelection } from './types.ts';
 
 const selecting = (labels: object) => ({ selector: { matchLabels: labels } });
 const allow = (path: string, spec: object = {}, created?: number) =>
@@ -64,16 +64,23 @@ test('a policy that names what it is for holds there and nowhere else', () => {
 
 describe('whom a change concerns', () => {
   const before = meshOf([allow('shop/a', selecting({ app: 'web' })), allow('mesh-system/m')]);
-  const rows: readonly [behaviour: string, changed: AnyResource, concerned: string[] | 'all'][] = [
-    ['a policy of a namespace comes', allow('shop/b'), ['shop']],
-    ['a selector changes', allow('shop/a', selecting({ app: 'db' })), ['shop']],
+  const rows: readonly [behaviour: string, changed: AnyResource, concerned: WorkloadSelection[]][] = [
+    ['a policy of a namespace comes', allow('shop/b'), [{ namespace: 'shop', labels: {} }]],
+    [
+      'a selector changes',
+      allow('shop/a', selecting({ app: 'db' })),
+      [
+        { namespace: 'shop', labels: { app: 'web' } },
+        { namespace: 'shop', labels: { app: 'db' } },
+      ],
+    ],
     ['what a policy says changes', allow('shop/a', { ...selecting({ app: 'web' }), action: 'DENY' }), []],
-    ['a policy of the mesh comes', jwt('mesh-system/n'), 'all'],
+    ['a policy of the mesh comes', jwt('mesh-system/n'), [{ namespace: undefined, labels: {} }]],
   ];
   for (const [behaviour, changed, concerned] of rows) {
     test(behaviour, () => {
       const { policies } = step(before, [changed]).changes;
-      assert.deepEqual(policies === 'all' ? policies : [...policies], concerned);
+      assert.deepEqual(policies, concerned);
     });
   }
 });
@@ -97,7 +104,15 @@ test('property: after any changes the policies are those that a reader of all re
         if (gone) all.delete(key);
         else all.set(key, after);
         const change = { key, before: known, after: gone ? undefined : after };
-        snapshot = applyChanges(snapshot, { changes: [change] }).snapshot;
+        const next = applyChanges(snapshot, { changes: [change] });
+        for (const namespace of ['shop', 'other', 'mesh-system']) {
+          const concerned = next.changes.policies.some(
+            (of) => (of.namespace ?? namespace) === namespace && labelsMatch(of.labels, workload),
+          );
+          if (concerned) continue;
+          assert.deepEqual(held(next.snapshot, namespace, workload), held(snapshot, namespace, workload));
+        }
+        snapshot = next.snapshot;
       }
       for (const namespace of ['shop', 'other', 'mesh-system']) {
         const expected = [...all.values()].filter(({ meta, content }) => {

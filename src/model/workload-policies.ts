@@ -9,9 +9,8 @@ import { keyOf } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';
-import type { PolicyChange } from './peer-authentication.ts';
 import type { Changed, State } from './state.ts';
-import type { WorkloadPolicies } from './types.ts';
+import type { WorkloadPolicies, WorkloadSelection } from './types.ts';
 
 const KINDS = ['RequestAuthentication', 'AuthorizationPolicy'] as const;
 type PolicyKind = (typeof KINDS)[number];
@@ -39,7 +38,9 @@ export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 export function updatePolicies(
   state: State,
   changed: readonly Changed[],
-): { policies: PolicyTable; change: PolicyChange } {
+): { policies: PolicyTable; change: readonly WorkloadSelection[] } {
+  const change: WorkloadSelection[] = [];
+  const { rootNamespace } = state.settings;
   const edits = new Map<string, Map<PolicyKind, Map<ResourceKey, Selecting[]>>>();
   for (const { key, before, after } of changed) {
     const [was, is] = [policyOf(before), policyOf(after)];
@@ -49,11 +50,15 @@ export function updatePolicies(
     // What a policy says is no business of this table.
     if (deepEqual(was === undefined ? [] : selectionsOf(was), selections)) continue;
     const { namespace } = side.meta;
+    for (const { selector, near } of [...(was === undefined ? [] : selectionsOf(was)), ...selections]) {
+      const everywhere = namespace === rootNamespace && near === undefined;
+      change.push({ namespace: everywhere ? undefined : namespace, labels: selector });
+    }
     const kinds = edits.get(namespace) ?? new Map<PolicyKind, Map<ResourceKey, Selecting[]>>();
     edits.set(namespace, kinds);
     kinds.set(side.kind, (kinds.get(side.kind) ?? new Map<ResourceKey, Selecting[]>()).set(key, selections));
   }
-  if (edits.size === 0) return { policies: state.policies, change: new Set() };
+  if (edits.size === 0) return { policies: state.policies, change };
   const policies = state.policies.with(
     [...edits].map(([namespace, kinds]) => {
       const made = { ...(state.policies.get(namespace) ?? NO_POLICIES) };
@@ -61,7 +66,7 @@ export function updatePolicies(
       return [namespace, KINDS.every((kind) => made[kind].length === 0) ? undefined : made] as const;
     }),
   );
-  return { policies, change: edits.has(state.settings.rootNamespace) ? 'all' : new Set(edits.keys()) };
+  return { policies, change };
 }
 
 function policyOf(resource: AnyResource | undefined): Resource<PolicyKind> | undefined {

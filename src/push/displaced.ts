@@ -1,11 +1,20 @@
 /** All sessions, and which of them may have other views after a change: of the others nothing is looked at. */
 import { readsLocality } from '../generate/index.ts';
-import type { ChangeSet, Snapshot } from '../model/types.ts';
+import { labelsMatch } from '../model/index.ts';
+import type { ChangeSet, Snapshot, WorkloadSelection } from '../model/types.ts';
 import type { Session, SessionView } from './session.ts';
+
+/** Sessions with the same labels. */
+interface LabelGroup {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly sessions: Set<Session>;
+}
 
 export class Roster {
   readonly #all = new Set<Session>();
   readonly #byAddress = new Map<string, Set<Session>>();
+  /** Namespace → labels as text → the sessions that have them: as many groups as there are workloads, however many replicas. */
+  readonly #byLabels = new Map<string, Map<string, LabelGroup>>();
   /** Views of a scope. */
   readonly viewsOf: (scope: string) => Iterable<SessionView>;
 
@@ -21,8 +30,25 @@ export class Roster {
     return this.#byAddress.get(address) ?? [];
   }
 
+  /** Sessions of the workloads that some selection selects. */
+  *selected(selections: readonly WorkloadSelection[]): Generator<Session> {
+    for (const { namespace, labels } of selections) {
+      const namespaces = namespace === undefined ? this.#byLabels.values() : [this.#byLabels.get(namespace)];
+      for (const groups of namespaces) {
+        for (const group of groups?.values() ?? []) if (labelsMatch(labels, group.labels)) yield* group.sessions;
+      }
+    }
+  }
+
   add(session: Session): void {
     this.#all.add(session);
+    const { namespace, labels } = session.node;
+    const groups = this.#byLabels.get(namespace) ?? new Map<string, LabelGroup>();
+    this.#byLabels.set(namespace, groups);
+    const text = labelsText(labels);
+    const group = groups.get(text);
+    if (group === undefined) groups.set(text, { labels, sessions: new Set([session]) });
+    else group.sessions.add(session);
     for (const address of session.node.addresses) {
       const sessions = this.#byAddress.get(address);
       if (sessions === undefined) this.#byAddress.set(address, new Set([session]));
@@ -31,7 +57,14 @@ export class Roster {
   }
 
   delete(session: Session): void {
-    this.#all.delete(session);
+    if (!this.#all.delete(session)) return;
+    const { namespace, labels } = session.node;
+    const groups = this.#byLabels.get(namespace);
+    const text = labelsText(labels);
+    const group = groups?.get(text);
+    group?.sessions.delete(session);
+    if (group?.sessions.size === 0) groups?.delete(text);
+    if (groups?.size === 0) this.#byLabels.delete(namespace);
     for (const address of session.node.addresses) {
       const sessions = this.#byAddress.get(address);
       sessions?.delete(session);
@@ -61,12 +94,9 @@ export function displacedSessions(
 }
 
 /** Sessions whose workloads may be under another peer authentication, or other policies about requests. */
-function* guardedAnew({ peerAuthentication, policies }: ChangeSet, { all }: Roster): Iterable<Session> {
-  if (isNobody(peerAuthentication) && isNobody(policies)) return;
-  for (const session of all) {
-    const { type, namespace } = session.node;
-    if (concerns(policies, namespace) || (type === 'sidecar' && concerns(peerAuthentication, namespace))) yield session;
-  }
+function* guardedAnew({ peerAuthentication, policies }: ChangeSet, roster: Roster): Iterable<Session> {
+  yield* roster.selected(policies);
+  for (const session of roster.selected(peerAuthentication)) if (session.node.type === 'sidecar') yield session;
 }
 
 /** Gateways that may be the workloads they say they are by other pods or workload entries than before. */
@@ -95,10 +125,6 @@ function* selectedAnew(changes: ChangeSet, next: Snapshot, { all }: Roster): Ite
   }
 }
 
-function isNobody(namespaces: 'all' | ReadonlySet<string>): boolean {
-  return namespaces !== 'all' && namespaces.size === 0;
-}
-
-function concerns(namespaces: 'all' | ReadonlySet<string>, namespace: string): boolean {
-  return namespaces === 'all' || namespaces.has(namespace);
+function labelsText(labels: Readonly<Record<string, string>>): string {
+  return JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

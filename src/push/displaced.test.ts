@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Snapshot } from '../model/types.ts';
+import { inline, Mesh, parse, service, sidecar } from './testing.ts';
+
+const WORKLOADS = ['web', 'db', 'api', 'cart'];
+const REPLICAS = 25;
+
+/** A mesh with many proxies, and a count of those whose policies were worked out. */
+async function countedMesh() {
+  const mesh = new Mesh(inline, [service('shop', 'web')]);
+  let count = 0;
+  mesh.distorted = (snapshot): Snapshot => ({
+    ...snapshot,
+    policiesOf: (namespace, labels) => {
+      count++;
+      return snapshot.policiesOf(namespace, labels);
+    },
+  });
+  const proxies = WORKLOADS.flatMap((app, workload) =>
+    Array.from({ length: REPLICAS }, (_, replica) => {
+      const node = sidecar(`10.0.${workload}.${replica}`, 'shop');
+      return mesh.connect({ ...node, id: `${node.id}~${replica}`, labels: { app } });
+    }),
+  );
+  await Promise.all(proxies.map(({ session }) => session.ready));
+  const placed = (kind: string, spec: object, namespace = 'shop'): number => {
+    count = 0;
+    const metadata = { name: 'policy', namespace };
+    mesh.change([parse({ apiVersion: 'security.mesh.io/v1beta1', kind, metadata, spec })]);
+    return count;
+  };
+  return { mesh, proxies, placed };
+}
+
+const selecting = (app: string) => ({ selector: { matchLabels: { app } } });
+
+describe('proxies that a changed policy concerns', () => {
+  it('are those of the workloads that it selects, or selected', async () => {
+    const { mesh, placed } = await countedMesh();
+    assert.equal(placed('AuthorizationPolicy', selecting('nobody')), 0);
+    assert.equal(placed('AuthorizationPolicy', selecting('web')), REPLICAS);
+    assert.equal(placed('AuthorizationPolicy', selecting('db')), 2 * REPLICAS);
+    assert.equal(placed('AuthorizationPolicy', {}), WORKLOADS.length * REPLICAS);
+    assert.equal(placed('RequestAuthentication', selecting('nobody'), 'mesh-system'), 0);
+    assert.equal(placed('RequestAuthentication', selecting('api'), 'mesh-system'), REPLICAS);
+    assert.equal(placed('PeerAuthentication', { ...selecting('nobody'), mtls: { mode: 'STRICT' } }), 0);
+    assert.equal(placed('PeerAuthentication', { ...selecting('cart'), mtls: { mode: 'STRICT' } }), REPLICAS);
+    await mesh.settled();
+    assert.deepEqual(mesh.failures, []);
+  });
+
+  it('are no more those that have gone', async () => {
+    const { proxies, placed } = await countedMesh();
+    for (const { session } of proxies) if (session.node.labels.app === 'web') session.close();
+    assert.equal(placed('AuthorizationPolicy', selecting('web')), 0);
+    assert.equal(placed('AuthorizationPolicy', {}), (WORKLOADS.length - 1) * REPLICAS);
+  });
+});
