@@ -34,6 +34,20 @@ const calledAddresses = {
 /** On `ctl-discovery request`. */
 export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
 
+/** On `ctl-discovery get`, a command of our own. */
+export const discoveryGetFlags = {
+  httpAddr: calledAddresses.httpAddr,
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; without it all namespaces.' },
+  output: {
+    type: 'string',
+    short: 'o',
+    default: '',
+    values: ['yaml', 'json'],
+    meaning: 'Output format: yaml or json; without it a table. Durations are milliseconds.',
+  },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** On `ctl-discovery issue-token`, a command of our own. */
 export const discoveryIssueTokenFlags = {
   audience: {

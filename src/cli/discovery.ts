@@ -2,6 +2,7 @@
 
 import { closeLogging } from '../observe/logging.ts';
 import { envCommand } from './commands/env.ts';
+import { getCommand } from './commands/get.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
@@ -36,6 +37,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
     commands: [
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
+      getCommand(),
       issueTokenCommand(),
       requestCommand(discoveryRequestFlags, 'Make an HTTP request to the metrics and debug interface.', {
         baseFor: requestBase,

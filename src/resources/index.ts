@@ -2,6 +2,7 @@
 export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
 export type { IgnoredDocument } from './ignored.ts';
 export { fieldPath } from './issues.ts';
+export { meshKindNamed } from './kind-names.ts';
 export {
   defaultMeshConfig,
   defaultMeshNetworks,

@@ -240,6 +240,26 @@ describe('debug interface', () => {
     }
   });
 
+  it('configz: of one kind and one namespace, by the names that people type; empty when there is none', async () => {
+    const listed = async (query: string) => {
+      const { items } = await page<{ items: { kind: string; metadata: { namespace: string } }[] }>(`configz?${query}`);
+      return items.map(({ kind, metadata }) => `${kind}/${metadata.namespace}`);
+    };
+    assert.deepEqual(await listed('kind=vs'), ['VirtualService/evil', 'VirtualService/shop']);
+    for (const query of ['kind=virtualservices.networking.istio.io&namespace=shop', 'kind=&namespace=shop']) {
+      assert.deepEqual(await listed(query), ['VirtualService/shop'], query);
+    }
+    for (const query of ['kind=PeerAuthentication', 'kind=vs&namespace=guest'])
+      assert.deepEqual(await listed(query), []);
+    const { problems } = await page<{ problems: unknown[] }>('configz?kind=pa');
+    assert.deepEqual(problems, [], 'problems are of the kind that is asked for');
+    const wrong = await fetch(`${base}/debug/configz?kind=peerauthentcation`);
+    assert.deepEqual(
+      [wrong.status, await wrong.text()],
+      [400, 'unknown kind "peerauthentcation", did you mean PeerAuthentication?\n'],
+    );
+  });
+
   it('shows the mesh: services, endpoints, configuration, problems, findings', async () => {
     const [web] = await page<{ hostname: string }[]>('registryz');
     assert.equal(web?.hostname, 'web.shop.svc.cluster.local');

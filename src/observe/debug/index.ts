@@ -79,7 +79,7 @@ const PAGES: Readonly<Record<string, Page>> = {
       return resource === '' ? undefined : mesh.distribution(resource);
     },
   },
-  configz: { title: 'Configuration in force, and documents refused', answer: (mesh) => configz(mesh) },
+  configz: { title: 'Configuration in force, and documents refused (?kind=, &namespace=)', answer: configz },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {
     title: 'Endpoints by host name and namespace',
@@ -171,8 +171,16 @@ async function answerPage(
 }
 
 function statusOf({ code }: CtlError): number {
-  if (code === 'failed_precondition') return 409;
-  return code === 'resource_exhausted' ? 413 : 503;
+  switch (code) {
+    case 'invalid_argument':
+      return 400;
+    case 'failed_precondition':
+      return 409;
+    case 'resource_exhausted':
+      return 413;
+    default:
+      return 503;
+  }
 }
 
 function sendNothing({ needs = 'proxyID' }: Page, query: URLSearchParams, response: ServerResponse): void {

@@ -1,10 +1,12 @@
 /** Debug pages about the mesh as the program sees it: services, endpoints, configuration, and what is wrong with it. */
 import { redactByName } from '../../core/redact.ts';
+import { meshKindNamed } from '../../resources/index.ts';
 import {
   type AnyResource,
   CORE_KINDS,
   MESH_KINDS,
   type MeshKind,
+  type ResourceKey,
   type ResourceProblem,
 } from '../../resources/types.ts';
 import { lazyList } from './proxies.ts';
@@ -23,23 +25,51 @@ function apiVersion(resource: AnyResource): string {
   }
 }
 
-/** `/debug/configz`: the mesh configuration resources in force, as objects, the documents that were refused, and claims of others' names. */
-export function configz(mesh: Viewed): Record<string, unknown> {
-  return {
-    items: items(mesh, MESH_KINDS),
-    problems: mesh.problems().map(shownProblem),
-    nameConflicts: mesh.nameConflicts(),
-  };
-}
-
 /** A problem without what the program needs of it beside the message. */
 function shownProblem({ substitutes: _substitutes, kept: _kept, ...problem }: ResourceProblem): ResourceProblem {
   return problem;
 }
 
-function* items(mesh: Viewed, kinds: readonly MeshKind[]): Generator<unknown> {
-  for (const kind of kinds) {
-    for (const resource of mesh.resources(kind)) yield shownResource(resource as AnyResource);
+/** What of the configuration is asked for; left out: all. */
+interface Wanted {
+  readonly kind: MeshKind | undefined;
+  readonly namespace: string | undefined;
+}
+
+/** `?kind=` and `&namespace=`; one that is empty counts as left out. Throws CtlError invalid_argument for an unknown kind. */
+function wantedBy(query: URLSearchParams): Wanted {
+  const [kind, namespace] = [query.get('kind') || undefined, query.get('namespace') || undefined];
+  return { kind: kind === undefined ? undefined : meshKindNamed(kind), namespace };
+}
+
+function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): boolean {
+  const [ofKind, ofNamespace] = key?.split('/') ?? [];
+  return (kind === undefined || kind === ofKind) && (namespace === undefined || namespace === ofNamespace);
+}
+
+/** `/debug/configz`: the mesh configuration resources in force, as objects, the documents that were refused, and claims of others' names. */
+export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {
+  const wanted = wantedBy(query);
+  return {
+    items: items(mesh, wanted),
+    problems: mesh
+      .problems()
+      .filter(({ key }) => isWanted(wanted, key))
+      .map(shownProblem),
+    nameConflicts: filtered(mesh.nameConflicts(), ({ resource }) => isWanted(wanted, resource)),
+  };
+}
+
+function* filtered<T>(all: Iterable<T>, wanted: (item: T) => boolean): Generator<T> {
+  for (const item of all) if (wanted(item)) yield item;
+}
+
+function* items(mesh: Viewed, { kind, namespace }: Wanted): Generator<unknown> {
+  for (const each of kind === undefined ? MESH_KINDS : [kind]) {
+    for (const resource of mesh.resources(each)) {
+      if (namespace === undefined || namespace === resource.meta.namespace)
+        yield shownResource(resource as AnyResource);
+    }
   }
 }
 

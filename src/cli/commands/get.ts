@@ -1,0 +1,98 @@
+/**
+ * `get <kind> [<name>]`: lists the mesh configuration in force that the discovery service holds, of all namespaces or one. A list without
+ * anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
+ */
+
+import { debugCredential } from '../debug-credential.ts';
+import { discoveryGetFlags } from '../discovery-flags.ts';
+import { messageOf, unavailable, usageError } from '../errors.ts';
+import { dialAddress } from '../listen-address.ts';
+import { type Command, command } from '../program.ts';
+import { flagSettings } from '../settings.ts';
+import { httpCall } from './http-call.ts';
+
+const TIMEOUT_MS = 60_000;
+
+/** As `/debug/configz` has it. */
+interface Item {
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly origin: Place;
+}
+
+interface Place {
+  readonly file?: string;
+  readonly line?: number;
+}
+
+interface Problem {
+  readonly key?: string;
+  readonly field: string;
+  readonly message: string;
+  readonly origin: Place;
+}
+
+interface Configuration {
+  readonly items: readonly Item[];
+  readonly problems: readonly Problem[];
+}
+
+export function getCommand(): Command {
+  return command({
+    name: 'get',
+    summary: 'List the configuration in force, of one kind.',
+    flags: discoveryGetFlags,
+    arguments: ['<kind>', '[<name>]'],
+    async run({ flags, io }) {
+      const { httpAddr, namespace, output } = flagSettings(discoveryGetFlags, flags);
+      const [kind = '', name] = flags.positionals;
+      const url = new URL(`http://${dialAddress(httpAddr)}/debug/configz`);
+      url.searchParams.set('kind', kind);
+      url.searchParams.set('namespace', namespace);
+      const { items, problems } = await configuration(url, await debugCredential(io.env));
+      const found = name === undefined ? items : items.filter(({ metadata }) => metadata.name === name);
+      io.stdout.write(await shown(found, output));
+      for (const problem of problems) io.stderr.write(`refused: ${problemLine(problem)}\n`);
+      if (found.length > 0) return 0;
+      if (output === '') io.stderr.write(`nothing found${namespace === '' ? '' : ` in namespace ${namespace}`}\n`);
+      return name === undefined ? 0 : 1;
+    },
+  });
+}
+
+async function configuration(url: URL, headers: Readonly<Record<string, string>>): Promise<Configuration> {
+  const answer = await httpCall({ method: 'GET', url, timeoutMs: TIMEOUT_MS, headers }).catch((error: unknown) => {
+    throw unavailable(`cannot ask ${url.host}: ${messageOf(error)}; --httpAddr says where the discovery service is`);
+  });
+  if (answer.status === 400) throw usageError(answer.body.trim());
+  if (answer.status !== 200)
+    throw unavailable(`${url.host} answers with status ${answer.status}: ${answer.body.trim()}`);
+  return JSON.parse(answer.body) as Configuration;
+}
+
+async function shown(items: readonly Item[], output: string): Promise<string> {
+  const list = { apiVersion: 'v1', kind: 'List', items };
+  if (output === 'json') return `${JSON.stringify(list, null, 2)}\n`;
+  if (output === 'yaml') return (await import('../../core/yaml.ts')).stringify(list);
+  if (items.length === 0) return '';
+  const rows = items.map(({ metadata, origin }) => [metadata.namespace, metadata.name, placeOf(origin)]);
+  return table([['NAMESPACE', 'NAME', 'FROM'], ...rows]);
+}
+
+function table(rows: readonly (readonly string[])[]): string {
+  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('   ')
+      .trimEnd();
+  return rows.map((row) => `${line(row)}\n`).join('');
+}
+
+function placeOf({ file = '', line }: Place): string {
+  return line === undefined ? file : `${file}:${line}`;
+}
+
+function problemLine({ key, field, message, origin }: Problem): string {
+  return [placeOf(origin), key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+}
