@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { defaultDiscoverySettings } from '../cli/index.ts';
 import { getScope } from '../observe/index.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
-import { openMeshFiles } from './inputs.ts';
+import { checkRegistries, openMeshFiles } from './inputs.ts';
 
 test('a mesh configuration that changes what only a start can take says so, and the rest of it is followed', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
@@ -26,4 +26,13 @@ test('a mesh configuration that changes what only a start can take says so, and 
   const lines = warn.mock.calls.map((call) => String(Reflect.get(call.arguments, 0)));
   assert.deepEqual(lines.length, 1);
   assert.match(lines[0] ?? '', /trustDomain .* needs a restart; until then "one.example" stays in force/);
+});
+
+test('the registry Orchestrator without a directory to read from is refused, other registries need none', () => {
+  const check = (changes: Parameters<typeof defaultDiscoverySettings>[0]) => () =>
+    checkRegistries(defaultDiscoverySettings(changes));
+  assert.throws(check({}), /nothing to read from/);
+  assert.throws(check({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
+  check({ registries: ['Mock'] })();
+  check({ configDir: 'config' })();
 });

@@ -3,6 +3,7 @@
  * once, and followed from then on.
  */
 import type { DiscoverySettings } from '../cli/index.ts';
+import { CtlError } from '../core/errors.ts';
 import { getScope } from '../observe/index.ts';
 import {
   defaultMeshConfig,
@@ -45,6 +46,14 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
   const mesh = await followMesh(settings, handlers, closers);
   const networks = await followNetworks(settings, handlers, closers);
   return { mesh, networks, close: closeAll(closers) };
+}
+
+/** Throws CtlError where a registry that is to be read has nothing to be read from: it would serve an empty mesh. */
+export function checkRegistries({ registries, configDir }: DiscoverySettings): void {
+  if (!registries.includes('Orchestrator') || configDir !== '') return;
+  const message =
+    'the registry Orchestrator has nothing to read from: name a directory with --configDir (this version reads no cluster), or another registry';
+  throw new CtlError('failed_precondition', message, { field: '--registries' });
 }
 
 /** Takes a batch of a source; `seenAt`: monotonic ms of the last sign of a change there, when the source knows it. */

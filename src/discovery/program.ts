@@ -49,7 +49,7 @@ import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
-import { type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
+import { checkRegistries, type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import {
@@ -107,6 +107,7 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be had. */
   async start(): Promise<void> {
+    checkRegistries(this.#settings);
     // They load their code while the mesh is read.
     const pool = this.#startPool();
     await this.#startHttp();
