@@ -43,9 +43,9 @@ async function hold(t: TestContext, port: number, localAddress: string, first = 
 }
 
 /** The status of a request of its own connection; 0 when the connection ends without an answer. */
-function ask(port: number, localAddress: string): Promise<number> {
+function ask(port: number, localAddress: string, path = '/'): Promise<number> {
   return new Promise((resolve) => {
-    const asked = request({ port, host: '127.0.0.1', localAddress, agent: false }, (response) => {
+    const asked = request({ port, host: '127.0.0.1', localAddress, path, agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
     });
@@ -72,7 +72,7 @@ for (const [what, [address, first]] of Object.entries(CROWDS))
     for (const from of ['127.0.0.1', '127.0.0.9', '127.0.1.1'])
       for (let times = 0; times < 5; times++) assert.equal(await ask(port, from), 200);
     assert.ok(lines.length <= 1, lines.join('\n'));
-    for (const line of lines) assert.match(line, /^--httpAddr: all places .* are taken: closed the oldest /);
+    for (const line of lines) assert.match(line, /^--httpAddr: too many connections .*: closed the oldest /);
   });
 
 test('who says nothing after the accept, or not all of a request, is closed after a time', async (t) => {
@@ -103,7 +103,7 @@ test('a request that is being answered keeps its place, however many come', asyn
   assert.match(String((await text)[0]), /^HTTP\/1\.1 200 /);
 });
 
-test('no address is answered more requests at a time than its share; others are', async (t) => {
+test('however many requests are being answered, probes are, and others are refused', async (t) => {
   const answer = Promise.withResolvers<void>();
   t.after(() => answer.resolve());
   let asked = 0;
@@ -112,9 +112,11 @@ test('no address is answered more requests at a time than its share; others are'
     if (request.url === '/slow') void answer.promise.then(() => response.end('slow'));
     else response.end('fast');
   });
-  for (let count = 0; count < 6; count++) await hold(t, port, '127.0.0.1', 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
-  while (asked < 6) await new Promise((resolve) => setImmediate(resolve));
-  assert.equal(await ask(port, '127.0.0.1'), 0);
-  assert.match(lines.join(), /refused one of 127\.0\.0\.1$/);
-  assert.equal(await ask(port, '127.0.0.2'), 200);
+  for (let count = 0; count < 4; count++) await hold(t, port, '127.0.0.1', 'GET /slow HTTP/1.1\r\nhost: a\r\n\r\n');
+  while (asked < 4) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(await ask(port, '127.0.0.1', '/slow'), 503);
+  assert.match(lines.join(), /: refused a request of 127\.0\.0\.1$/);
+  for (let count = 0; count < 8; count++) await hold(t, port, `127.0.0.${1 + count}`);
+  for (const from of ['127.0.0.1', '127.0.0.2']) assert.equal(await ask(port, from, '/ready?now'), 200);
+  answer.resolve();
 });

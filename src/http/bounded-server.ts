@@ -22,6 +22,12 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 /** How often connections are looked at, ms, for what times have passed. */
 const CHECK_MS = 1_000;
 
+/** Asked by whoever watches a program; answered whatever else is being answered. */
+const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
+
+/** Part of the places whose requests may be answered at a time: of the others one always waits for its client, and can make room for a probe. */
+const ANSWERED = 0.5;
+
 /** A line about turned-away connections is written at most so often, ms. */
 const REPORT_EVERY_MS = 60_000;
 
@@ -79,10 +85,15 @@ class Reports {
     }
     const { name, warn } = this.#options;
     const more = this.#more === 0 ? '' : ` (and ${this.#more} times more since this was last said)`;
-    warn(`${name}: all places for connections of an address, or all ${this.#places}, are taken: ${what}${more}`);
+    warn(`${name}: too many connections or requests (${this.#places} places, fewer for one address): ${what}${more}`);
     this.#writtenAt = now;
     this.#more = 0;
   }
+}
+
+function refuse(response: ServerResponse): void {
+  response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8', 'retry-after': '1', connection: 'close' });
+  response.end('too many requests are being answered\n');
 }
 
 /** Makes a server; the caller has it listen and closes it. */
@@ -91,6 +102,8 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
   const connections = new HttpConnections<Held>(maxConnections);
   const reports = new Reports(options, maxConnections);
   const held = new WeakMap<Socket, Held>();
+  const mostAnswered = Math.max(1, Math.floor(ANSWERED * maxConnections));
+  let answered = 0;
   const timeouts = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: headersTimeoutMs + REQUEST_TIMEOUT_MS,
@@ -98,6 +111,16 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
     connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs),
   };
   const server = createServer(timeouts, (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    if (!PROBES.has(path)) {
+      if (answered >= mostAnswered) {
+        reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
+        refuse(response);
+        return;
+      }
+      answered++;
+      response.once('close', () => answered--);
+    }
     held.get(request.socket)?.answer(request, response);
     listener(request, response);
   });
