@@ -60,6 +60,8 @@ export interface JobAnswer {
   /** The snapshot does not have the view's scope: its Sidecar was deleted, and may be back by now. Nothing was made. */
   readonly gone: boolean;
   readonly units: readonly UnitAnswer[];
+  /** Time that generating each type took, ms. */
+  readonly milliseconds: Readonly<Partial<Record<GeneratedType, number>>>;
   /** Types for which every unit was asked: units not listed are gone. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];

@@ -7,7 +7,6 @@ import { createServer, type IncomingMessage, type RequestListener } from 'node:h
 import type { AddressInfo } from 'node:net';
 import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Registry } from 'prom-client';
 import { request } from '../../test/harness/http.ts';
 import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
 import { createProfiler } from '../observe/index.ts';
@@ -116,7 +115,7 @@ async function serve(listener: RequestListener): Promise<number> {
 
 async function addresses(open: boolean, known: Authentication | undefined = callers) {
   const all = routes(new DebugAccess({ callers: () => known, home: () => HOME, open }));
-  const monitoring = monitoringListener(all, new Registry(), () => {});
+  const monitoring = monitoringListener(all, () => Promise.resolve({ contentType: 'text/plain', text: '' }));
   return { httpAddr: await serve(httpListener(all)), monitoringAddr: await serve(monitoring) };
 }
 

@@ -13,6 +13,9 @@ const FINDING_GAUGES = [
   'ctl_conflict_outbound_listener_tcp_over_current_tcp',
   'ctl_vservice_dup_domain',
   'ctl_invalid_out_listeners',
+  'ctl_missing_credentials',
+  'ctl_policy_problems',
+  'ctl_refused_inbound_ports',
 ] as const;
 
 export function sampleGauges(source: DebugSource, metrics: Metrics): void {
@@ -72,6 +75,6 @@ function sampleFindings(source: DebugSource, metrics: Metrics): void {
   }
   for (const name of FINDING_GAUGES) metrics[name].set(messages.get(name)?.size ?? 0);
   const { duplicateClusters: duplicates, servicesWithoutInstances: empty } = source.snapshot().findings();
-  metrics.ctl_eds_no_instances.set(empty + (messages.get('ctl_eds_no_instances')?.size ?? 0));
+  metrics.ctl_eds_no_instances.set(empty);
   metrics.ctl_duplicate_proxy_clusters.set(duplicates + (messages.get('ctl_duplicate_proxy_clusters')?.size ?? 0));
 }

@@ -4,6 +4,7 @@ import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
 import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import { createMetrics } from '../observe/index.ts';
 import { guardedFetch } from '../security/index.ts';
 import { DebugAccess } from './debug-access.ts';
 import { type HttpServer, startHttpServer } from './http.ts';
@@ -102,9 +103,21 @@ describe('monitoring address', () => {
   it('serves metrics that are sampled when they are asked for', async () => {
     const registry = new Registry();
     const counter = new Counter({ name: 'sampled', help: 'times sampled', registers: [registry] });
-    const server = await serve(monitoringListener(routes(), registry, () => counter.inc()));
+    const metrics = createMetrics(registry);
+    let broken = false;
+    const sample = (): void => {
+      if (broken) throw new Error('broken');
+      counter.inc();
+    };
+    const server = await serve(monitoringListener(routes(), () => metricsText(registry, sample, metrics)));
     assert.match((await get(server, '/metrics'))[1], /^sampled 1$/m);
-    assert.match((await metricsText(registry, () => counter.inc())).text, /^sampled 2$/m);
+    assert.match((await metricsText(registry, sample, metrics)).text, /^scrapes_total 2$/m);
+    broken = true;
+    assert.equal((await get(server, '/metrics'))[0], 500);
+    broken = false;
+    const { text } = await metricsText(registry, sample, metrics);
+    assert.match(text, /^scrapes_total 4$/m);
+    assert.match(text, /^scrape_failures_total 1$/m);
     assert.equal((await get(server, '/ready'))[0], 200);
     assert.deepEqual(await get(server, '/version'), [200, '1.2.3-abc-Clean\n']);
     assert.deepEqual(await get(server, '/debug/syncz'), [200, '[]\n']);
@@ -116,7 +129,7 @@ describe('monitoring address', () => {
     const fail = () => {
       throw new Error('no sample');
     };
-    const server = await serve(monitoringListener(routes({ ready: () => false }), new Registry(), fail));
+    const server = await serve(monitoringListener(routes({ ready: () => false }), fail));
     assert.deepEqual(await get(server, '/metrics'), [500, 'no sample\n']);
     assert.equal((await get(server, '/ready'))[0], 503);
   });

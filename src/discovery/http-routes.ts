@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../core/own-fetch.ts';
 import { type DebugSource, handleDebug, isDebugPath, type PageMaker } from '../observe/debug/index.ts';
-import type { BuildInfo, Profiler } from '../observe/index.ts';
+import type { BuildInfo, Metrics, Profiler } from '../observe/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 function send(response: ServerResponse, status: number, text: string): void {
@@ -101,22 +101,34 @@ export function httpListener(routes: HttpRoutes): RequestListener {
   });
 }
 
-/** The registry as Prometheus text, with the gauges brought up to date. */
+export interface Scraped {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+/** The registry as Prometheus text, with the gauges brought up to date; counted as a scrape. */
 export async function metricsText(
   registry: Registry,
   sample: () => void,
-): Promise<{ contentType: string; text: string }> {
-  sample();
-  return { contentType: registry.contentType, text: await registry.metrics() };
+  counters: Pick<Metrics, 'scrapes_total' | 'scrape_failures_total'>,
+): Promise<Scraped> {
+  counters.scrapes_total.inc();
+  try {
+    sample();
+    return { contentType: registry.contentType, text: await registry.metrics() };
+  } catch (error) {
+    counters.scrape_failures_total.inc();
+    throw error;
+  }
 }
 
 /** `--monitoringAddr`: /metrics, and what the HTTP address answers, for tools that read all of it here. */
-export function monitoringListener(routes: HttpRoutes, registry: Registry, sample: () => void): RequestListener {
+export function monitoringListener(routes: HttpRoutes, scrape: () => Promise<Scraped>): RequestListener {
   return guarded(async (path, request, response) => {
     if (answerPublic(routes, path, response)) return;
     if (isDebugPath(path)) return answerDebug(routes, request, response);
     if (path !== '/metrics') return send(response, 404, 'not found, see /metrics and /debug\n');
-    const { contentType, text } = await metricsText(registry, sample);
+    const { contentType, text } = await scrape();
     response.writeHead(200, { 'content-type': contentType });
     response.end(text);
   });

@@ -29,8 +29,10 @@ import {
   wallClock,
 } from '../security/index.ts';
 import type { Authentication, Authenticator, Authority } from '../security/types.ts';
+import { systemClock } from '../sources/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';
+import { countedFetch } from './outgoing.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
 /** What the secured address is made of. */
@@ -236,7 +238,7 @@ async function openCredentials(
 
 /** The mesh's own roots, also those announced and former, and those of foreign trust domains. */
 function followTrust(
-  { settings, trustDomain, closers }: Wiring,
+  { settings, trustDomain, metrics, closers }: Wiring,
   trust: TrustBundles,
   authority: Authority | undefined,
 ): void {
@@ -249,7 +251,7 @@ function followTrust(
   const bundles = followBundles({
     endpoints: parseBundleEndpoints(settings.spiffeBundleEndpoints),
     trust,
-    fetch,
+    fetch: countedFetch(fetch, metrics, systemClock.now),
     clock: wallClock,
     random: Math.random,
     onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good one stays in force`),
@@ -258,7 +260,7 @@ function followTrust(
 }
 
 async function openAuthenticators(
-  { settings, trustDomain, closers }: Wiring,
+  { settings, trustDomain, metrics, closers }: Wiring,
   trust: TrustBundles,
 ): Promise<Authenticator[]> {
   const log = getScope('authn');
@@ -273,7 +275,7 @@ async function openAuthenticators(
   if (settings.tokenIssuer !== '') {
     const oidc = followOidcIssuer({
       issuer: settings.tokenIssuer,
-      fetch,
+      fetch: countedFetch(fetch, metrics, systemClock.now),
       clock: wallClock,
       random: Math.random,
       onProblem,

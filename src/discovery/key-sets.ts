@@ -12,6 +12,7 @@ import { makeKeySet } from '../resources/make-key-set.ts';
 import type { ResourceEvent } from '../resources/types.ts';
 import { createKeySetResolver, guardedFetch, wallClock } from '../security/index.ts';
 import { systemClock } from '../sources/index.ts';
+import { countedFetch } from './outgoing.ts';
 
 /**
  * How long the start waits for the first attempts. Envoys that are connected have the keys from before: served a moment too early, without
@@ -49,7 +50,7 @@ export function followKeySets({ refreshMs, metrics, onEvent }: KeySetOptions): K
   const log = getScope('authn');
   let tried: Promise<void> = Promise.resolve();
   const resolver = createKeySetResolver({
-    fetch: guardedFetch(),
+    fetch: countedFetch(guardedFetch(), metrics, systemClock.now),
     clock: wallClock,
     random: Math.random,
     refreshMs,

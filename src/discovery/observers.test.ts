@@ -18,6 +18,7 @@ import {
   SourceMeter,
   xdsObserver,
 } from './observers.ts';
+import { PushLog } from './push-log.ts';
 
 /** Metrics, and a way to read their lines with a value. */
 function measured() {
@@ -40,18 +41,32 @@ const problem: ResourceProblem = {
 describe('observers', () => {
   it('count what the engine does, times in seconds', async () => {
     const { metrics, value } = measured();
-    const observer = engineObserver(metrics);
+    const lines: string[] = [];
+    const observer = engineObserver(
+      metrics,
+      new PushLog({ write: (line) => lines.push(line), later: (ms, run) => ms < 5000 && run() }),
+    );
     observer.triggered('endpoint');
     observer.converged(1500);
     observer.queueWaited(250);
     observer.stage('intern', 20);
-    observer.failed('lds 80: broken');
+    observer.failed('lds 80: broken', 'lds');
+    observer.failed('what changed: broken');
+    observer.generated('rds', 40);
+    const failure = { view: 'v', failures: 1, error: 'broken', failingForMs: 0, retryInMs: 250 };
+    observer.viewFailed(failure, ['cds', 'lds']);
+    observer.pushBegan();
+    observer.pushEnded('a', 20);
     publishFaults(metrics)({ key: 'Service/a/b', message: 'broken' });
     assert.equal(await value('ctl_push_triggers{type="endpoint"}'), 1);
     assert.equal(await value('ctl_proxy_convergence_time_sum'), 1.5);
     assert.equal(await value('ctl_proxy_queue_time_sum'), 0.25);
     assert.equal(await value('ctl_stage_seconds_sum{stage="intern"}'), 0.02);
-    assert.equal(await value('ctl_total_xds_internal_errors'), 1);
+    assert.equal(await value('ctl_total_xds_internal_errors'), 3);
+    assert.equal(await value('ctl_xds_pushes{type="lds_builderr"}'), 2);
+    assert.equal(await value('ctl_xds_pushes{type="cds_builderr"}'), 1);
+    assert.equal(await value('ctl_xds_push_time_sum{type="rds"}'), 0.04);
+    assert.equal(lines.length, 1);
     assert.equal(await value('ctl_xds_push_context_errors'), 1);
   });
 
@@ -64,9 +79,11 @@ describe('observers', () => {
     observer.rejected({ type: 'lds', connectionId: 'b', nodeId: 'b', message: 'no', quarantined: ['x'] });
     observer.expiredNonce('eds', 'b');
     observer.writeTimeout('b');
+    observer.sendFailed('eds');
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await value('ctl_xds'), 1);
     assert.equal(await value('ctl_xds_pushes{type="cds"}'), 1);
+    assert.equal(await value('ctl_xds_pushes{type="eds_senderr"}'), 1);
     assert.equal(await value('ctl_xds_push_time_sum{type="cds"}'), 0.5);
     assert.equal(await value('ctl_total_xds_rejects{type="lds"}'), 1);
     assert.equal(await value('ctl_xds_expired_nonce'), 1);

@@ -11,6 +11,7 @@ import { systemClock } from '../sources/index.ts';
 import type { AppliedSummary, DebounceHooks } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
 import type { PublishFault } from './publisher.ts';
+import type { PushLog } from './push-log.ts';
 
 /** Longest part of a message of a proxy that is logged. */
 const MAX_LOGGED = 1000;
@@ -30,8 +31,12 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function engineObserver(metrics: Metrics): EngineObserver {
+export function engineObserver(metrics: Metrics, pushes: PushLog): EngineObserver {
   const log = getScope('ads');
+  const pushTime = pushTimes(metrics);
+  const buildErrors = (types: Iterable<XdsType>): void => {
+    for (const type of types) metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
+  };
   // Values for each proxy at each push: their series are looked up once.
   const convergence = metrics.ctl_proxy_convergence_time.series();
   const queueTime = metrics.ctl_proxy_queue_time.series();
@@ -40,11 +45,16 @@ export function engineObserver(metrics: Metrics): EngineObserver {
     converged: (milliseconds) => convergence.observe(milliseconds / 1000),
     queueWaited: (milliseconds) => queueTime.observe(milliseconds / 1000),
     stage: (stage, milliseconds) => metrics.ctl_stage_seconds.observe(milliseconds / 1000, { stage }),
-    failed: (message) => {
+    generated: (type, milliseconds) => pushTime(type).observe(milliseconds / 1000),
+    pushBegan: () => pushes.began(),
+    pushEnded: (connectionId, milliseconds) => pushes.ended(connectionId, milliseconds),
+    failed: (message, type) => {
+      if (type !== undefined) buildErrors([type]);
       metrics.ctl_total_xds_internal_errors.inc();
       log.error(`not generated, the last good version stays: ${message}`);
     },
-    viewFailed: ({ view, failures, error, retryInMs }) => {
+    viewFailed: ({ view, failures, error, retryInMs }, types) => {
+      buildErrors(types);
       metrics.ctl_total_xds_internal_errors.inc();
       const message = `cannot generate ${view}, its proxies keep what they have: ${error}`;
       // The state is told of once; /debug/push_status has it for as long as it lasts.
@@ -52,6 +62,16 @@ export function engineObserver(metrics: Metrics): EngineObserver {
       else log.debug(message, { failures, retryInMs });
     },
     viewRecovered: (view, failures) => log.info(`${view} is generated again, after ${failures} failed attempts`),
+  };
+}
+
+/** The series of `ctl_xds_push_time`: of generating a type, and of writing it to a proxy. Each is looked up once. */
+function pushTimes(metrics: Metrics): (type: XdsType) => Series {
+  const known: Partial<Record<XdsType, Series>> = {};
+  return (type) => {
+    const series = known[type] ?? metrics.ctl_xds_push_time.series({ type });
+    known[type] = series;
+    return series;
   };
 }
 
@@ -86,7 +106,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   const unknownTypes = limited((message) => log.info(message));
   const faults = limited((message) => log.error(message));
   const writes = metrics.ctl_stage_seconds.series({ stage: 'write' });
-  const pushTimes: Partial<Record<XdsType, Series>> = {};
+  const pushTime = pushTimes(metrics);
   const pushes = new PushCounts(metrics);
   return {
     connected: (connectionId) => {
@@ -99,11 +119,11 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     },
     pushed: ({ type, connectionId, bytes, seconds }) => {
       pushes.count(type);
-      pushTimes[type] ??= metrics.ctl_xds_push_time.series({ type });
-      pushTimes[type].observe(seconds);
+      pushTime(type).observe(seconds);
       writes.observe(seconds);
       if (log.enabled('debug')) log.debug('pushed', { type, connectionId, bytes });
     },
+    sendFailed: (type) => metrics.ctl_xds_pushes.inc({ type: `${type}_senderr` }),
     rejected: ({ type, connectionId, message, quarantined }) => {
       metrics.ctl_total_xds_rejects.inc({ type });
       const kept = quarantined.length === 0 ? '' : `; kept back: ${quarantined.join(', ')}`;

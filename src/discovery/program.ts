@@ -63,6 +63,7 @@ import {
 } from './observers.ts';
 import { maxConnections } from './open-files.ts';
 import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
+import { PushLog } from './push-log.ts';
 import { openStateDirectory } from './state-directory.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
@@ -96,6 +97,7 @@ export class DiscoveryProgram {
   readonly #logIgnoredEndpoints = ignoredEndpointsLog();
   #hold: SecurityHold | undefined;
   #publishedAt: number | undefined;
+  readonly #pushes = new PushLog({ write: (line) => getScope('ads').info(line), later: systemClock.setTimer });
 
   constructor(settings: DiscoverySettings, env: Environment) {
     this.#settings = settings;
@@ -212,7 +214,7 @@ export class DiscoveryProgram {
     pool?.prepare();
     const generator: Generator = pool ?? new InlineGenerator(snapshot);
     if (pool === undefined) this.#closers.push(() => generator.close());
-    const observer = engineObserver(this.#metrics);
+    const observer = engineObserver(this.#metrics, this.#pushes);
     const throttle = this.#settings.pushThrottle;
     const { now, setTimer: later } = systemClock;
     return new Engine({ snapshot, generator, throttle, now, later, random: Math.random, observer });
@@ -302,7 +304,8 @@ export class DiscoveryProgram {
       maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
       version: buildInfo(),
     };
-    const monitoring = monitoringListener(routes, this.#registry, sample);
+    const scrape = () => metricsText(this.#registry, sample, this.#metrics);
+    const monitoring = monitoringListener(routes, scrape);
     const [http, scraped] = [parseListenAddress(settings.httpAddr), parseListenAddress(settings.monitoringAddr)];
     await this.#listen('HTTP', http.host, startHttpServer('--httpAddr', http, httpListener(routes)));
     await this.#listen('monitoring', scraped.host, startHttpServer('--monitoringAddr', scraped, monitoring));
@@ -316,7 +319,7 @@ export class DiscoveryProgram {
         port: settings.introspectPort,
         build: buildInfo(),
         environment: shownDiscoveryEnvironment(this.#env),
-        metrics: () => metricsText(this.#registry, sample),
+        metrics: scrape,
       }),
     );
   }
@@ -387,6 +390,7 @@ export class DiscoveryProgram {
     if (orphans > 0) metrics.ctl_orch_endpoints_with_no_pods.inc(orphans);
     if (engine === undefined) return;
     this.#history?.note(publication.snapshot.version, publication.resources, Date.now());
+    this.#pushes.changed(publication.resources.map(({ key }) => key));
     engine.publish(publication);
   }
 

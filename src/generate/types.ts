@@ -146,7 +146,9 @@ export interface GenerationFinding {
     | 'ctl_vservice_dup_domain'
     | 'ctl_invalid_out_listeners'
     | 'ctl_duplicate_proxy_clusters'
-    | 'ctl_eds_no_instances';
+    | 'ctl_missing_credentials'
+    | 'ctl_policy_problems'
+    | 'ctl_refused_inbound_ports';
   /** The unit it was found in, so that the finding goes when the unit is generated again. */
   readonly type: GeneratedType;
   readonly unit: Unit;

@@ -93,6 +93,18 @@ export const METRICS = {
     meaning: 'Duplicate subsets across destination rules for the same host.',
   },
   ctl_eds_no_instances: { type: 'LastValue', meaning: 'Clusters without instances.' },
+  ctl_missing_credentials: {
+    type: 'LastValue',
+    meaning: 'Clusters that connect to nobody, because the client certificate that they are to show is missing.',
+  },
+  ctl_policy_problems: {
+    type: 'LastValue',
+    meaning: 'Policies that cannot be put in force for some workload as they stand; what they cannot say is denied.',
+  },
+  ctl_refused_inbound_ports: {
+    type: 'LastValue',
+    meaning: 'Workloads whose ports let nobody in: mutual TLS is demanded, and the proxy cannot get certificates.',
+  },
   ctl_invalid_out_listeners: { type: 'LastValue', meaning: 'Invalid outbound listeners.' },
 
   // The service model.
@@ -165,6 +177,18 @@ export const METRICS = {
     type: 'Sum',
     meaning: 'Failed network fetches by the JWKS resolver.',
   },
+
+  // What this program asks of others: token issuers, bundle endpoints.
+  num_outgoing_requests: { type: 'Sum', meaning: 'Total outgoing requests.' },
+  num_failed_outgoing_requests: {
+    type: 'Sum',
+    meaning: 'Failed outgoing requests (to a token exchange server, CA and the like).',
+  },
+  num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
+  outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
+
+  scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
+  scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.' },
 
   // The certificate authority.
   ca_server_authentication_failure_count: { type: 'Sum', meaning: 'Authentication failures.' },

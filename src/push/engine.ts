@@ -8,7 +8,7 @@
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { affectedUnits } from '../generate/index.ts';
-import { type UnitSelection, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { GENERATED_TYPES, type UnitSelection, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
 import { displacedSessions, Roster } from './displaced.ts';
@@ -31,10 +31,16 @@ export interface EngineObserver {
   converged(milliseconds: number): void;
   queueWaited(milliseconds: number): void;
   stage(stage: 'views' | 'generate' | 'intern', milliseconds: number): void;
-  /** A unit, or something about one view or proxy, that could not be worked out; the last good version stays. */
-  failed(message: string): void;
-  /** An attempt to generate a view has failed; what its proxies have stays, and it is tried again. */
-  viewFailed(failure: FailingView): void;
+  /** Time spent on making resources of a type. */
+  generated(type: XdsType, milliseconds: number): void;
+  /** A change is on its way to a proxy. */
+  pushBegan(): void;
+  /** It was acknowledged, after so long; undefined: the proxy needed nothing of it, or has gone. */
+  pushEnded(connectionId: string, milliseconds: number | undefined): void;
+  /** Something about one view or proxy, or a resource of this type, could not be worked out; the last good version stays. */
+  failed(message: string, type?: XdsType): void;
+  /** An attempt to generate these types of a view has failed; what its proxies have stays, and it is tried again. */
+  viewFailed(failure: FailingView, types: readonly XdsType[]): void;
   /** A view was generated after so many failed attempts. */
   viewRecovered(view: string, failures: number): void;
 }
@@ -136,6 +142,14 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.converged(milliseconds);
   }
 
+  pushBegan(): void {
+    this.#options.observer.pushBegan();
+  }
+
+  pushEnded({ connectionId }: Session, milliseconds: number | undefined): void {
+    this.#options.observer.pushEnded(connectionId, milliseconds);
+  }
+
   connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession {
     this.#scopes.bound(this.#snapshot);
     const views = viewsOf(this.#snapshot, node);
@@ -224,11 +238,13 @@ export class Engine implements PushEngine, SessionHost {
   /** Encodes changed endpoints; returns the views that have others than before. */
   #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): SessionView[] {
     const changed: SessionView[] = [];
+    const started = this.now();
     for (const [view, hostnames] of concerned) {
       const update = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders.endpoints);
-      for (const failure of update.failures) this.#options.observer.failed(failure);
+      for (const { message, type } of update.failures) this.#options.observer.failed(message, type);
       if (update.changed) changed.push(view);
     }
+    if (concerned.size > 0) this.#options.observer.generated('eds', this.now() - started);
     return changed;
   }
 
@@ -264,7 +280,7 @@ export class Engine implements PushEngine, SessionHost {
 
   /** Queues a change that is in the session's parts. */
   #enqueue(session: Session, push: PendingPush): void {
-    session.changed(push.since, push.version);
+    session.changed(push);
     this.#queue.enqueue(session, push);
   }
 
@@ -293,13 +309,17 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const { observer } = this.#options;
     observer.stage('generate', job.milliseconds);
+    for (const type of GENERATED_TYPES) {
+      const took = job.answer.milliseconds[type];
+      if (took !== undefined) observer.generated(type, took);
+    }
     if (job.answer.gone) {
       view.postpone();
       this.#dispatch(view);
       return;
     }
     const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
-    for (const failure of failures) observer.failed(failure);
+    for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
@@ -330,7 +350,7 @@ export class Engine implements PushEngine, SessionHost {
     view.abandon();
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
-    this.#options.observer.viewFailed(this.#retries.failed(view.key, cause));
+    this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
     const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       if (!view.built) session.fail(cause);

@@ -39,7 +39,7 @@ function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, 
     milliseconds: 0,
     heard: new HeardUnits(),
     recalled,
-    answer: { viewKey: 'v', gone: false, units, complete: [], findings: [], failures: [], ...more },
+    answer: { viewKey: 'v', gone: false, units, milliseconds: {}, complete: [], findings: [], failures: [], ...more },
   };
 }
 

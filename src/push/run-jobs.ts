@@ -4,7 +4,13 @@
  */
 import type { EncodedSlot, GenerateJob, JobAnswer, UnitAnswer } from '../../workers/protocol.ts';
 import { generate, scopeOfView } from '../generate/index.ts';
-import { GENERATED_TYPES, type GeneratedResource, type GeneratedType, type Unit } from '../generate/types.ts';
+import {
+  GENERATED_TYPES,
+  type GeneratedResource,
+  type GeneratedType,
+  type GenerationFinding,
+  type GenerationResult,
+} from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
 import { SaidUnits } from './unit-numbers.ts';
@@ -65,27 +71,26 @@ class Layout {
 function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
   const { viewKey, view } = job;
   if (scopeOfView(snapshot, view) === undefined)
-    return { viewKey, gone: true, units: [], complete: [], findings: [], failures: [] };
-  const selection: Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>> = {};
+    return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [] };
+  const units: UnitAnswer[] = [];
+  const findings: GenerationFinding[] = [];
+  const failures: GenerationResult['failures'][number][] = [];
+  const milliseconds: Partial<Record<GeneratedType, number>> = {};
   for (const type of GENERATED_TYPES) {
-    const units = job.units[type];
-    if (units !== undefined) selection[type] = units === 'all' ? 'all' : new Set(units);
-  }
-  const result = generate(snapshot, view, selection);
-  const units = GENERATED_TYPES.flatMap((type) =>
-    [...(result.units[type] ?? [])].map(([unit, resources]): UnitAnswer => {
+    const selected = job.units[type];
+    if (selected === undefined) continue;
+    const started = performance.now();
+    const result = generate(snapshot, view, { [type]: selected === 'all' ? 'all' : new Set(selected) });
+    for (const [unit, resources] of result.units[type] ?? []) {
       const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
-      return { type, unit, ...named, resources: told?.map((each) => layout.place(each)) };
-    }),
-  );
-  return {
-    viewKey,
-    gone: false,
-    units,
-    complete: GENERATED_TYPES.filter((type) => selection[type] === 'all'),
-    findings: result.findings,
-    failures: result.failures,
-  };
+      units.push({ type, unit, ...named, resources: told?.map((each) => layout.place(each)) });
+    }
+    findings.push(...result.findings);
+    failures.push(...result.failures);
+    milliseconds[type] = performance.now() - started;
+  }
+  const complete = GENERATED_TYPES.filter((type) => job.units[type] === 'all');
+  return { viewKey, gone: false, units, milliseconds, complete, findings, failures };
 }
 
 /** Runs jobs one after the other; units that were `said` before are only named. Never throws for what stands in the configuration (`generate` reports it in `failures`). */

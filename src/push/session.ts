@@ -11,6 +11,10 @@ export interface SessionHost {
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
   converged(milliseconds: number): void;
+  /** A change of the mesh is on its way to a proxy; called in pairs with {@link pushEnded}. */
+  pushBegan(): void;
+  /** It was acknowledged after so many ms; undefined: it turned out that the proxy needs nothing of it, or it has gone. */
+  pushEnded(session: Session, milliseconds: number | undefined): void;
   /** What a session had last looked up: those of the same views ask one after the other. */
   shared: SharedContent;
   /** The session is to have a view, or does not have it any more. */
@@ -51,6 +55,8 @@ export interface Converging {
   readonly version: number;
   /** Something was sent since; what then turns out to need nothing more still has to be acknowledged. */
   sent: boolean;
+  /** The host was told that a change is on its way. */
+  readonly told: boolean;
 }
 
 /** Whose session it is. */
@@ -194,13 +200,22 @@ export class Session implements ProxySession {
     return this.#converging;
   }
 
-  /** A change of this age is on its way to the proxy. */
-  changed(since: number, version: number): void {
+  /** A change is on its way to the proxy. */
+  changed({ since, version, reasons }: Pick<PendingPush, 'since' | 'version' | 'reasons'>): void {
     const known = this.#converging;
+    // That a proxy has come is no change of the mesh.
+    const told = known?.told === true || [...reasons].some((reason) => reason !== 'proxy');
+    if (told && known?.told !== true) this.#host.pushBegan();
     this.#converging =
       known === undefined
-        ? { since, version, sent: false }
-        : { since: Math.min(since, known.since), version: Math.max(version, known.version), sent: known.sent };
+        ? { since, version, sent: false, told }
+        : { since: Math.min(since, known.since), version: Math.max(version, known.version), sent: known.sent, told };
+  }
+
+  /** The changes that were on their way are not any more; see {@link SessionHost.pushEnded}. */
+  #arrived(milliseconds: number | undefined): void {
+    if (this.#converging?.told === true) this.#host.pushEnded(this, milliseconds);
+    this.#converging = undefined;
   }
 
   /** True when no change is on the way to the proxy. */
@@ -224,13 +239,14 @@ export class Session implements ProxySession {
   synced(version: number): void {
     const converging = this.#converging;
     if (converging === undefined || version < converging.version) return;
-    this.#converging = undefined;
-    this.#host.converged(this.#host.now() - converging.since);
+    const milliseconds = this.#host.now() - converging.since;
+    this.#arrived(milliseconds);
+    this.#host.converged(milliseconds);
   }
 
   /** A push found nothing to send: the changes known when it began concern nothing that the proxy asks for. */
   #unconcerned(known: Converging | undefined): void {
-    if (known !== undefined && known === this.#converging && !known.sent) this.#converging = undefined;
+    if (known !== undefined && known === this.#converging && !known.sent) this.#arrived(undefined);
   }
 
   /** True while a part other than `committed` is being generated. */
@@ -256,7 +272,7 @@ export class Session implements ProxySession {
     this.#content = NO_PARTS;
     this.#contentOf = [];
     this.#held = undefined;
-    this.#converging = undefined;
+    this.#arrived(undefined);
     this.#leave(views);
     // Whoever waits for the first configuration has to learn that it will not come.
     this.#rejectReady(new CtlError('unavailable', 'the session is closed'));

@@ -117,6 +117,9 @@ export class Mesh {
         converged: (milliseconds) => this.converged.push(milliseconds),
         queueWaited: () => {},
         stage: () => {},
+        generated: () => {},
+        pushBegan: () => {},
+        pushEnded: () => {},
         failed: (message) => this.failures.push(message),
         viewFailed: ({ view, failures, error }) => {
           if (failures === 1) this.failures.push(`${view}: ${error}`);

@@ -19,7 +19,7 @@ function encoded(name: string): EncodedResource {
 /** An answer that names these units and tells none. */
 function naming(...numbers: readonly number[]): JobAnswer[] {
   const units = numbers.map((number) => ({ type: 'cds', unit: `${number}`, number, resources: undefined }) as const);
-  return [{ viewKey: 'v', gone: false, units, complete: ['cds'], findings: [], failures: [] }];
+  return [{ viewKey: 'v', gone: false, units, milliseconds: {}, complete: ['cds'], findings: [], failures: [] }];
 }
 
 async function collect(): Promise<void> {

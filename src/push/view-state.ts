@@ -32,19 +32,25 @@ interface Dirty {
   readonly reasons: Set<PushReason>;
 }
 
+/** Something that could not be made; one line. */
+export interface BuildFailure {
+  readonly type: XdsType;
+  readonly message: string;
+}
+
 export interface CommitResult {
   /** Types whose bundle is another one than before. */
   readonly changed: ReadonlySet<XdsType>;
   readonly since: number;
   readonly reasons: ReadonlySet<PushReason>;
-  /** One line for each resource whose last good version stays. */
-  readonly failures: readonly string[];
+  /** What keeps its last good version. */
+  readonly failures: readonly BuildFailure[];
 }
 
 export interface EndpointsResult {
   /** True when the bytes of some differ. */
   readonly changed: boolean;
-  readonly failures: readonly string[];
+  readonly failures: readonly BuildFailure[];
 }
 
 /** Where encoded resources come from. */
@@ -143,6 +149,11 @@ export class ViewState<S extends Member> {
     return this.#bundles;
   }
 
+  /** Types of which something is still to be generated. */
+  dirtyTypes(): readonly GeneratedType[] {
+    return [...(this.#dirty?.units.keys() ?? [])];
+  }
+
   findings(): readonly GenerationFinding[] {
     return [...this.#findings.values()].flat();
   }
@@ -215,7 +226,9 @@ export class ViewState<S extends Member> {
     // Of its own alone: there is nothing to gain from the secrets of another view.
     next.sds = nextBundle(next.sds, resourceChanges(this.#units.sds, units.sds));
     // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
-    const lines = failures.map(({ type, unit, message }) => `${type} ${unit} of ${this.key}: ${message}`);
+    const lines = failures.map(({ type, unit, message }): BuildFailure => {
+      return { type, message: `${type} ${unit} of ${this.key}: ${message}` };
+    });
     next.eds = isUntouched(next.eds)
       ? precedents.begin(part, next.eds, this.#endpointUnits(units.cds, next.cds, snapshot, endpoints, lines))
       : nextBundle(
@@ -249,7 +262,7 @@ export class ViewState<S extends Member> {
     for (const hostname of hostnames) {
       for (const cluster of this.#units.cds.get(hostname) ?? []) clusters.push(cluster.name);
     }
-    const failures: string[] = [];
+    const failures: BuildFailure[] = [];
     const before = this.#bundles;
     const eds = nextBundle(before.eds, this.#endpointChanges(clusters, before.cds, snapshot, encoder, failures));
     if (eds !== before.eds) this.#bundles = { ...before, eds };
@@ -262,7 +275,7 @@ export class ViewState<S extends Member> {
     clusters: Bundle,
     snapshot: Snapshot,
     encoder: EndpointEncoder,
-    failures: string[],
+    failures: BuildFailure[],
   ): UnitContents {
     const { view } = this;
     const found = new Map<Unit, readonly EncodedResource[]>();
@@ -290,7 +303,7 @@ export class ViewState<S extends Member> {
     clusters: Bundle,
     snapshot: Snapshot,
     encoder: EndpointEncoder,
-    failures: string[],
+    failures: BuildFailure[],
   ): Map<string, EncodedResource | undefined> {
     const changes = new Map<string, EncodedResource | undefined>();
     const { view } = this;
@@ -315,7 +328,8 @@ export class ViewState<S extends Member> {
         // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
         if (input !== undefined) changes.set(input.name, encoder.encode(input));
       } catch (error) {
-        failures.push(`eds ${clusterName} of ${this.key}: ${error instanceof Error ? error.message : String(error)}`);
+        const reason = error instanceof Error ? error.message : String(error);
+        failures.push({ type: 'eds', message: `eds ${clusterName} of ${this.key}: ${reason}` });
       }
     }
     return changes;

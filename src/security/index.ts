@@ -9,6 +9,7 @@ export {
 export { type WallClock, wallClock } from './authority/clock.ts';
 export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
+export type { Fetch } from './fetch-json.ts';
 export { guardedFetch } from './jwks/guarded-fetch.ts';
 export { createKeySetResolver } from './jwks/resolver.ts';
 export { followLocalIssuer, issueToken } from './local-issuer.ts';

@@ -28,6 +28,8 @@ export interface XdsObserver {
   disconnected(connectionId: string): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
   pushed(response: PushedResponse): void;
+  /** A response that was not taken: its stream has ended or is stuck. `ctl_xds_pushes` of `<type>_senderr`. */
+  sendFailed(type: XdsType): void;
   /** `ctl_xds_*_reject`, `ctl_total_xds_rejects`. */
   rejected(response: RejectedResponse): void;
   /** `ctl_xds_expired_nonce`. */

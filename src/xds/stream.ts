@@ -315,7 +315,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         transport.abort();
         this.close();
       }
-      if (result !== 'drained') return 'closed';
+      if (result !== 'drained') {
+        for (const { type } of frames) observer.sendFailed(type);
+        return 'closed';
+      }
       const seconds = (clock.monotonic() - started) / 1000;
       for (const { type, bytes } of frames) {
         this.#machine.countBytes(type, bytes);

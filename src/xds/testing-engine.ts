@@ -72,6 +72,7 @@ export const quietObserver: XdsObserver = {
   connected: () => {},
   disconnected: () => {},
   pushed: () => {},
+  sendFailed: () => {},
   rejected: () => {},
   expiredNonce: () => {},
   writeTimeout: () => {},

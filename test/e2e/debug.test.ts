@@ -152,11 +152,12 @@ test('every page that the index lists answers, and is JSON', async () => {
   for (const name of expected.split(' ')) assert.ok(links.includes(`/debug/${name}`), name);
   const [client] = mesh().clients;
   for (const link of links) {
-    const { status, json } = await discovery().http(`${link}?proxyID=${client?.workload}&resource=x`);
+    const { status, json } = await discovery().http(`${link}?proxyID=${client?.workload}&resource=Service/default/web`);
     assert.equal(status, 200, link);
     assert.equal(typeof json(), 'object', link);
   }
   assert.equal((await discovery().http('/debug/nothing')).status, 404);
+  assert.equal((await discovery().http('/debug/config_distribution?resource=Service/default/none')).status, 404);
   assert.equal((await discovery().http('/debug/config_dump')).status, 400);
   assert.equal((await discovery().http('/debug/config_dump?proxyID=no.body')).status, 404);
 });
@@ -211,7 +212,14 @@ test('metrics have the families of the specification, with values of this mesh',
   assert.equal(await discovery().metric('ctl_services'), 1);
   for (const type of ['cds', 'eds', 'lds', 'rds']) {
     assert.ok(((await discovery().metric(`ctl_xds_pushes{type="${type}"}`)) ?? 0) >= 2, type);
+    assert.ok(((await discovery().metric(`ctl_xds_push_time_count{type="${type}"}`)) ?? 0) >= 2, type);
   }
+  // Each of the two has waited in the queue at least for its first configuration.
+  assert.ok(((await discovery().metric('ctl_proxy_queue_time_count')) ?? 0) >= 2);
+  const scrapes = (await discovery().metric('scrapes_total')) ?? 0;
+  assert.ok(scrapes >= 1);
+  assert.ok(((await discovery().metric('scrapes_total')) ?? 0) > scrapes);
+  assert.equal(await discovery().metric('scrape_failures_total'), 0);
 });
 
 test('discovery is ready with a directory that has configuration and with an empty one', async (t) => {

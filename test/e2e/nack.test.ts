@@ -182,6 +182,8 @@ test('a listener that Envoy cannot open is kept back, told and counted; the othe
   await served(FREE, 'second');
   await retry(async () => assert.deepEqual(await states('listener_state'), ['SYNCED', 'SYNCED']));
   for (const key of keys) await distributed(key);
+  const pushed = /\tinfo\tads\tpushed .*Gateway\/default\/back-.* to 2 proxies in \d+\.\d\d s$/m;
+  await retry(() => assert.match(discovery().output(), pushed));
   assert.equal(await discovery().metric('ctl_xds_lds_reject'), 0);
   assert.equal(
     await discovery().metric('ctl_total_xds_rejects{type="lds"}'),

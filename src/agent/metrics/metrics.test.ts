@@ -21,6 +21,19 @@ describe("the agent's metrics", () => {
     assert.match(text, /^# TYPE mesh_build gauge\nmesh_build\{component="x",version="y"\} 1$/m);
   });
 
+  test('names that only the other program moves are there, each once, at 0 and of their types', () => {
+    const text = createAgentMetrics().text();
+    assert.match(text, /^# TYPE ctl_xds gauge\nctl_xds 0$/m);
+    assert.match(text, /^# TYPE cfg_validation_config_updates counter\ncfg_validation_config_updates 0$/m);
+    assert.match(
+      text,
+      /^# TYPE ctl_xds_push_time histogram\nctl_xds_push_time_bucket\{le="\+Inf"\} 0\nctl_xds_push_time_sum 0\nctl_xds_push_time_count 0$/m,
+    );
+    const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+    assert.equal(new Set(names).size, names.length);
+    assert.ok(names.length >= 57);
+  });
+
   test('numbers counted elsewhere are asked for each time', () => {
     const metrics = createAgentMetrics();
     let pushes = 1;

@@ -4,6 +4,7 @@
  */
 import type { IdentityMetric } from '../types.ts';
 import { AGENT_METRICS, type AgentMetricName, isAgentMetric } from './table.ts';
+import { UNMOVED_TEXT } from './unmoved.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -12,7 +13,7 @@ export interface AgentMetrics {
   set(name: AgentMetricName, value: number, labels?: Labels): void;
   /** Numbers that are counted elsewhere and asked for when the text is made; those that the table does not have are left out. */
   include(source: () => readonly IdentityMetric[]): void;
-  /** All of them; what was never counted and has no labels shows as 0. */
+  /** All of them, and those that the agent never moves; what was never counted and has no labels shows as 0. */
   text(): string;
 }
 
@@ -43,7 +44,8 @@ export function createAgentMetrics(): AgentMetrics {
       ask();
       return names()
         .map((name) => family(name, of(name)))
-        .join('');
+        .join('')
+        .concat(UNMOVED_TEXT);
     },
   };
 }

@@ -1,7 +1,6 @@
 /**
  * The metrics of ctl-agent: name, type, meaning and labels of each (specification: ctl-agent "Metrics exported by the agent"). A
- * metric enters the table when what it measures exists. What the specification lists for both programs and only the discovery
- * program does (pushes, webhooks, the service registry) is that program's.
+ * metric enters the table when what it measures exists; the names that the agent never moves stand in `unmoved.ts`.
  */
 
 interface AgentMetricSpec {

@@ -160,7 +160,7 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
       const credential = policy.tls && readCredential(inputs.credentials, policy.tls);
       if (credential?.missing !== undefined) {
         const message = `${name}: ${credential.missing}`;
-        findings.push({ metric: 'ctl_eds_no_instances', type: 'cds', unit: host, message });
+        findings.push({ metric: 'ctl_missing_credentials', type: 'cds', unit: host, message });
         resources.set(name, closedCluster(emptyCluster(name, inputs.mesh.connectTimeout)));
       } else resources.set(name, serviceCluster(inputs, name, target, credential));
       if (!inputs.passedOn) continue;

@@ -73,7 +73,7 @@ export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Un
       resources.push(listenerResource(listenerMessage(listener, chains), refs));
   }
   for (const message of policyProblems(snapshot, view)) {
-    findings.push({ metric: 'ctl_invalid_out_listeners', type: 'lds', unit, message });
+    findings.push({ metric: 'ctl_policy_problems', type: 'lds', unit, message });
   }
   return { resources, findings };
 }

@@ -74,12 +74,19 @@ function findingsOf(
 ): GenerationFinding[] {
   const refused = ports.filter(({ port }) => accessTo(view, port) === 'REFUSE').map(({ port }) => `port ${port}`);
   if (unit === VIRTUAL_LISTENER_UNIT && accessTo(view) === 'REFUSE') refused.push('ports of no service');
-  const messages = [...ports.flatMap(({ port }) => conflicts.get(port) ?? []), ...policyProblems(snapshot, view)];
+  const finding = (metric: GenerationFinding['metric'], message: string): GenerationFinding => {
+    return { metric, type: 'lds', unit, message };
+  };
+  const found = ports
+    .flatMap(({ port }) => conflicts.get(port) ?? [])
+    .map((message) => finding('ctl_conflict_inbound_listener', message));
+  for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
   if (refused.length > 0) {
     const missing = `the proxy says of no way to certificates (node metadata ${SDS_CLUSTER_METADATA})`;
-    messages.push(`${refused.join(', ')}: nobody is let in, for mutual TLS is demanded and ${missing}`);
+    const message = `${refused.join(', ')}: nobody is let in, for mutual TLS is demanded and ${missing}`;
+    found.push(finding('ctl_refused_inbound_ports', message));
   }
-  return messages.map((message) => ({ metric: 'ctl_conflict_inbound_listener', type: 'lds', unit, message }));
+  return found;
 }
 
 function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { PushLog } from './push-log.ts';
+
+function log() {
+  const lines: string[] = [];
+  const timers: { ms: number; run: () => void }[] = [];
+  const pushes = new PushLog({ write: (line) => lines.push(line), later: (ms, run) => timers.push({ ms, run }) });
+  /** Lets the time of what waits this long come. */
+  const pass = (ms: number): void => {
+    for (const timer of timers.filter((each) => each.ms <= ms)) {
+      timers.splice(timers.indexOf(timer), 1);
+      timer.run();
+    }
+  };
+  return { pushes, lines, pass };
+}
+
+describe('log of pushes', () => {
+  it('tells of a push once it has arrived: what, to how many, how long', () => {
+    const { pushes, lines, pass } = log();
+    pushes.changed(['VirtualService/shop/web']);
+    for (let proxy = 0; proxy < 3; proxy++) pushes.began();
+    pass(1000);
+    pushes.ended('proxy-1', 120);
+    pushes.ended('proxy-2', 340);
+    pushes.ended('proxy-3', undefined);
+    assert.deepEqual(lines, []);
+    pass(1000);
+    assert.deepEqual(lines, ['pushed VirtualService/shop/web to 2 proxies in 0.34 s']);
+    pass(10_000);
+    assert.equal(lines.length, 1);
+  });
+
+  it('tells of many in one line, and names few of what changed', () => {
+    const { pushes, lines, pass } = log();
+    for (let change = 0; change < 100; change++) {
+      pushes.changed([`Service/shop/web-${change}`]);
+      pushes.began();
+      pushes.ended('proxy-4', 5);
+    }
+    pass(1000);
+    assert.deepEqual(lines, [
+      'pushed Service/shop/web-0, Service/shop/web-1, Service/shop/web-2 and 97 more to 1 proxy in 0.01 s',
+    ]);
+  });
+
+  it('says nothing of changes that no proxy was sent', () => {
+    const { pushes, lines, pass } = log();
+    pushes.changed(['Service/shop/unseen']);
+    pushes.began();
+    pushes.ended('proxy-5', undefined);
+    pass(1000);
+    assert.deepEqual(lines, []);
+    pushes.changed(['Service/shop/seen']);
+    pushes.began();
+    pushes.ended('proxy-6', 10);
+    pass(1000);
+    assert.deepEqual(lines, ['pushed Service/shop/seen to 1 proxy in 0.01 s']);
+  });
+
+  it('says how far a push is that takes long, and that it has ended', () => {
+    const { pushes, lines, pass } = log();
+    pushes.changed(['Gateway/edge/front']);
+    pushes.began();
+    pushes.began();
+    pushes.ended('proxy-7', 20);
+    pass(10_000);
+    assert.deepEqual(lines, ['pushed Gateway/edge/front to 1 proxy in 0.02 s, 1 more have not acknowledged it yet']);
+    pushes.ended('proxy-8', 15_000);
+    pass(1000);
+    assert.equal(lines[1], 'pushed what was changed before to 1 proxy in 15.00 s');
+  });
+});
