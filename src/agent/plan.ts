@@ -37,6 +37,8 @@ export interface AgentPlan {
   readonly terminationDrainMs: number;
   readonly probes: AppProbes;
   readonly app: AppMetrics | undefined;
+  /** What of the configuration is not acted on, a line each. */
+  readonly warnings: readonly string[];
   /** Names of the listeners that the proxy cannot do without: those that connections are redirected to. */
   readonly neededListeners: readonly string[];
   /** What those listeners need of the machine, in words for the log; '' for nothing in particular. */
@@ -48,6 +50,8 @@ export interface AgentPlan {
 /** What the workload's certificates need to be had and served. */
 export interface IdentityPlan {
   readonly identity: Identity;
+  /** Whether --trust-domain, TRUST_DOMAIN or the mesh configuration names the trust domain. */
+  readonly trustDomainSet: boolean;
   readonly caServer: ControlPlane;
   /** Unix domain socket of the workload's secrets. */
   readonly sdsPath: string;
@@ -72,7 +76,7 @@ export async function planAgent(
   env: Environment,
   labelFile: string,
 ): Promise<AgentPlan> {
-  const { proxyConfig, trustDomain } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
+  const { proxyConfig, trustDomain, warnings } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
   const place = placeOf(settings, thisMachine());
   const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
   const ports = {
@@ -94,6 +98,7 @@ export async function planAgent(
             namespace: place.namespace,
             serviceAccount: settings.serviceAccount || DEFAULTS.serviceAccount,
           },
+          trustDomainSet: (settings.trustDomain || trustDomain || '') !== '',
           caServer,
           sdsPath: join(configFolder, 'SDS'),
         }
@@ -150,6 +155,7 @@ export async function planAgent(
     probes: parseAppProbes(settings.appProbers, appHost),
     app: parseAppMetrics(settings.metricsAnnotations, ports.status),
     appHost,
+    warnings,
     neededListeners:
       role === 'router' || interceptionMode === 'NONE' ? [] : [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER],
     // ip(7): IP_TRANSPARENT.

@@ -40,6 +40,7 @@ const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
 export async function runAgent(role: ProxyRole, settings: AgentSettings, env: Environment): Promise<number> {
   const labelFile = await readFile(LABEL_FILE, 'utf8').catch(() => '');
   const plan = await planAgent(role, settings, env, labelFile);
+  for (const line of plan.warnings) getScope('default').warn(line);
   const metrics = createAgentMetrics();
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });

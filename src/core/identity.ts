@@ -10,6 +10,12 @@ export interface Identity {
   readonly serviceAccount: string;
 }
 
+/**
+ * gRPC metadata by which an agent tells the authority the trust domain that its operator has set. Of a request for a certificate only
+ * the key counts, so that otherwise nobody would notice that the two are set differently.
+ */
+export const TRUST_DOMAIN_METADATA = 'mesh-trust-domain';
+
 /** SPIFFE-ID section 2.3: implementations must support, and may bound at, 2048 bytes. */
 const MAX_URI_BYTES = 2048;
 

@@ -55,9 +55,16 @@ export interface MeshIdentity {
 
 type Close = () => Promise<void> | void;
 
+/** The mesh's trust domain, and its other names. */
+export interface TrustDomains {
+  readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
+}
+
 interface Wiring {
   readonly settings: DiscoverySettings;
   readonly trustDomain: string;
+  readonly trustDomainAliases: readonly string[];
   readonly metrics: Metrics;
   readonly closers: Close[];
 }
@@ -102,10 +109,10 @@ function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): 
  */
 export async function openIdentity(
   settings: DiscoverySettings,
-  trustDomain: string,
+  { trustDomain, trustDomainAliases }: TrustDomains,
   metrics: Metrics,
 ): Promise<MeshIdentity> {
-  const wiring: Wiring = { settings, trustDomain, metrics, closers: [] };
+  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, closers: [] };
   const close = async (): Promise<void> => {
     for (const one of wiring.closers.splice(0).reverse()) await one();
   };
@@ -173,6 +180,7 @@ async function openSecured(
             metrics.ca_server_authentication_failure_count.inc(),
           ),
           trustDomain,
+          trustDomainAliases: wiring.trustDomainAliases,
           observer: certificateObserver(metrics),
         });
   return { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };

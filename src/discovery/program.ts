@@ -256,7 +256,11 @@ export class DiscoveryProgram {
 
   async #openIdentity({ mesh }: MeshFiles): Promise<MeshIdentity> {
     const { trustDomain } = modelSettings(this.#settings, mesh);
-    const identity = await openIdentity(this.#settings, trustDomain, this.#metrics);
+    const identity = await openIdentity(
+      this.#settings,
+      { trustDomain, trustDomainAliases: mesh.trustDomainAliases },
+      this.#metrics,
+    );
     this.#identity = identity;
     this.#closers.push(() => identity.close());
     return identity;

@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { after, before, describe, it } from 'node:test';
+import { after, before, describe, it, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
 import { createGrpcServer } from '../grpc/index.ts';
 import type { GrpcServer, UnaryHandler } from '../grpc/types.ts';
 import { encode, mesh } from '../protobuf/index.ts';
@@ -104,6 +105,7 @@ before(async () => {
     },
     authentication,
     trustDomain: 'cluster.local',
+    trustDomainAliases: ['old.example'],
     observer: {
       requested: () => seen.push('requested'),
       unfitIdentity: () => seen.push('unfit'),
@@ -158,6 +160,7 @@ async function call(
   shown?: Shown,
   token?: string,
   port = securePort,
+  trustDomain?: string,
 ): Promise<Buffer> {
   const key = shown?.keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
   const over =
@@ -171,6 +174,7 @@ async function call(
   const client = new Client(`localhost:${port}`, over, { 'grpc.use_local_subchannel_pool': 1 });
   const metadata = new Metadata();
   if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  if (trustDomain !== undefined) metadata.set(TRUST_DOMAIN_METADATA, trustDomain);
   try {
     return await new Promise((resolve, reject) => {
       const deadline = Date.now() + 10_000;
@@ -388,5 +392,18 @@ describe('the TLS of the secured address', () => {
     before.destroy();
     next.destroy();
     assert.deepEqual((await shownBy(workload(root))).list?.length, 1);
+  });
+});
+
+test('a workload that is set to another trust domain is refused, unless that is an alias', async () => {
+  const request = encode(MeshCertificateRequest, { csr: 'csr' });
+  const ask = async (trustDomain: string) =>
+    call(`${MESH}/CreateCertificate`, request, undefined, await issuer.token(), securePort, trustDomain);
+  for (const fit of ['cluster.local', 'old.example']) assert.ok((await ask(fit)).length > 0, fit);
+  await assert.rejects(ask('other.example'), {
+    code: status.PERMISSION_DENIED,
+    details:
+      'certificates are issued for trust domain cluster.local, but the workload is set to "other.example" ' +
+      '(--trust-domain, TRUST_DOMAIN or trustDomain of its agent)',
   });
 });

@@ -3,6 +3,7 @@
  * identity of a certificate is the caller's; of the request only the public key counts.
  */
 import { CtlError } from '../core/errors.ts';
+import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
 import type { GrpcService, UnaryCall, UnaryHandler } from '../grpc/types.ts';
 import { encode, mesh } from '../protobuf/index.ts';
 import { credentialsOfCall } from './tls-credentials.ts';
@@ -26,6 +27,8 @@ export interface CertificateServiceOptions {
   readonly authentication: Authentication;
   /** Only workloads of this domain get certificates. */
   readonly trustDomain: string;
+  /** Other names of that domain (trustDomainAliases): a workload may still be set to one of them. */
+  readonly trustDomainAliases: readonly string[];
   readonly observer: CertificateObserver;
 }
 
@@ -88,6 +91,7 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
       const message = `certificates are issued for trust domain ${trustDomain} only, not for ${identity.trustDomain}`;
       throw new CtlError('permission_denied', message);
     }
+    checkSetDomain(call, options);
     const { csr, ttlMs } = decodeRequest(call.request);
     const certChain = await authority.sign({ csr, identity, ttlMs });
     observer.issued(caller);
@@ -97,6 +101,17 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
     observer.requested();
     return handler(call);
   };
+}
+
+/** Throws CtlError permission_denied for a workload whose operator has set another trust domain than this authority's. */
+function checkSetDomain(call: UnaryCall, { trustDomain, trustDomainAliases }: CertificateServiceOptions): void {
+  const other = call.metadata
+    .get(TRUST_DOMAIN_METADATA)
+    .find((set) => set !== trustDomain && !trustDomainAliases.includes(set));
+  if (other === undefined) return;
+  const shown = JSON.stringify(other.slice(0, 80));
+  const message = `certificates are issued for trust domain ${trustDomain}, but the workload is set to ${shown}`;
+  throw new CtlError('permission_denied', `${message} (--trust-domain, TRUST_DOMAIN or trustDomain of its agent)`);
 }
 
 /** The services of the certificate authority, one after the other. */

@@ -154,7 +154,7 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
     const { call, outcome } = open();
     assert.equal(await outcome, 'served');
     const { code } = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
-    assert.equal(code, status.UNAUTHENTICATED);
+    assert.equal(code, status.UNAVAILABLE);
     assert.deepEqual(server.connections(), []);
   });
 });

@@ -272,7 +272,8 @@ export class XdsServer {
     const expiry = at(caller?.expiresAt, clock.wall, () => {
       // A certificate is the connection's: the next stream needs a new one.
       if (caller?.by === 'certificate') transport.retireConnection();
-      void stream.drain(new CtlError('unauthenticated', EXPIRED));
+      // Not `unauthenticated`: this is no refusal, and Envoy warns of those. The next stream is judged by what it shows.
+      void stream.drain(new CtlError('unavailable', EXPIRED));
     });
     const heard = this.#unlessHeard(transport, () => {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));

@@ -33,6 +33,7 @@ for (const [what, settings] of [
     const identity = await startAgentIdentity({
       identity: IDENTITY,
       caServer: { host: '127.0.0.1', port: ports.secure ?? 0, serverName: 'meshd.mesh-system.svc', tls: true },
+      trustDomainSet: true,
       sdsPath: join(folder, 'SDS'),
       settings: defaultAgentSettings({
         caRootsFile: join(caDir, 'root-cert.pem'),
@@ -42,24 +43,31 @@ for (const [what, settings] of [
         ...settings,
       }),
     });
-    t.after(() => identity.close());
-    const seen: WorkloadSecrets[] = [];
-    identity.secrets.onChange((secrets) => {
-      seen.push(secrets);
-      // From here on nothing but the certificate proves the workload.
-      void rm(token, { force: true });
-    });
-    await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 20_000, what: 'two renewals' });
-    const metrics = new Map(identity.metrics().map(({ name, value }) => [name, value]));
-    assert.equal(metrics.get('num_failed_outgoing_requests'), 0);
-    assert.equal(new Set(seen.map(({ certificate }) => certificate.key)).size, seen.length);
-    for (const { certificate } of seen) {
-      assert.equal(new X509Certificate(certificate.chain).subjectAltName, 'URI:spiffe://cluster.local/ns/shop/sa/web');
+    // Not by a hook of the test: those run in their order, and the folder that it writes to would be removed first.
+    try {
+      const seen: WorkloadSecrets[] = [];
+      identity.secrets.onChange((secrets) => {
+        seen.push(secrets);
+        // From here on nothing but the certificate proves the workload.
+        void rm(token, { force: true });
+      });
+      await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 20_000, what: 'two renewals' });
+      const metrics = new Map(identity.metrics().map(({ name, value }) => [name, value]));
+      assert.equal(metrics.get('num_failed_outgoing_requests'), 0);
+      assert.equal(new Set(seen.map(({ certificate }) => certificate.key)).size, seen.length);
+      for (const { certificate } of seen) {
+        assert.equal(
+          new X509Certificate(certificate.chain).subjectAltName,
+          'URI:spiffe://cluster.local/ns/shop/sa/web',
+        );
+      }
+      const files = ['-CAfile', join(output, 'root-cert.pem'), join(output, 'cert-chain.pem')];
+      await eventually(async () => {
+        const { stdout } = await promisify(execFile)('openssl', ['verify', ...files]);
+        assert.match(stdout, /OK\n$/);
+      });
+    } finally {
+      await identity.close();
     }
-    const files = ['-CAfile', join(output, 'root-cert.pem'), join(output, 'cert-chain.pem')];
-    await eventually(async () => {
-      const { stdout } = await promisify(execFile)('openssl', ['verify', ...files]);
-      assert.match(stdout, /OK\n$/);
-    });
   });
 }

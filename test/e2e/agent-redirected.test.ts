@@ -86,6 +86,24 @@ describe('redirected', { skip }, () => {
     assert.deepEqual(await agent.exited, { code: 0, signal: null });
   });
 
+  test('an agent that is set to another trust domain than the authority is refused, and both say so', async () => {
+    const { world } = shared.get();
+    const env = { TRUST_DOMAIN: 'other.example' };
+    const { agent } = await world.addWorkload({
+      name: 'other',
+      namespace: 'foo',
+      proxied: true,
+      env,
+      waitReady: false,
+    });
+    const words =
+      'certificates are issued for trust domain cluster\\.local, but the workload is set to \\\\?"other\\.example';
+    for (const output of [() => agent?.output() ?? '', world.discoveryOutput])
+      await eventually(() => assert.match(output(), new RegExp(words)), { timeoutMs: 20_000 });
+    assert.equal(await agent?.readiness(), 503);
+    await agent?.stop();
+  });
+
   test('where Envoy may not open transparent sockets it is not ready, and the log says why', async () => {
     const { world } = shared.get();
     const env = { TERMINATION_DRAIN_DURATION_SECONDS: '900' };

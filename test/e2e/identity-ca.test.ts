@@ -219,7 +219,7 @@ test('a stream ends when its credential does', async (t) => {
     const { code, details } = await ended;
     assert.deepEqual(
       [status[code], details],
-      ['UNAUTHENTICATED', 'the credential of this stream has expired, connect anew'],
+      ['UNAVAILABLE', 'the credential of this stream has expired, connect anew'],
     );
   }
   // On a new connection of the same client, which can only show the old certificate.

@@ -3,6 +3,7 @@
  * for each call: the token's file, the roots' file, and the certificate that the workload has by then.
  */
 import { CtlError } from '../../core/errors.ts';
+import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
 import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
 import { rootsText } from './certificates.ts';
 import type { Clock } from './clock.ts';
@@ -24,6 +25,8 @@ export interface CaClientOptions {
   readonly server: CaServer;
   /** PEM file with roots of the server's certificate. */
   readonly rootsFile: string;
+  /** The trust domain that the operator has set; undefined: whatever the authority's is. */
+  readonly trustDomain: string | undefined;
   readonly tokenFile: string;
   /** False sends the token unread (SKIP_PARSE_TOKEN). */
   readonly parseToken: boolean;
@@ -61,6 +64,8 @@ export function createCaClient(options: CaClientOptions): CaClient {
   const { clock, counters, log } = options;
   const open = new Set<GrpcConnection>();
   const tokenState = condition(log, 'the token is not sent', 'the token is good again');
+  const rootsState = condition(log, 'CA_ROOT_CA: the roots known so far stay in force', 'CA_ROOT_CA is good again');
+  let rootsWereRead = false;
 
   const call = async (connection: GrpcConnection, request: UnaryCall): Promise<Buffer> => {
     const start = clock.now();
@@ -83,7 +88,7 @@ export function createCaClient(options: CaClientOptions): CaClient {
       tokenState.good();
       return { authorization: `Bearer ${token}` };
     } catch (error) {
-      if (required || !hasCertificate) throw error;
+      if (required || !hasCertificate) throw withAdvice(error, file);
       const isThere = !(error instanceof CtlError && error.code === 'not_found');
       if (isThere) tokenState.fault(error instanceof CtlError ? error.oneLine() : String(error));
       return {};
@@ -96,8 +101,16 @@ export function createCaClient(options: CaClientOptions): CaClient {
     run: (connection: GrpcConnection, metadata: Readonly<Record<string, string>>) => Promise<T>,
   ): Promise<T> => {
     const known = unexpired(current, clock.now()) ?? unexpired(await options.provisioned(), clock.now());
-    const metadata = await bearer(tokenRequired, known !== undefined);
-    const roots = await trustedRoots(options, [current?.roots, known?.roots]);
+    const { trustDomain } = options;
+    const metadata = {
+      ...(await bearer(tokenRequired, known !== undefined)),
+      ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
+    };
+    const { text: roots, fault } = await trustedRoots(options, [current?.roots, known?.roots]);
+    // A file that never was there is how a machine with provisioned certificates is set up.
+    if (fault === undefined) rootsState.good();
+    else if (rootsWereRead || fault.code !== 'not_found') rootsState.fault(fault.oneLine());
+    rootsWereRead ||= fault === undefined;
     const connection = openGrpc({ ...options.server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
     open.add(connection);
     try {
@@ -154,25 +167,46 @@ function endsAfter({ expiresAt }: WorkloadCertificate, now: number): boolean {
   return expiresAt > now;
 }
 
+/** What an operator can do about a token that cannot be used while there is no valid certificate to go on with. */
+function withAdvice(error: unknown, file: string): unknown {
+  if (!(error instanceof CtlError)) return error;
+  const advice =
+    `and there is no valid certificate to do without: write a new token to ${file} (ctl-discovery issue-token), which is taken without a ` +
+    'restart; with OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the life of the certificate needs none';
+  return new CtlError(error.code, `${error.message}, ${advice}`, {}, error);
+}
+
 /**
  * The roots of the file together with those that the mesh gave since: the file of a virtual machine is written once, and the mesh's root
- * may have been replaced after that.
+ * may have been replaced after that. `fault`: why the file does not count, when others do. Rejects with CtlError when there are none.
  */
-async function trustedRoots(options: CaClientOptions, known: readonly (string | undefined)[]): Promise<string> {
+async function trustedRoots(
+  { rootsFile, readFile }: CaClientOptions,
+  known: readonly (string | undefined)[],
+): Promise<{ readonly text: string; readonly fault?: CtlError }> {
   const texts = known.filter((text) => text !== undefined);
-  const { rootsFile, readFile, log } = options;
   try {
-    return rootsText([await readFile(rootsFile), ...texts], rootsFile);
+    return { text: rootsText([await readFile(rootsFile), ...texts], rootsFile) };
   } catch (error) {
-    if (texts.length > 0) {
-      log.debug('the roots file is not used', { file: rootsFile, error: String(error) });
-      return texts.join('');
-    }
-    if (error instanceof CtlError) throw error;
     const { code } = error as NodeJS.ErrnoException;
-    const message = `no roots to know the authority by: ${rootsFile} cannot be read (${code ?? String(error)})`;
+    const fault =
+      error instanceof CtlError
+        ? error
+        : new CtlError(
+            code === 'ENOENT' ? 'not_found' : 'failed_precondition',
+            unreadable(rootsFile, error),
+            {},
+            error,
+          );
+    if (texts.length > 0) return { text: texts.join(''), fault };
+    if (error instanceof CtlError) throw error;
+    const message = `no roots to know the authority by: ${unreadable(rootsFile, error)}`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ROOT_CA' }, error);
   }
+}
+
+function unreadable(file: string, error: unknown): string {
+  return `${file} cannot be read (${(error as NodeJS.ErrnoException).code ?? String(error)})`;
 }
 
 function isUnimplemented(error: unknown): boolean {

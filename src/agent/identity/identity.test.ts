@@ -1,10 +1,12 @@
 /** The whole room against a certificate service of the test's own: tokens, certificates, roots, and what is refused. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { rename, stat, writeFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import { closeLogging, configureLogging } from '../../observe/logging.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { secretsOf } from './certificates.ts';
 import { certificateSet, type TestRoot, testRoot } from './testing/certificates.ts';
@@ -47,6 +49,23 @@ test('SKIP_PARSE_TOKEN sends what it finds', async (context) => {
   await eventually(() => assert.equal(ca.calls[0]?.authorization, 'Bearer opaque'));
 });
 
+/** What is logged from here on, in a file of the test's own. */
+function collectLog(context: TestContext, folder: string): () => string {
+  const file = join(folder, 'log');
+  const none = { json: false, callerScopes: new Set<never>(), outputLevels: new Map(), stackLevels: new Map() };
+  configureLogging({ ...none, targets: [file] });
+  context.after(closeLogging);
+  return () => textOf(file);
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
 async function provision(directory: string, root: TestRoot): Promise<string> {
   const set = certificateSet(root, URI);
   await writeCertFiles(directory, secretsOf(set.key, [set.leaf], set.root, Date.now()));
@@ -77,6 +96,48 @@ test('a virtual machine: the provisioned certificate asks first, the own one aft
   await start(settings);
   await eventually(() => assert.ok(ca.calls.length > calls));
   assert.equal(ca.calls[calls]?.certificate, new X509Certificate(kept.certificate.chain).fingerprint256);
+});
+
+test('a restart after the token has ended goes on with the kept certificate; without one the line says what to do', async (context) => {
+  const { ca, start, folder, files, writeToken } = await site(context);
+  const kept = join(folder, 'certs');
+  const settings = { provCert: kept, outputCerts: kept };
+  const lines = collectLog(context, folder);
+  await writeToken(100);
+  const identity = await start(settings);
+  await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
+  await identity.close();
+  // An empty folder is how it begins.
+  assert.doesNotMatch(lines(), /PROV_CERT/);
+
+  await writeToken(-10);
+  const before = ca.calls.length;
+  const again = await start(settings);
+  await eventually(() => assert.notEqual(again.secrets.current(), undefined));
+  assert.equal(ca.calls[before]?.authorization, undefined);
+  await again.close();
+  assert.equal((await readCertFiles(kept, Date.now())).certificate.key, again.secrets.current()?.certificate.key);
+
+  await rm(kept, { recursive: true });
+  await start(settings);
+  const advice = 'write a new token to FILE (ctl-discovery issue-token), which is taken without a restart';
+  await eventually(() => assert.ok(lines().includes(advice.replace('FILE', files.token)), lines()));
+});
+
+test('files of OUTPUT_CERTS and CA_ROOT_CA that are deleted are reported, and the first ones written again', async (context) => {
+  const { start, folder, files, writeToken } = await site(context);
+  const output = join(folder, 'out');
+  const lines = collectLog(context, folder);
+  await writeToken(100);
+  await start({ outputCerts: output, secretRotationCheckIntervalMs: 50 });
+  const key = (): string => textOf(join(output, 'key.pem'));
+  await eventually(() => assert.notEqual(key(), ''));
+  const first = key();
+  await rm(output, { recursive: true });
+  await eventually(() => assert.equal(key(), first));
+  assert.match(lines(), /OUTPUT_CERTS: .*there is no such file; the files are written again/);
+  await rm(files.roots);
+  await eventually(() => assert.match(lines(), /CA_ROOT_CA: the roots known so far stay in force: .*ENOENT/));
 });
 
 test('USE_TOKEN_FOR_CSR: without a token nothing is asked, even with a certificate', async (context) => {

@@ -13,7 +13,7 @@ import { getScope } from '../../observe/logging.ts';
 import type { AgentIdentity, SecretSource, WorkloadSecrets } from '../types.ts';
 import { type CaServer, createCaClient } from './ca-client.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
-import { type Clock, systemClock } from './clock.ts';
+import { type Clock, sleep, systemClock } from './clock.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { createFileSecrets } from './file-secrets.ts';
 import { condition, reasonOf } from './log.ts';
@@ -30,6 +30,8 @@ export type { IdentitySettings } from './settings.ts';
 
 export interface AgentIdentityOptions {
   readonly identity: Identity;
+  /** Whether the operator has set the identity's trust domain; an authority of another one refuses the workload then. */
+  readonly trustDomainSet: boolean;
   /** CA_ADDR or the discovery address; `tls: false` is refused, a token is not sent in plain text. Not used with mounted certificates. */
   readonly caServer: CaServer & { readonly tls: boolean };
   /** Path of the socket to make; at most 107 bytes. */
@@ -66,7 +68,7 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
   };
   const files = createFileSecrets(clock, getScope('secretfetcher'), publish, server.isWanted);
   secrets.onChange(publish);
-  const output = writeOutput(settings.outputCerts, secrets);
+  const output = writeOutput(settings, secrets, clock);
   secrets.start();
   return {
     secrets,
@@ -91,6 +93,7 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   }
   const ca = createCaClient({
     server: caServer,
+    trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
     rootsFile: settings.caRootsFile === '' ? DEFAULT_ROOTS_FILE : settings.caRootsFile,
     tokenFile: tokenFileOf(settings.jwtPolicy, settings.caTokenFile),
     parseToken: !settings.skipParseToken,
@@ -104,7 +107,11 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   return createRotation({
     ca,
     newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, uri),
-    claimed: { namespace: options.identity.namespace, serviceAccount: settings.serviceAccount || undefined },
+    claimed: {
+      namespace: options.identity.namespace,
+      serviceAccount: settings.serviceAccount || undefined,
+      trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
+    },
     ttlMs: settings.secretTtlMs,
     graceRatio: settings.secretGracePeriodRatio,
     checkIntervalMs: settings.secretRotationCheckIntervalMs,
@@ -134,7 +141,9 @@ function provisionedSource(settings: IdentitySettings, clock: Clock): () => Prom
       state.good();
       return secrets;
     } catch (error) {
-      state.fault(reasonOf(error));
+      // A folder that the agent itself fills is empty at first.
+      const isFirst = provCert === outputCerts && error instanceof CtlError && error.code === 'not_found';
+      if (!isFirst) state.fault(reasonOf(error));
       return undefined;
     }
   };
@@ -145,12 +154,18 @@ function provisionedSource(settings: IdentitySettings, clock: Clock): () => Prom
   };
 }
 
-/** Writes new secrets to OUTPUT_CERTS, one set after the other. Returns how to stop; resolves when nothing is being written. */
-function writeOutput(directory: string, secrets: SecretSource): () => Promise<void> {
+/**
+ * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when somebody has deleted them: a restart may need them.
+ * Returns how to stop; resolves when nothing is being written.
+ */
+function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: Clock): () => Promise<void> {
+  const { outputCerts: directory, secretRotationCheckIntervalMs } = settings;
   if (directory === '') return () => Promise.resolve();
-  const state = condition(getScope('cache'), 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
+  const log = getScope('cache');
+  const state = condition(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
+  const ended = new AbortController();
   let writing: Promise<void> = Promise.resolve();
-  const stop = secrets.onChange((changed) => {
+  const write = (changed: WorkloadSecrets): void => {
     writing = writing.then(async () => {
       try {
         await writeCertFiles(directory, changed);
@@ -159,9 +174,28 @@ function writeOutput(directory: string, secrets: SecretSource): () => Promise<vo
         state.fault(reasonOf(error));
       }
     });
-  });
-  return () => {
+  };
+  const keep = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      await sleep(clock, secretRotationCheckIntervalMs, ended.signal);
+      await writing;
+      const current = secrets.current();
+      if (ended.signal.aborted || current === undefined) continue;
+      const deleted = await readCertFiles(directory, clock.now()).then(
+        () => undefined,
+        (error: unknown) => (error instanceof CtlError && error.code === 'not_found' ? error : undefined),
+      );
+      if (deleted === undefined || ended.signal.aborted) continue;
+      log.warn(`OUTPUT_CERTS: ${deleted.oneLine()}; the files are written again`);
+      write(current);
+    }
+  };
+  const stop = secrets.onChange(write);
+  const keeping = keep();
+  return async () => {
     stop();
-    return writing;
+    ended.abort();
+    await keeping;
+    await writing;
   };
 }

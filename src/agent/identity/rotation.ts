@@ -19,8 +19,12 @@ import { createSecretHolder } from './secret-holder.ts';
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
   readonly newKey: () => Promise<KeyAndRequest>;
-  /** What the proxy says of itself to the control plane; an undefined account is whatever is certified. */
-  readonly claimed?: { readonly namespace: string; readonly serviceAccount: string | undefined };
+  /** What the proxy says of itself to the control plane; an undefined account or trust domain is whatever is certified. */
+  readonly claimed?: {
+    readonly namespace: string;
+    readonly serviceAccount: string | undefined;
+    readonly trustDomain?: string | undefined;
+  };
   /** Asked of the authority. */
   readonly ttlMs: number;
   /** Part of a certificate's life that is left when it is replaced (SECRET_GRACE_PERIOD_RATIO). */
@@ -71,7 +75,10 @@ export function createRotation(options: RotationOptions): SecretSource {
     if (signal.aborted) return { receivedAt, next: receivedAt };
     const named = spiffeIdOf(secrets);
     checkClaim(named, options.claimed);
-    if (named !== identity) log.info('the identity is certified', { identity: named ?? 'none' });
+    if (named !== identity) {
+      log.info('the identity is certified', { identity: named ?? 'none' });
+      warnOfTrustDomain(named, options.claimed?.trustDomain, log);
+    }
     identity = named;
     holder.set(secrets);
     return { receivedAt, next: rotationTime(receivedAt, secrets.certificate.expiresAt, options.graceRatio, random) };
@@ -152,6 +159,16 @@ function checkClaim(named: string | undefined, claimed: RotationOptions['claimed
   if (certified.namespace === namespace && certified.serviceAccount === serviceAccount) return;
   const who = `service account ${serviceAccount} of namespace ${namespace}`;
   throw new CtlError('permission_denied', `the authority knows this workload as ${named}, but it is ${who}`);
+}
+
+/**
+ * Meshd's authority refuses a workload that is set to a trust domain which is neither its own nor an alias of it; what comes here is an
+ * alias, or of an authority of another make.
+ */
+function warnOfTrustDomain(named: string | undefined, set: string | undefined, log: Log): void {
+  const certified = named === undefined ? undefined : parseSpiffeUri(named)?.trustDomain;
+  if (certified === undefined || set === undefined || certified === set) return;
+  log.warn(`the certificate is of trust domain ${certified}, but the agent is set to ${set}`);
 }
 
 /** Throws CtlError invalid_argument for a share that is none. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parseProxyConfig } from '../../resources/index.ts';
-import { loadMeshConfig, parseData, readProxyConfig } from './proxy-config.ts';
+import { loadMeshConfig, parseData, readProxyConfig, UNUSED_FIELDS } from './proxy-config.ts';
 
 const ALL = {
   configPath: './etc',
@@ -69,12 +69,32 @@ describe('loadMeshConfig', () => {
     );
     assert.deepEqual(await loadMeshConfig(mesh, 'concurrency: 2\nproxyMetadata: {B: c}'), {
       trustDomain: 'td',
+      warnings: [],
       proxyConfig: { concurrency: 2, statusPort: 1, proxyMetadata: { A: 'a', B: 'c' } },
     });
   });
 
+  test('fields that are not known or have no effect are reported', async () => {
+    for (const field of UNUSED_FIELDS) {
+      const read = parseProxyConfig({ [field]: {} });
+      assert.ok('problem' in read || read.warning === undefined, field);
+    }
+    const mesh = join(folder, 'odd');
+    await writeFile(mesh, 'defaultConfig:\n  concurency: 4\n  gatewayTopology: {numTrustedProxies: 1}\n');
+    const { warnings } = await loadMeshConfig(mesh, '{"discoverAddress": "x", "tracing": {}, "concurrency": 1}');
+    assert.deepEqual(warnings, [
+      `${mesh}: defaultConfig: unknown fields are ignored: "concurency"`,
+      'PROXY_CONFIG: unknown fields are ignored: "discoverAddress"',
+      'PROXY_CONFIG: fields without effect: "tracing"',
+    ]);
+  });
+
   test('no mesh configuration is the default mesh; one that cannot be read is named', async () => {
-    assert.deepEqual(await loadMeshConfig(join(folder, 'none'), ''), { proxyConfig: {}, trustDomain: undefined });
+    assert.deepEqual(await loadMeshConfig(join(folder, 'none'), ''), {
+      proxyConfig: {},
+      trustDomain: undefined,
+      warnings: [],
+    });
     await assert.rejects(loadMeshConfig(folder, ''), /EISDIR/);
     await symlink('nowhere', join(folder, 'dangling'));
     await assert.rejects(loadMeshConfig(join(folder, 'dangling'), ''), /cannot be read: ENOENT/);

@@ -90,6 +90,35 @@ const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<Ag
   extraStatTags: texts,
 };
 
+/** Fields of a proxy configuration that the agent does not act on; the test holds that the control plane knows them. */
+export const UNUSED_FIELDS: readonly string[] = [
+  'parentShutdownDuration',
+  'customConfigFile',
+  'statNameLength',
+  'tracing',
+  'envoyAccessLogService',
+  'envoyMetricsService',
+  'holdApplicationUntilProxyStarts',
+  // Of the mesh configuration alone, by the control plane.
+  'gatewayTopology',
+];
+
+/** Lines about fields that are not known or, in PROXY_CONFIG, which is for the agent alone, without effect. */
+function withoutEffect(data: unknown, source: string): string[] {
+  const fields = isObject(data) ? Object.keys(data).filter((field) => !Object.hasOwn(READERS, field)) : [];
+  const list = (names: readonly string[]): string =>
+    `${names
+      .slice(0, 10)
+      .map((name) => JSON.stringify(name.slice(0, 80)))
+      .join(', ')}${names.length > 10 ? ', …' : ''}`;
+  const unknown = fields.filter((field) => !UNUSED_FIELDS.includes(field));
+  const unused = source === 'PROXY_CONFIG' ? fields.filter((field) => UNUSED_FIELDS.includes(field)) : [];
+  return [
+    ...(unknown.length === 0 ? [] : [`${source}: unknown fields are ignored: ${list(unknown)}`]),
+    ...(unused.length === 0 ? [] : [`${source}: fields without effect: ${list(unused)}`]),
+  ];
+}
+
 /**
  * Reads the fields that the agent uses from the plain data of a proxy configuration; the rest is passed over, empty values count as
  * absent. Throws a CtlError naming the field; `source` says where the data comes from.
@@ -155,6 +184,8 @@ export interface AgentMeshConfig {
   readonly proxyConfig: AgentProxyConfig;
   /** Undefined: the default one. */
   readonly trustDomain: string | undefined;
+  /** What is not acted on, a line each. */
+  readonly warnings: readonly string[];
 }
 
 /** The mesh configuration at `path`, whose `defaultConfig` has PROXY_CONFIG (YAML or JSON) put over it. */
@@ -166,10 +197,12 @@ export async function loadMeshConfig(path: string, proxyConfig: string): Promise
   if (typeof trustDomain !== 'string')
     throw new CtlError('invalid_argument', 'expected a text', { file: path, field: 'trustDomain' });
   const below = readProxyConfig(mesh.defaultConfig, path);
-  const above = proxyConfig === '' ? {} : readProxyConfig(await parseData('PROXY_CONFIG', proxyConfig), 'PROXY_CONFIG');
+  const own = proxyConfig === '' ? undefined : await parseData('PROXY_CONFIG', proxyConfig);
+  const above = readProxyConfig(own, 'PROXY_CONFIG');
   const proxyMetadata = { ...below.proxyMetadata, ...above.proxyMetadata };
   return {
     proxyConfig: { ...below, ...above, ...(Object.keys(proxyMetadata).length === 0 ? {} : { proxyMetadata }) },
     trustDomain: trustDomain === '' ? undefined : trustDomain,
+    warnings: [...withoutEffect(mesh.defaultConfig, `${path}: defaultConfig`), ...withoutEffect(own, 'PROXY_CONFIG')],
   };
 }

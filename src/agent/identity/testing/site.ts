@@ -25,6 +25,7 @@ export async function prepare(folder: string, ca: TestCa): Promise<Preparation> 
     files,
     options: (settings = {}) => ({
       identity: TEST_IDENTITY,
+      trustDomainSet: false,
       caServer: { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME, tls: true },
       sdsPath: join(folder, 'sds', 'SDS'),
       settings: defaultAgentSettings({
