@@ -70,10 +70,14 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol.proto': [
     'envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport',
   ],
+  'envoy/extensions/clusters/dns/v3/dns_cluster.proto': ['envoy.extensions.clusters.dns.v3.DnsCluster'],
   'envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster.proto': [
     'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig',
   ],
   'envoy/extensions/clusters/aggregate/v3/cluster.proto': ['envoy.extensions.clusters.aggregate.v3.ClusterConfig'],
+
+  // Authorization.
+  'envoy/config/rbac/v3/sourced_metadata.proto': ['envoy.config.rbac.v3.SourcedMetadata'],
 
   // Network filters.
   'envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto': [
@@ -210,3 +214,24 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.service.status.v3.ClientStatusResponse',
   ],
 };
+
+/** A field that messages of the packages lack, because they are older than the Envoys that take it. */
+export interface AddedField {
+  readonly message: string;
+  /** Of which oneof it is a member. */
+  readonly oneof: string;
+  readonly name: string;
+  readonly number: number;
+  /** Full name of a message. */
+  readonly type: string;
+}
+
+export const ADDED_FIELDS: readonly AddedField[] = [
+  {
+    message: 'envoy.config.rbac.v3.Principal',
+    oneof: 'identifier',
+    name: 'sourced_metadata',
+    number: 13,
+    type: 'envoy.config.rbac.v3.SourcedMetadata',
+  },
+];

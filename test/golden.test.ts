@@ -1,6 +1,7 @@
 /**
  * Golden files: `golden/<name>/in.yaml` (see `golden-harness/input.ts`) is what a user writes, `out.yaml` beside it what proxies
- * get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to the real Envoy.
+ * get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to real Envoys,
+ * the newest and the oldest that are supported.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,8 +9,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
+import { isAtLeast, OLDEST_TRIED } from '../src/core/envoy-version.ts';
 import type { JsonObject } from '../src/protobuf/index.ts';
-import { bootstrapOf, envoyBinary, validate } from './golden-harness/envoy.ts';
+import { bootstrapOf, envoyBinaries, validate } from './golden-harness/envoy.ts';
 import { type GoldenInput, readInput } from './golden-harness/input.ts';
 import { isObject } from './golden-harness/json.ts';
 import { outputOf, type ProxyOutput } from './golden-harness/output.ts';
@@ -17,8 +19,9 @@ import { outputOf, type ProxyOutput } from './golden-harness/output.ts';
 const FOLDER = fileURLToPath(new URL('golden', import.meta.url));
 const UPDATE = process.env.UPDATE_GOLDEN === '1';
 
-const envoy = envoyBinary();
-const skip = envoy === undefined ? 'no Envoy: run the set-up, or set ENVOY_PATH' : false;
+const { newest, oldest } = envoyBinaries();
+const skip = newest === undefined ? 'no Envoy: run the set-up, or set ENVOY_PATH' : false;
+const skipOldest = oldest === undefined ? 'no older Envoy: run the set-up, or set OLDEST_ENVOY_PATH' : false;
 
 for (const name of readdirSync(FOLDER).sort()) {
   const file = join(FOLDER, name, 'in.yaml');
@@ -33,8 +36,15 @@ for (const name of readdirSync(FOLDER).sort()) {
       assert.ok(existsSync(expected), `no ${expected}: make it with UPDATE_GOLDEN=1`);
       assert.deepEqual(parse(text), parse(readFileSync(expected, 'utf8')));
     });
-    await t.test('is taken by Envoy', { skip }, async () => {
-      for (const output of outputs.values()) await validate(envoy ?? '', bootstrapOf(output));
+    await t.test('is taken by Envoy, which has nothing deprecated to warn of', { skip }, async () => {
+      for (const [proxy, output] of outputs) {
+        const warnings = await validate(newest ?? '', bootstrapOf(output));
+        const node = input.proxies.get(proxy);
+        if (isAtLeast(node?.version ?? '', OLDEST_TRIED)) assert.doesNotMatch(warnings, /deprecated/i);
+      }
+    });
+    await t.test('is taken by the oldest Envoy', { skip: skipOldest }, async () => {
+      for (const output of outputs.values()) await validate(oldest ?? '', bootstrapOf(output));
     });
   });
 }

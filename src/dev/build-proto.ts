@@ -9,7 +9,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
-import { COMPILED_MESSAGES } from '../../proto/messages.ts';
+import { ADDED_FIELDS, COMPILED_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './proto/declarations.ts';
 import { lazyModule } from './proto/lazy.ts';
 import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
@@ -37,7 +37,7 @@ function staticModule(descriptorFile: string): Promise<string> {
   });
 }
 
-const tree = loadTree(REPOSITORY, Object.keys(COMPILED_MESSAGES));
+const tree = loadTree(REPOSITORY, Object.keys(COMPILED_MESSAGES), ADDED_FIELDS);
 const types = reachableTypes(tree, Object.values(COMPILED_MESSAGES).flat());
 const descriptor = pruneTree(types);
 const pruned = protobuf.Root.fromJSON(descriptor);

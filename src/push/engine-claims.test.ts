@@ -43,7 +43,8 @@ describe('streams with random claims', () => {
     const pick = numbers(1);
     const proxies = Array.from({ length: STREAMS }, () => mesh.connect(claims(pick, 'shop'), undefined, '192.0.2.1'));
     await Promise.all(proxies.map(({ session }) => session.ready));
-    assert.equal(mesh.engine.stats().views, 2);
+    // Two parts, for Envoys that know what replaces deprecated fields and for older ones.
+    assert.equal(mesh.engine.stats().views, 2 * 2);
   });
 
   it('of any namespaces and capabilities are refused beyond the bound, and leave nothing behind', () => {

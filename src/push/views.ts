@@ -3,6 +3,7 @@
  * reads of a proxy is put into the view here, and only here.
  */
 import { hash } from 'node:crypto';
+import { isAtLeast, OLDEST_TRIED } from '../core/envoy-version.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass, readsLocality } from '../generate/index.ts';
 import type {
@@ -36,11 +37,12 @@ function dnsDomainFor({ settings }: Snapshot, { namespace, dnsDomain }: ProxyNod
 
 /** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
-  const { extensions, sds, istioAgent } = node;
+  const { extensions, sds, istioAgent, version } = node;
   return {
     extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
     sds,
     ...(istioAgent && { istioAgent }),
+    ...(isAtLeast(version, OLDEST_TRIED) && { replacements: true }),
   };
 }
 

@@ -4,6 +4,7 @@
  * Source: envoy/config/core/v3/base.proto (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
 import { isIP } from 'node:net';
+import { type EnvoyRelease, isAtLeast } from '../core/envoy-version.ts';
 import { CtlError } from '../core/errors.ts';
 import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../core/proxy.ts';
 import { workloadLabels } from '../resources/index.ts';
@@ -223,13 +224,7 @@ function namespaceOf(metadata: string, domain: string): string {
  * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask for it
  * (https://github.com/envoyproxy/envoy/issues/34122).
  */
-const VHDS_SINCE = [1, 40] as const;
-
-/** Whether `1.40.0` is this version, major and minor, or a later one; false for ''. */
-function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
-  const [ofMajor = 0, ofMinor = 0] = version.split('.').map(Number);
-  return ofMajor > major || (ofMajor === major && ofMinor >= minor);
-}
+const VHDS_SINCE: EnvoyRelease = [1, 40];
 
 /**
  * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then (tools/packaging/common/

@@ -481,4 +481,10 @@ describe('peer authentication', { skip }, () => {
       await answered('DNS:client.example asks secure.example over TLSv1.3 200');
     });
   });
+
+  test('no Envoy warned of a deprecated field', () => {
+    for (const { id, agent } of shared.get().workloads.values()) {
+      assert.doesNotMatch(agent?.output() ?? '', /deprecated/i, id);
+    }
+  });
 });

@@ -170,12 +170,13 @@ test('an external name is resolved by the proxies, and follows an edit', async (
     eventually(async (client) => {
       const { configs } = await client.configDump();
       const clusters = configs.flatMap(
-        (each) => (each.dynamic_active_clusters ?? []) as { cluster: { name: string; type?: string } }[],
+        (each) =>
+          (each.dynamic_active_clusters ?? []) as { cluster: { name: string; cluster_type?: { name: string } } }[],
       );
       const found = clusters.find(
         ({ cluster }) => cluster.name === `outbound|${HTTP_PORT}||alias.default.svc.cluster.local`,
       );
-      assert.equal(found?.cluster.type, 'STRICT_DNS');
+      assert.equal(found?.cluster.cluster_type?.name, 'envoy.cluster.dns');
       assert.match(JSON.stringify(found), new RegExp(`"address":"${name}"`));
     });
   await mesh().config.apply('edit', alias('localhost'));

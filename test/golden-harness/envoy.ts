@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { SDS_CLUSTER } from '../../src/core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../src/protobuf/index.ts';
-import { envoyPath } from '../harness/envoy.ts';
+import { envoyPath, oldestEnvoyPath } from '../harness/envoy.ts';
 import { isObject, nameOf } from './json.ts';
 import type { ProxyOutput } from './output.ts';
 
@@ -36,10 +36,13 @@ const AGENT: JsonObject = {
   },
 };
 
-/** The binary that golden files are shown to; undefined when there is none. */
-export function envoyBinary(): string | undefined {
-  const path = envoyPath();
-  return existsSync(path) ? path : undefined;
+/** As in the agent's bootstrap: older Envoys take only short regular expressions by themselves. */
+const RUNTIME: JsonObject = { 're2.max_program_size.error_level': 32_768 };
+
+/** The binaries that golden files are given to; undefined when there is none. */
+export function envoyBinaries(): { readonly newest: string | undefined; readonly oldest: string | undefined } {
+  const [newest, oldest] = [envoyPath(), oldestEnvoyPath()].map((path) => (existsSync(path) ? path : undefined));
+  return { newest, oldest };
 }
 
 /**
@@ -52,6 +55,7 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   const routes = new Map(output.routes.map((route) => [nameOf(route), withHosts(route, output.virtual_hosts)]));
   return {
     node: { id: 'golden', cluster: 'golden' },
+    layered_runtime: { layers: [{ name: 'static', static_layer: RUNTIME }] },
     static_resources: {
       clusters: [AGENT, ...output.clusters.map((cluster) => withEndpoints(cluster, assignments))],
       listeners: output.listeners.map((listener) => withSecrets(withRoutes(listener, routes), secrets)) as JsonObject[],
@@ -59,8 +63,8 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   };
 }
 
-/** Resolves when Envoy takes the bootstrap, rejects with its complaint when it does not. */
-export async function validate(binary: string, bootstrap: JsonObject): Promise<void> {
+/** Resolves with what Envoy warns of when it takes the bootstrap, rejects with its complaint when it does not. */
+export async function validate(binary: string, bootstrap: JsonObject): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'golden-'));
   try {
     const file = join(folder, 'bootstrap.json');
@@ -68,7 +72,17 @@ export async function validate(binary: string, bootstrap: JsonObject): Promise<v
       .replaceAll(`"${CERTIFICATES}`, `"${TEST_CERTIFICATES}`)
       .replaceAll(`"${SYSTEM_AUTHORITIES}"`, `"${TEST_CERTIFICATES}ca.crt"`);
     await writeFile(file, text);
-    await run(binary, ['--mode', 'validate', '-c', file, '--log-level', 'error', '--concurrency', '1']);
+    const { stdout, stderr } = await run(binary, [
+      '--mode',
+      'validate',
+      '-c',
+      file,
+      '--log-level',
+      'warning',
+      '--concurrency',
+      '1',
+    ]);
+    return `${stdout}${stderr}`;
   } catch (error) {
     throw new Error(`Envoy does not take it: ${complaintOf(error)}`);
   } finally {

@@ -37,6 +37,8 @@ const proxy = z.strictObject({
   network: z.string().default(''),
   locality: z.string().default(''),
   extensions: z.array(z.string()).optional(),
+  /** Of its Envoy. */
+  version: z.string().default('1.40.0'),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
   /** Whether they come from Istio's agent. */
@@ -103,7 +105,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
+  const { version, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -124,7 +126,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
         : { trustDomain: DEFAULT_SETTINGS.trustDomain, namespace, serviceAccount: account },
     locality,
     extensions: extensions?.toSorted(),
-    version: '1.40.0',
+    version,
     meshVersion: '',
     discoversVirtualHosts,
     shortEndpointNames,

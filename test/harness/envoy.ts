@@ -17,6 +17,11 @@ export function envoyPath(): string {
   return process.env.ENVOY_PATH ?? join(import.meta.dirname, '../../.cache/envoy-1.40.0/envoy/_bin/envoy');
 }
 
+/** The oldest Envoy that generated configuration must be good for; `npm test` sets OLDEST_ENVOY_PATH. */
+export function oldestEnvoyPath(): string {
+  return process.env.OLDEST_ENVOY_PATH ?? join(import.meta.dirname, '../../.cache/envoy-1.36.2/envoy/_bin/envoy');
+}
+
 export interface EnvoyOptions extends Omit<BootstrapOptions, 'adminPort' | 'adminAddress' | 'ads'> {
   /** Default: a free one. */
   readonly adminPort?: number;

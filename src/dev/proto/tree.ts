@@ -8,6 +8,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
+import type { AddedField } from '../../../proto/messages.ts';
 
 /** Folders that are searched for an imported .proto file, in this order. */
 function includeFolders(repository: string): readonly string[] {
@@ -19,8 +20,15 @@ function includeFolders(repository: string): readonly string[] {
   ];
 }
 
-/** Parses the files and all that they import. Fields get protobufjs' camel-case names and keep their proto name. */
-export function loadTree(repository: string, files: readonly string[]): protobuf.Root {
+/**
+ * Parses the files and all that they import, and adds the fields. Fields get protobufjs' camel-case names and keep their proto name.
+ * Throws where a field to add is there already: the package is newer than the table says.
+ */
+export function loadTree(
+  repository: string,
+  files: readonly string[],
+  added: readonly AddedField[] = [],
+): protobuf.Root {
   const folders = includeFolders(repository);
   const root = new protobuf.Root();
   root.resolvePath = (_origin, target) => {
@@ -28,6 +36,17 @@ export function loadTree(repository: string, files: readonly string[]): protobuf
     return folder === undefined ? target : join(folder, target);
   };
   root.loadSync([...files]);
+  for (const { message, oneof, name, number, type } of added) {
+    const parent = root.lookupType(message);
+    const group = parent.oneofs[oneof];
+    if (group === undefined) throw new Error(`${message} has no oneof ${oneof}`);
+    const camelCase = protobuf.util.camelCase(name);
+    // As parsed fields have it; the declarations of protobufjs leave it out.
+    const json: protobuf.IField & { readonly protoName: string } = { id: number, type: `.${type}`, protoName: name };
+    const field = protobuf.Field.fromJSON(camelCase, json);
+    parent.add(field);
+    group.add(field);
+  }
   return root;
 }
 

@@ -29,25 +29,20 @@ import { isHttp } from '../listeners/protocol-kind.ts';
 import { clusterName, meshServerName } from '../names.ts';
 import { effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
-import { adsConfigSource, durationOf } from '../values.ts';
+import { adsConfigSource } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { type ClientCredential, clientCredentials, readCredential } from './client-credentials.ts';
 import { type Discovery, discoveryOf } from './discovery.ts';
+import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
-import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST, STRICT_DNS } from './static.ts';
+import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 import { protocolOptions, type UpstreamHttp, upstreamHttp } from './upstream-protocol.ts';
 import { type FileReader, originatedTls, tlsSocket, verifiesServer } from './upstream-tls.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
-
-/**
- * `envoy.config.cluster.v3.Cluster.DnsLookupFamily` by what the machine has. With both families IPv4 comes first: of machines with an
- * IPv6 address many have no way to the rest of the world by it.
- */
-const DNS_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
@@ -82,6 +77,7 @@ export interface ClusterInputs extends CarriedEndpoints {
 /** For clusters that resolve names, and so carry their endpoints: where those come from. */
 interface CarriedEndpoints {
   readonly families: NodeFamilies;
+  readonly typedDns: boolean;
   readonly networks: EndpointSources['networks'] | undefined;
   readonly endpoints: EndpointSources['endpoints'] | undefined;
   readonly network: string;
@@ -90,6 +86,7 @@ interface CarriedEndpoints {
 
 const NOTHING_CARRIED: CarriedEndpoints = {
   families: 'ipv4',
+  typedDns: false,
   networks: undefined,
   endpoints: undefined,
   network: '',
@@ -138,7 +135,8 @@ function carriedEndpoints(
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints {
   const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service, rule);
-  return { families: view.families, networks, endpoints, network, locality };
+  const typedDns = view.capabilities.replacements === true;
+  return { families: view.families, typedDns, networks, endpoints, network, locality };
 }
 
 function serviceClusters(inputs: ClusterInputs): UnitOutput {
@@ -261,10 +259,7 @@ function discovered(
   }
   const sources = { mesh, networks, endpoints, network, locality };
   return {
-    type: STRICT_DNS,
-    dnsRefreshRate: durationOf(mesh.dnsRefreshRate),
-    respectDnsTtl: true,
-    dnsLookupFamily: DNS_LOOKUP_FAMILY[inputs.families],
+    ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
     loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target, passedOn))),
   };
 }

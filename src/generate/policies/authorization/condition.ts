@@ -56,13 +56,20 @@ export function leaf<Leaf>(matcher: Leaf): Condition<Leaf> {
   return { leaf: matcher };
 }
 
-export function principalOf(condition: Condition<PrincipalLeaf>): Principal {
+/** @param sourced whether Envoy knows `sourced_metadata`, which takes the place of `metadata` */
+export function principalOf(condition: Condition<PrincipalLeaf>, sourced: boolean): Principal {
+  const each = (part: Condition<PrincipalLeaf>) => principalOf(part, sourced);
   if (isAlways(condition)) return { any: true };
   if (isNever(condition)) return { notId: { any: true } };
-  if ('leaf' in condition) return condition.leaf;
-  if ('not' in condition) return { notId: principalOf(condition.not) };
-  if ('all' in condition) return { andIds: { ids: condition.all.map(principalOf) } };
-  return { orIds: { ids: condition.any.map(principalOf) } };
+  if ('leaf' in condition) return sourced ? withSource(condition.leaf) : condition.leaf;
+  if ('not' in condition) return { notId: each(condition.not) };
+  if ('all' in condition) return { andIds: { ids: condition.all.map(each) } };
+  return { orIds: { ids: condition.any.map(each) } };
+}
+
+/** Of the request's own metadata, which is the default source. */
+function withSource({ metadata, ...rest }: PrincipalLeaf): PrincipalLeaf {
+  return metadata ? { ...rest, sourcedMetadata: { metadataMatcher: metadata } } : rest;
 }
 
 export function permissionOf(condition: Condition<PermissionLeaf>): Permission {

@@ -9,6 +9,7 @@ import type { Resource } from '../../../resources/types.ts';
 import { trustDomainsOf } from '../../mesh-tls.ts';
 import { scopeOfView } from '../../view-scope.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
+import type { Meaning } from './attributes.ts';
 import {
   type Authorizer,
   askAboutConnections,
@@ -18,7 +19,7 @@ import {
   type Unreachable,
 } from './external.ts';
 import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
-import { asksForPaths, type NamedPolicies, type RbacPolicy, rbacPolicy } from './rules.ts';
+import { asksForPaths, type NamedPolicies, type RbacPolicy, rbacPolicy, type Use } from './rules.ts';
 
 type Policy = Resource<'AuthorizationPolicy'>;
 type Action = NonNullable<Policy['content']['action']>;
@@ -101,16 +102,18 @@ function rulesFor(snapshot: Snapshot, view: GuardedView, protocol: Protocol): Ru
   const scope = scopeOfView(snapshot, view);
   const providers = Map.groupBy(of('CUSTOM'), ({ content }) => content.provider?.name ?? '');
   const allow = of('ALLOW');
+  const sourcedMetadata = view.capabilities.replacements === true;
+  const keepOut = { effect: 'keep out', protocol, sourcedMetadata } as const;
   return {
     custom: [...providers]
       .map(([name, policies]) => ({
         authorizer: authorizerOf(snapshot, scope, name),
-        policies: named(snapshot, policies, 'keep out', protocol),
+        policies: named(snapshot, policies, keepOut),
       }))
       .filter(({ policies }) => isFilled(policies)),
-    deny: named(snapshot, of('DENY'), 'keep out', protocol),
-    allow: allow.length === 0 ? undefined : named(snapshot, allow, 'let in', protocol),
-    audit: named(snapshot, of('AUDIT'), 'keep out', protocol),
+    deny: named(snapshot, of('DENY'), keepOut),
+    allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...keepOut, effect: 'let in' }),
+    audit: named(snapshot, of('AUDIT'), keepOut),
   };
 }
 
@@ -136,14 +139,13 @@ function policiesFor(snapshot: Snapshot, { policies }: GuardedView): Policy[] {
 function named(
   { settings, mesh }: Snapshot,
   policies: readonly Policy[],
-  effect: 'let in' | 'keep out',
-  protocol: Protocol,
+  use: Omit<Use, keyof Meaning>,
 ): NamedPolicies {
   const found: Record<string, NamedPolicies[string]> = {};
   const trustDomains = trustDomainsOf(settings, mesh);
   for (const { meta, content } of policies) {
     content.rules?.forEach((rule: AuthorizationRule, index) => {
-      const policy = rbacPolicy(rule, { trustDomains, namespace: meta.namespace, effect, protocol });
+      const policy = rbacPolicy(rule, { ...use, trustDomains, namespace: meta.namespace });
       if (policy !== undefined) found[`ns[${meta.namespace}]-policy[${meta.name}]-rule[${index}]`] = policy;
     });
   }

@@ -37,6 +37,8 @@ export interface Use extends Meaning {
   /** What becomes of requests that a rule matches: they are let in, or else. */
   readonly effect: 'let in' | 'keep out';
   readonly protocol: 'http' | 'tcp';
+  /** Whether Envoy knows `sourced_metadata` of principals. */
+  readonly sourcedMetadata: boolean;
 }
 
 type Values = readonly string[] | undefined;
@@ -72,7 +74,7 @@ export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | unde
     ...conditions.flatMap((condition) => ('what' in condition ? [condition.what] : [])),
   ]);
   if (isNever(who) || isNever(what)) return undefined;
-  return { permissions: [permissionOf(what)], principals: [principalOf(who)] };
+  return { permissions: [permissionOf(what)], principals: [principalOf(who, use.sourcedMetadata)] };
 }
 
 /** Whether some part of a rule is about what only requests over HTTP have. */

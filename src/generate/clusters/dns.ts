@@ -1,0 +1,37 @@
+/** Clusters whose endpoints Envoy resolves by name. */
+import { envoy, packAny } from '../../protobuf/index.ts';
+import type { NodeFamilies } from '../ip-families.ts';
+import { durationOf } from '../values.ts';
+import { STRICT_DNS } from './static.ts';
+
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+
+const { DnsCluster } = envoy.extensions.clusters.dns.v3;
+const { V4_ONLY, V6_ONLY, V4_PREFERRED } = DnsCluster.DnsLookupFamily;
+
+/**
+ * What is asked for, by what the machine has. With both families IPv4 comes first: of machines with an IPv6 address many have no way to the
+ * rest of the world by it.
+ */
+const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
+  NodeFamilies,
+  number
+>;
+
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names for other numbers. */
+const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
+
+/** Where names become endpoints, all of their addresses, and how often they are asked for. */
+export interface DnsSettings {
+  readonly families: NodeFamilies;
+  readonly refreshRateMs: number;
+  /** Whether Envoy has the extension that takes the place of the cluster's own fields. */
+  readonly typed: boolean;
+}
+
+export function dnsDiscovery({ families, refreshRateMs, typed }: DnsSettings): Cluster {
+  const common = { dnsRefreshRate: durationOf(refreshRateMs), respectDnsTtl: true };
+  if (!typed) return { type: STRICT_DNS, ...common, dnsLookupFamily: OLD_LOOKUP_FAMILY[families] };
+  const config = { ...common, dnsLookupFamily: LOOKUP_FAMILY[families] };
+  return { clusterType: { name: 'envoy.cluster.dns', typedConfig: packAny(DnsCluster, config) } };
+}
