@@ -20,6 +20,8 @@ import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
+import { thisMachine } from './settings/place.ts';
+import { watchAddresses } from './settings/watch-addresses.ts';
 import type { AgentIdentity } from './types.ts';
 
 /** Labels of the pod, written by the orchestrator's downward API. */
@@ -94,6 +96,11 @@ async function serveUntilEnd(
       controlPlane: `${host}:${port}`,
     };
     void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
+    if (plan.place.followsMachine) {
+      const { addresses: reported } = plan.place;
+      const current = () => thisMachine().addresses;
+      void watchAddresses({ reported, current, sleep, log: getScope('default') }, looking.signal);
+    }
     const first = await Promise.race([supervisor.ended, end.requested]);
     if (first.kind === 'requested') {
       readiness.draining();

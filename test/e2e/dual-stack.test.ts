@@ -223,3 +223,12 @@ describe('validation while the proxy runs', { skip }, () => {
     });
   });
 });
+
+test('an address of another family that comes later is a warning of the agent', { skip }, async () => {
+  const { netns, agent } = machines().old;
+  await netns.run('sh', '-ec', 'echo 0 > /proc/sys/net/ipv6/conf/all/disable_ipv6');
+  await netns.run('ip', 'addr', 'add', `${netns.address6}/64`, 'dev', 'eth0', 'nodad');
+  await eventually(() =>
+    assert.match(agent?.output() ?? '', /warn\t.*has an IPv6 address now \(fd00:.*does not listen on IPv6/),
+  );
+});

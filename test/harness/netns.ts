@@ -21,7 +21,7 @@ export async function netnsUnavailable(): Promise<string | undefined> {
   const probe = `meshd-probe-${randomBytes(6).toString('hex')}`;
   try {
     await execute('ip', ['netns', 'add', probe]);
-    await execute('ip', ['netns', 'exec', probe, 'iptables', '-t', 'nat', '-S']);
+    await execute('ip', ['netns', 'exec', probe, 'iptables', '-w', '-t', 'nat', '-S']);
     return undefined;
   } catch (error) {
     return `cannot make network namespaces: ${lastLine(error)}`;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { connect, createServer } from 'node:net';
 import { test } from 'node:test';
+import { freePort } from '../../../test/harness/index.ts';
 import { isLoopback, startStatusServers } from './server.ts';
 
 const deps = {
@@ -13,15 +13,6 @@ const deps = {
   quit: () => undefined,
 };
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 test('only loopback addresses are loopback', () => {
   for (const yes of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1']) assert.ok(isLoopback(yes), yes);
   for (const no of [undefined, '', '10.0.0.1', '::ffff:10.0.0.1', '::', '1127.0.0.1', '127.0.0.1.example'])
@@ -29,9 +20,9 @@ test('only loopback addresses are loopback', () => {
 });
 
 test('a port that is taken is said in one line, and the other port is let go', async () => {
-  const other = createServer().listen(0);
+  const taken = await freePort();
+  const other = createServer().listen(taken);
   await once(other, 'listening');
-  const taken = (other.address() as AddressInfo).port;
   const status = await freePort();
   await assert.rejects(startStatusServers({ status, readiness: taken }, deps), {
     code: 'failed_precondition',

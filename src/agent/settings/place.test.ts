@@ -10,6 +10,7 @@ test('what is said counts, and is put together as the specification says', () =>
   assert.deepEqual(placeOf(settings, MACHINE), {
     ip: '10.9.9.9',
     addresses: ['10.9.9.9', '10.0.0.1', 'fd00::1'],
+    followsMachine: true,
     workload: 'web-0',
     namespace: 'shop',
     id: 'web-0.shop',

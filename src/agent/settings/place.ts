@@ -8,6 +8,8 @@ export interface Place {
   readonly ip: string;
   /** `ip` first. */
   readonly addresses: readonly string[];
+  /** Whether these are all that the machine has; false for one of several proxies on a loopback network. */
+  readonly followsMachine: boolean;
   readonly workload: string;
   readonly namespace: string;
   readonly id: string;
@@ -52,6 +54,7 @@ export function placeOf(settings: AgentSettings, machine: Machine): Place {
   return {
     ip,
     // A loopback address is one of several proxies on a machine, each with an address of its own.
+    followsMachine: !isLoopback(ip),
     addresses: isLoopback(ip) ? [ip] : [...new Set([ip, ...machine.addresses])],
     workload: settings.id === '' ? workload : (id.split('.')[0] ?? id),
     namespace,
