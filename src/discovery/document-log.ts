@@ -1,18 +1,30 @@
 /** What the log says of documents: those that are refused, and fields of others that were left out. */
-import { getScope, limitLog } from '../observe/index.ts';
+import { getScope, type Logger, limitLog } from '../observe/index.ts';
 import type { AnyResource, ResourceKey, ResourceOrigin, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import type { HeldDocument } from '../store/index.ts';
 
-/** One line for each document that cannot be taken, and one when it can again. `held`: what is in force in the place of a policy. */
-export function logProblem(id: string, problem: ResourceProblem | undefined, held: HeldDocument | undefined): void {
-  const log = getScope('validation');
-  if (problem === undefined) {
-    log.info(`${id} is in order again`);
-    return;
-  }
-  const { origin, key, field, message } = problem;
-  log.error(`${lineOf(origin, key, field, message)}${inForce(held)}`);
+const later = (ms: number, run: () => void): void => void systemClock.setTimer(ms, run);
+
+export type ProblemLog = (id: string, problem: ResourceProblem | undefined, held: HeldDocument | undefined) => void;
+
+/**
+ * One line for each document that cannot be taken, and one when it can again; of thousands at once the first are written and the rest
+ * counted, policies apart, so that other documents do not crowd them out. `held`: what is in force in the place of a policy.
+ */
+export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('validation'), laterOf = later): ProblemLog {
+  const refused = limitLog({ write: (message) => log.error(message), later: laterOf });
+  const policies = limitLog({ write: (message) => log.error(message), later: laterOf });
+  const mended = limitLog({ write: (message) => log.info(message), later: laterOf });
+  return (id, problem, held) => {
+    if (problem === undefined) {
+      mended(id, `${id} is in order again`);
+      return;
+    }
+    const { origin, key, field, message } = problem;
+    const write = held === undefined ? refused : policies;
+    write(id, `${lineOf(origin, key, field, message)}${inForce(held)}`);
+  };
 }
 
 function inForce(held: HeldDocument | undefined): string {
@@ -30,10 +42,7 @@ const STRICTEST = {
 
 /** One line for each field that was left out, of each version of a document; a flood of them is counted. */
 export function warningLog(): (key: ResourceKey, resource: AnyResource) => void {
-  const log = limitLog({
-    write: (message) => getScope('validation').warn(message),
-    later: (ms, run) => void systemClock.setTimer(ms, run),
-  });
+  const log = limitLog({ write: (message) => getScope('validation').warn(message), later });
   return (key, { origin, warnings = [] }) => {
     for (const { field, message, line } of warnings) {
       const place = { ...origin, ...(line === undefined ? {} : { line }) };

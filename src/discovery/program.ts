@@ -44,7 +44,7 @@ import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
 import { DistributionHistory } from './distribution.ts';
-import { logProblem, warningLog } from './document-log.ts';
+import { problemLog, warningLog } from './document-log.ts';
 import { sampleGauges } from './gauges.ts';
 import { startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
@@ -119,6 +119,7 @@ export class DiscoveryProgram {
       onNetworks: (networks, at) => this.#meshChanged({ networks, at }, (update) => (early = { ...early, ...update })),
     });
     this.#closers.push(() => files.close());
+    const logProblem = problemLog();
     const store = createStore({
       appNamespaces: listOf(this.#settings.appNamespace),
       rootNamespace: rootNamespaceOf(this.#settings, files.mesh),
