@@ -89,6 +89,7 @@ export const agentEnv = {
     type: 'integer',
     default: 5,
     min: 0,
+    unit: 'seconds',
     meaning: 'Seconds allowed for connections to complete on agent shutdown.',
   },
   MESH_ORCH_APP_PROBERS: {

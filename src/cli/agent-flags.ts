@@ -14,7 +14,13 @@ const ENVOY_LEVELS = ['trace', 'debug', 'info', 'warning', 'warn', 'error', 'cri
 
 /** On `ctl-agent proxy`. */
 export const agentProxyFlags = {
-  concurrency: { type: 'int', default: 0, min: 0, meaning: 'Number of worker threads; 0 is one per core.' },
+  concurrency: {
+    type: 'int',
+    default: 0,
+    min: 0,
+    unit: 'threads',
+    meaning: 'Number of worker threads; 0 is one per core.',
+  },
   disableInternalTelemetry: { type: 'bool', default: false, meaning: 'Disable internal telemetry.' },
   domain: {
     type: 'string',
@@ -62,12 +68,19 @@ export const agentProxyFlags = {
 
 /** On `ctl-agent wait`. */
 export const agentWaitFlags = {
-  periodMillis: { type: 'int', default: 500, min: 1, meaning: 'Milliseconds between attempts.' },
-  requestTimeoutMillis: { type: 'int', default: 500, min: 1, meaning: 'Milliseconds to wait for a response.' },
+  periodMillis: { type: 'int', default: 500, min: 1, unit: 'milliseconds', meaning: 'Milliseconds between attempts.' },
+  requestTimeoutMillis: {
+    type: 'int',
+    default: 500,
+    min: 1,
+    unit: 'milliseconds',
+    meaning: 'Milliseconds to wait for a response.',
+  },
   timeoutSeconds: {
     type: 'int',
     default: 60,
     min: 0,
+    unit: 'seconds',
     meaning: 'Maximum seconds to wait for the proxy to be ready.',
   },
   url: {

@@ -94,6 +94,7 @@ export const agentIdentityEnv = {
     type: 'integer',
     default: 0,
     min: 0,
+    unit: 'ms',
     meaning: 'First delay before a failed request for a certificate is made again, ms; 0 is half a second.',
   },
 

@@ -37,18 +37,21 @@ export function loggingFlags(program: ProgramName) {
       type: 'int',
       default: 30,
       min: 0,
+      unit: 'days',
       meaning: 'Maximum age in days of a log file before rotation; 0 means no limit.',
     },
     log_rotate_max_backups: {
       type: 'int',
       default: 1000,
       min: 0,
+      unit: 'files',
       meaning: 'Maximum number of backups kept; 0 means no limit.',
     },
     log_rotate_max_size: {
       type: 'int',
       default: 104857600,
       min: 0,
+      unit: 'megabytes',
       meaning: 'Maximum size of a log file before rotation, in megabytes; from 1048576 on in bytes; 0 means no limit.',
     },
     log_stacktrace_level: {

@@ -15,6 +15,7 @@ export const discoveryCaEnv = {
     type: 'integer',
     default: 2048,
     min: 2048,
+    unit: 'bits',
     meaning: 'RSA key size of self-signed CA certificates.',
   },
   CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: {
@@ -30,6 +31,7 @@ export const discoveryCaEnv = {
     type: 'integer',
     default: 20,
     min: 0,
+    unit: 'percent',
     meaning: 'Grace period percentile of the self-signed root certificate.',
   },
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: {

@@ -51,6 +51,7 @@ export const discoveryEnv = {
     type: 'integer',
     default: 100,
     min: 1,
+    unit: 'pushes',
     meaning: 'Maximum number of concurrent pushes.',
   },
   CTL_GENERATE_WORKERS: {
@@ -58,6 +59,7 @@ export const discoveryEnv = {
     type: 'integer',
     default: -1,
     min: -1,
+    unit: 'threads',
     meaning: 'Worker threads that generate configuration; -1 suits the machine, 0 generates on the main thread.',
   },
   CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING: {
@@ -88,6 +90,7 @@ export const discoveryEnv = {
     type: 'integer',
     default: 4194304,
     min: 1,
+    unit: 'bytes',
     meaning: 'Maximum receive buffer size of a gRPC stream, bytes.',
   },
   MESH_GPRC_MAXSTREAMS: {
@@ -95,6 +98,7 @@ export const discoveryEnv = {
     type: 'integer',
     default: 100000,
     min: 1,
+    unit: 'streams',
     meaning: 'Maximum number of concurrent gRPC streams.',
   },
   TERMINATION_DRAIN_DURATION_SECONDS: {
@@ -102,6 +106,7 @@ export const discoveryEnv = {
     type: 'integer',
     default: 5,
     min: 0,
+    unit: 'seconds',
     meaning: 'Seconds allowed for connections to complete on shutdown.',
   },
 

@@ -6,7 +6,7 @@
 
 import { parseDuration } from './duration.ts';
 import { messageOf, usageError } from './errors.ts';
-import { inRange, parseBoolean, parseFloating, parseInteger } from './values.ts';
+import { parseBoolean, parseDurationFrom, parseFloating, parseInteger } from './values.ts';
 
 interface EnvBase {
   /** The setting's name in the program. */
@@ -19,7 +19,8 @@ type EnvSpec = EnvBase &
   (
     | { readonly type: 'string'; readonly default: string }
     | { readonly type: 'boolean'; readonly default: boolean }
-    | { readonly type: 'integer'; readonly default: number; readonly min?: number }
+    /** `unit` is what is counted, for messages: `bytes`. */
+    | { readonly type: 'integer'; readonly default: number; readonly min?: number; readonly unit?: string }
     | { readonly type: 'float'; readonly default: number; readonly min?: number; readonly max?: number }
     /** Written as a Go duration; its value is milliseconds. */
     | { readonly type: 'duration'; readonly default: string; readonly min?: number }
@@ -93,10 +94,10 @@ function parseValue(spec: EnvSpec, text: string): EnvValue {
     case 'boolean':
       return parseBoolean(text);
     case 'integer':
-      return parseInteger(text, spec.min);
+      return parseInteger(text, spec.min, undefined, spec.unit);
     case 'float':
       return parseFloating(text, spec.min, spec.max);
     case 'duration':
-      return inRange(parseDuration(text), spec.min ?? Number.NEGATIVE_INFINITY);
+      return parseDurationFrom(text, spec.min);
   }
 }

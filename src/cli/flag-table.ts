@@ -31,6 +31,8 @@ interface NumberFlag extends FlagBase<number> {
   readonly default: number;
   /** Least value taken. */
   readonly min?: number;
+  /** What is counted, for messages: `days`. */
+  readonly unit?: string;
 }
 
 /** Written as a Go duration; its value is milliseconds. */

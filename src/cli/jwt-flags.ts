@@ -28,6 +28,7 @@ export const jwtFlags = {
   expire: {
     type: 'int',
     default: 3600,
+    unit: 'seconds',
     meaning: 'Seconds from now until the token expires; with a negative number it has expired already.',
   },
   iss: { type: 'string', default: DEFAULT_ISSUER, meaning: 'Issuer of the token.' },

@@ -58,7 +58,8 @@ const REFUSED: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an unknown letter', ['-Z'], /unknown flag -Z$/],
   ['an unknown letter among others', ['-qZ'], /unknown flag -Z$/],
   ['names that every object has', ['--constructor', 'x'], /unknown flag --constructor$/],
-  ['the start of a name', ['--nam', 'v'], /unknown flag --nam$/],
+  ['the start of a name', ['--nam', 'v'], /unknown flag --nam, did you mean --name\?$/],
+  ['a name in another case', ['--NAME', 'v'], /unknown flag --NAME, did you mean --name\?$/],
   ['a flag without its value', ['--name'], /flag --name needs a value/],
   ['a letter without its value', ['-n'], /flag -n needs a value/],
   ['a bool that is neither', ['--quiet=maybe'], /"maybe" for flag --quiet/],
@@ -67,7 +68,7 @@ const REFUSED: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['a port above 65535', ['--port', '70000'], /"70000" for flag --port: more than 65535/],
   ['a negative port', ['--port=-1'], /"-1" for flag --port: less than 0/],
   ['NaN for a duration', ['--wait', 'NaN'], /"NaN" for flag --wait: not a duration/],
-  ['a negative duration where it has no sense', ['--wait=-1s'], /less than 0/],
+  ['a negative duration where it has no sense', ['--wait=-1s'], /less than 0s$/],
   ['a value not listed', ['--output', 'xml'], /"xml" is not one of yaml, json/],
   ['an item not listed', ['--items', 'a,z'], /"z" is not one of a, b, c/],
 ];

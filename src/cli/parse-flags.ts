@@ -6,6 +6,7 @@
  * naming it.
  */
 
+import { didYouMean } from '../core/nearest.ts';
 import { usageError } from './errors.ts';
 import type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 import { parseFlagValue } from './values.ts';
@@ -40,7 +41,8 @@ export function parseFlags(args: readonly string[], table: FlagTable): ParsedFla
     for (const part of splitArgument(arg, table)) {
       if (part.spec === undefined) {
         if (part.shown === '--help' || part.shown === '-h') return done(true);
-        throw usageError(`unknown flag ${part.shown}`);
+        const hint = arg.startsWith('--') ? didYouMean(part.name, Object.keys(table), (name) => `--${name}`) : '';
+        throw usageError(`unknown flag ${part.shown}${hint}`);
       }
       if (part.text !== undefined) {
         set(part.name, part.spec, part.text);

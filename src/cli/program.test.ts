@@ -165,6 +165,43 @@ describe('version', () => {
 const authorizationOf = ({ authorization }: IncomingMessage['headers']) =>
   authorization === undefined ? {} : { authorization };
 
+test('--version is what the command version prints', async () => {
+  for (const program of [recorded().program, agentProgram()]) {
+    const asked = await run(program, ['--version']);
+    assert.deepEqual(asked, await run(program, ['version']));
+    assert.match(asked.stdout, /^\d+\.\d+\.\d+\n$/);
+    assert.match((await run(program, ['--help'])).stdout, /^ +--version +Print the version\.$/m);
+  }
+});
+
+test('a misspelt command or flag is told what was meant', async () => {
+  const { program } = recorded();
+  for (const [args, message] of [
+    [['discvoery'], 'unknown command "discvoery", did you mean discovery?'],
+    [['help', 'requst'], 'unknown command "requst", did you mean request?'],
+    [['discovery', '--grpc-addr', ':1'], 'unknown flag --grpc-addr, did you mean --grpcAddr?'],
+    [['--versoin'], 'unknown flag --versoin, did you mean --version?'],
+  ] as const) {
+    assert.deepEqual(await run(program, args), { code: 1, stdout: '', stderr: `ctl-discovery: ${message}\n` });
+  }
+});
+
+test('bounds are told with their units', async () => {
+  const { program } = recorded();
+  for (const [args, env, message] of [
+    [['discovery', '--keepaliveTimeout', '0s'], {}, /"0s" for flag --keepaliveTimeout: less than 1ms\n$/],
+    [['issue-token', '--ttl', '10ms'], {}, /"10ms" for flag --ttl: less than 1s\n$/],
+    [['discovery', '--log_rotate_max_age=-1'], {}, /less than 0 days\n$/],
+    [['discovery'], { MESH_GPRC_MAXRECVMSGSIZE: '0' }, /MESH_GPRC_MAXRECVMSGSIZE: less than 1 bytes\n$/],
+    [['discovery'], { CTL_JWT_PUB_KEY_REFRESH_INTERVAL: '1ms' }, /less than 1s\n$/],
+    [['discovery'], { TERMINATION_DRAIN_DURATION_SECONDS: '5s' }, /not a whole number of seconds\n$/],
+  ] as const) {
+    const { code, stderr } = await run(program, [...args, ...QUIET], env);
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
+});
+
 describe('request', () => {
   const seen: {
     method: string | undefined;

@@ -5,6 +5,8 @@
 
 import { type CommandDef, defineCommand, runCommand } from 'citty';
 import { CtlError } from '../core/errors.ts';
+import { didYouMean } from '../core/nearest.ts';
+import { sourceStack } from '../core/source-maps.ts';
 import type { ProgramName } from '../observe/scopes.ts';
 import type { Environment } from './env-table.ts';
 import { messageOf, usageError } from './errors.ts';
@@ -92,17 +94,32 @@ async function guarded(program: string, io: ProgramIo, run: () => Promise<number
 
 async function dispatch(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
   const at = findSubcommand(args, allFlags(program));
-  if (at < 0) {
-    parseFlags(args, program.flags);
-    io.stdout.write(programHelp(program));
-    return 0;
-  }
+  if (at < 0) return withoutCommand(program, args, io);
   const name = args[at] ?? '';
   const rest = args.toSpliced(at, 1);
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
   if (name === 'help') return help(program, rest, io);
-  if (chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}, see ${program.name} --help`);
+  if (chosen === undefined) throw unknownCommand(program, name);
   return runChosen(chosen, `${program.name} ${name}`, rest, io);
+}
+
+/** The program's own flags: help, or what `--version` asks for. */
+async function withoutCommand(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
+  const { given, help: asked } = parseFlags(args, { ...program.flags, version: VERSION_FLAG });
+  const version = program.commands.find(({ options }) => options.name === 'version');
+  if (!asked && given.get('version') === true && version !== undefined) {
+    return runChosen(version, `${program.name} version`, [], io);
+  }
+  io.stdout.write(programHelp(program));
+  return 0;
+}
+
+const VERSION_FLAG = { type: 'bool', default: false, meaning: 'Print the version.' } as const;
+
+function unknownCommand(program: Program, name: string): CtlError {
+  const names = program.commands.map(({ options }) => options.name);
+  const hint = didYouMean(name, names) || `, see ${program.name} --help`;
+  return usageError(`unknown command ${JSON.stringify(name.slice(0, 80))}${hint}`);
 }
 
 /** `typed` is how the command is called, program included. */
@@ -121,7 +138,7 @@ async function runChosen(chosen: Command, typed: string, args: readonly string[]
 function help(program: Program, args: readonly string[], io: ProgramIo): number {
   const name = args[0];
   const chosen = program.commands.find((candidate) => candidate.options.name === name);
-  if (name !== undefined && chosen === undefined) throw usageError(`unknown command ${JSON.stringify(name)}`);
+  if (name !== undefined && chosen === undefined) throw unknownCommand(program, name);
   io.stdout.write(chosen === undefined ? programHelp(program) : commandHelp(`${program.name} ${name}`, chosen));
   return 0;
 }
@@ -145,7 +162,7 @@ function programHelp(program: Program): string {
     command: program.name,
     summary: program.summary,
     arguments: '',
-    flags: program.flags,
+    flags: { ...program.flags, version: VERSION_FLAG },
     subcommands: program.commands.map(({ options }) => [options.name, options.summary]),
   });
 }
@@ -164,5 +181,5 @@ function commandHelp(typed: string, { options }: Command): string {
 function shownError(error: unknown): string {
   if (error instanceof CtlError && error.code !== 'internal') return error.oneLine();
   if (error instanceof Error && 'syscall' in error) return messageOf(error).replace(/\s*[\r\n]+\s*/g, ' ');
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error);
 }

@@ -1,6 +1,6 @@
 /** Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read. */
 
-import { parseDuration } from './duration.ts';
+import { formatDuration, parseDuration } from './duration.ts';
 import { messageOf, usageError } from './errors.ts';
 import type { FlagSpec, FlagValue } from './flag-table.ts';
 
@@ -11,9 +11,20 @@ export function parseBoolean(text: string): boolean {
   throw new Error('not true or false');
 }
 
-export function parseInteger(text: string, min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER): number {
-  if (!/^[+-]?\d+$/.test(text)) throw new Error('not a whole number');
-  return inRange(Number(text), min, max);
+export function parseInteger(
+  text: string,
+  min = Number.MIN_SAFE_INTEGER,
+  max = Number.MAX_SAFE_INTEGER,
+  unit?: string,
+): number {
+  if (!/^[+-]?\d+$/.test(text))
+    throw new Error(unit === undefined ? 'not a whole number' : `not a whole number of ${unit}`);
+  return inRange(Number(text), min, max, (bound) => (unit === undefined ? String(bound) : `${bound} ${unit}`));
+}
+
+/** A Go duration as milliseconds. Bounds are milliseconds, and named as durations. */
+export function parseDurationFrom(text: string, min = Number.NEGATIVE_INFINITY): number {
+  return inRange(parseDuration(text), min, Number.POSITIVE_INFINITY, formatDuration);
 }
 
 export function parseFloating(text: string, min?: number, max?: number): number {
@@ -21,9 +32,14 @@ export function parseFloating(text: string, min?: number, max?: number): number 
   return inRange(Number(text), min ?? Number.NEGATIVE_INFINITY, max);
 }
 
-export function inRange(value: number, min: number, max = Number.POSITIVE_INFINITY): number {
-  if (value < min) throw new Error(`less than ${min}`);
-  if (value > max) throw new Error(`more than ${max}`);
+function inRange(
+  value: number,
+  min: number,
+  max = Number.POSITIVE_INFINITY,
+  shown: (bound: number) => string = String,
+): number {
+  if (value < min) throw new Error(`less than ${shown(min)}`);
+  if (value > max) throw new Error(`more than ${shown(max)}`);
   return value;
 }
 
@@ -47,11 +63,11 @@ function readValue(spec: FlagSpec, text: string, before: FlagValue | undefined):
       if (text !== spec.default) oneOf(text, spec.values);
       return checked(text, spec.check);
     case 'int':
-      return checked(parseInteger(text, spec.min), spec.check);
+      return checked(parseInteger(text, spec.min, undefined, spec.unit), spec.check);
     case 'uint16':
       return checked(parseInteger(text, spec.min ?? 0, 65_535), spec.check);
     case 'duration':
-      return checked(inRange(parseDuration(text), spec.min ?? Number.NEGATIVE_INFINITY), spec.check);
+      return checked(parseDurationFrom(text, spec.min), spec.check);
     case 'stringSlice':
     case 'stringArray': {
       const items = spec.type === 'stringArray' ? [text] : splitItems(text);

@@ -8,6 +8,7 @@
  * warnings and worse go to stderr.
  */
 
+import { sourceFrame } from '../core/source-maps.ts';
 import { formatJson, formatText, type LogRecord } from './log-format.ts';
 import { openRotatingSink, type RotateOptions } from './log-rotate.ts';
 import { type LogSink, openSink } from './log-sink.ts';
@@ -182,15 +183,16 @@ function emit(
   entry: (message: string, fields?: Fields) => void,
 ): void {
   const wantsStack = state.stack <= RANK[level];
-  const frames = wantsStack || state.caller ? framesAbove(entry) : [];
+  const frames = wantsStack || state.caller ? framesAbove(entry).slice(0, wantsStack ? undefined : 1) : [];
+  const places = frames.map(sourceFrame);
   const record: LogRecord = {
     time: now(),
     level,
     scope: state.name,
     message,
     fields,
-    caller: state.caller ? shortCaller(frames[0]) : undefined,
-    stack: wantsStack ? frames.join('\n') : undefined,
+    caller: state.caller ? shortCaller(places[0]) : undefined,
+    stack: wantsStack ? places.join('\n') : undefined,
   };
   const line = json ? formatJson(record) : formatText(record);
   if (sinks === undefined) process.stderr.write(line);

@@ -26,7 +26,7 @@ import {
 
 const PROGRAMS = ['ctl-discovery', 'ctl-agent'] as const;
 const COMMANDS: Readonly<Record<(typeof PROGRAMS)[number], readonly string[]>> = {
-  'ctl-discovery': ['discovery', 'env', 'issue-token', 'request', 'version'],
+  'ctl-discovery': ['discovery', 'env', 'get', 'issue-token', 'request', 'version'],
   'ctl-agent': ['env', 'mesh-clean-iptables', 'mesh-iptables', 'proxy', 'request', 'version', 'wait'],
 };
 
@@ -176,7 +176,7 @@ test('a mesh of built programs: token, certificate, secured xDS, a request throu
     program: join(folder, 'ctl-discovery.js'),
     configDir,
     ports,
-    flags: ['--meshConfig', meshConfig],
+    flags: ['--meshConfig', meshConfig, '--log_caller', 'default'],
     env: { LOCAL_TOKEN_ISSUER_DIR: issuer, SELF_SIGNED_CA_DIR: caDir },
   });
   const agent = await startAgent(t, {
@@ -218,5 +218,7 @@ test('a mesh of built programs: token, certificate, secured xDS, a request throu
 
   assert.deepEqual(await agent.stop(), { code: 0, signal: null });
   assert.deepEqual(await discovery.stop(), { code: 0, signal: null });
+  // Callers are named by the sources, not by the bundle.
+  assert.match(discovery.output(), /\tdefault\tdiscovery\/program\.ts:\d+\tlistening: /);
   for (const output of [agent.output(), discovery.output()]) assert.doesNotMatch(output, /\n {4}at |Error: |\terror\t/);
 });
