@@ -120,3 +120,18 @@ test('however many requests are being answered, probes are, and others are refus
   for (const from of ['127.0.0.1', '127.0.0.2']) assert.equal(await ask(port, from, '/ready?now'), 200);
   answer.resolve();
 });
+
+test('who does not take the answers that he asks for keeps no others from theirs', async (t) => {
+  const page = Buffer.alloc(20_000_000);
+  let asked = 0;
+  const { port } = await start(t, { maxConnections: 8 }, (request, response) => {
+    asked++;
+    response.end(request.url === '/large' ? page : 'small');
+  });
+  const deaf = await Promise.all(
+    Array.from({ length: 4 }, () => hold(t, port, '127.0.0.1', 'GET /large HTTP/1.1\r\nhost: a\r\n\r\n')),
+  );
+  while (asked < 4) await new Promise((resolve) => setImmediate(resolve));
+  for (const from of ['127.0.0.1', '127.0.0.2']) assert.equal(await ask(port, from), 200);
+  assert.ok(deaf.every((socket) => socket.bytesRead < page.length));
+});

@@ -91,6 +91,30 @@ class Reports {
   }
 }
 
+/** Requests that are being answered, other than those of probes. */
+class Answers {
+  readonly #max: number;
+  readonly #open = new Set<ServerResponse>();
+
+  /** @param max at a time */
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Takes one more, maybe in place of the oldest whose client has not taken what is there for it. False: there is none of those. */
+  begin(response: ServerResponse): boolean {
+    if (this.#open.size >= this.#max) {
+      const unread = [...this.#open].find(({ writableEnded }) => writableEnded);
+      if (unread === undefined) return false;
+      this.#open.delete(unread);
+      unread.destroy();
+    }
+    this.#open.add(response);
+    response.once('close', () => this.#open.delete(response));
+    return true;
+  }
+}
+
 function refuse(response: ServerResponse): void {
   response.writeHead(503, { 'content-type': 'text/plain; charset=utf-8', 'retry-after': '1', connection: 'close' });
   response.end('too many requests are being answered\n');
@@ -102,8 +126,7 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
   const connections = new HttpConnections<Held>(maxConnections);
   const reports = new Reports(options, maxConnections);
   const held = new WeakMap<Socket, Held>();
-  const mostAnswered = Math.max(1, Math.floor(ANSWERED * maxConnections));
-  let answered = 0;
+  const answers = new Answers(Math.max(1, Math.floor(ANSWERED * maxConnections)));
   const timeouts = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: headersTimeoutMs + REQUEST_TIMEOUT_MS,
@@ -112,14 +135,10 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
   };
   const server = createServer(timeouts, (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
-    if (!PROBES.has(path)) {
-      if (answered >= mostAnswered) {
-        reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
-        refuse(response);
-        return;
-      }
-      answered++;
-      response.once('close', () => answered--);
+    if (!PROBES.has(path) && !answers.begin(response)) {
+      reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
+      refuse(response);
+      return;
     }
     held.get(request.socket)?.answer(request, response);
     listener(request, response);
