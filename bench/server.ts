@@ -1,5 +1,5 @@
 /** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { buildAside } from '../test/harness/built.ts';
 import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
@@ -67,7 +67,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     command: process.execPath,
     args: [...profiling, options.program, 'discovery', ...flags],
     // The push engine is measured; making an authority's key at the start would take a different time in each run.
-    env: { ENABLE_CA_SERVER: 'false' },
+    env: { ENABLE_CA_SERVER: 'false', CTL_STATE_DIR: join(dirname(options.configDir), 'state') },
   });
   await waitReady(child, ports);
   const readyAt = monotonicMs();
