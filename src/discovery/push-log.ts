@@ -45,8 +45,10 @@ export class PushLog {
     this.#patient = true;
     this.#options.later(PATIENCE_MS, () => {
       this.#patient = false;
-      if (this.#underWay > 0) this.#write();
-      if (this.#underWay > 0) this.#again();
+      if (this.#underWay === 0) return;
+      // What is stuck is told of once.
+      if (this.#changed.size > 0 || this.#done.size > 0) this.#write();
+      this.#again();
     });
   }
 
@@ -80,8 +82,8 @@ export class PushLog {
     }
     const proxies = `${this.#done.size} ${this.#done.size === 1 ? 'proxy' : 'proxies'}`;
     const took = `${(this.#longestMs / 1000).toFixed(2)} s`;
-    const rest = this.#underWay === 0 ? '' : `, ${this.#underWay} more have not acknowledged it yet`;
-    this.#options.write(`pushed ${this.#what()} to ${proxies} in ${took}${rest}`);
+    if (this.#underWay === 0) this.#options.write(`pushed ${this.#what()} to ${proxies} in ${took}`);
+    else this.#options.write(`pushing ${this.#what()}: ${proxies} acknowledged it, ${this.#underWay} not yet`);
     this.#changed.clear();
     this.#done.clear();
     this.#longestMs = 0;

@@ -1,7 +1,7 @@
 /** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { affectedUnits } from './affected.ts';
 export { endpointName } from './endpoint-names.ts';
-export { networkClass, readsLocality } from './endpoints/classes.ts';
+export { localityOfMesh, networkClass, readsSameLocalities } from './endpoints/classes.ts';
 export { encodeEndpoints } from './endpoints/encode.ts';
 export { type ClientView, type EndpointsInput, endpointsOfHost, resolveEndpoints } from './endpoints/resolve.ts';
 export { namesSecrets } from './gateways/index.ts';

@@ -46,7 +46,7 @@ export interface OutboundView {
   readonly dnsDomain: string;
   /** '' for all networks that have no gateways. */
   readonly network: string;
-  /** `region/zone/subzone` where some rule of the mesh reads it, else ''. */
+  /** `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have are `*`. */
   readonly locality: string;
   /**
    * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their own (VHDS),

@@ -11,6 +11,7 @@ import { updateInstances } from './instances.ts';
 import { compareCreated, compareText } from './order.ts';
 import { hostConflicts, servicesInForce } from './ownership.ts';
 import { peersOf } from './peers.ts';
+import { localitiesOf, nextPlaces } from './places.ts';
 import { type ServiceFacts, type State, type Totals, tableOf } from './state.ts';
 import type { ChangeSet, Endpoint, NameConflict, Service, ServiceKey, ServicePeers } from './types.ts';
 import { isPublic } from './visibility.ts';
@@ -25,6 +26,7 @@ export interface ServiceChanges {
 }
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
+const NO_LOCALITIES: readonly string[] = [];
 
 export function updateServices(
   state: State,
@@ -68,6 +70,13 @@ export function updateServices(
     facts: state.facts.with(facts),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, facts),
+    places: nextPlaces(
+      state.places,
+      [...facts].map(([key, after]) => ({
+        before: state.facts.get(key)?.localities ?? NO_LOCALITIES,
+        after: after?.localities ?? NO_LOCALITIES,
+      })),
+    ),
   };
   const { instances, addresses } = updateInstances(state, next, services, new Set(endpoints.keys()));
   return {
@@ -102,7 +111,7 @@ type Made = NonNullable<ReturnType<typeof serviceAndEndpoints>>;
 
 function factsOf({ service, endpoints, facts, duplicates }: Made): ServiceFacts {
   const withoutInstances = service.resolution === 'eds' && endpoints.length === 0 ? 1 : 0;
-  return { ...facts, duplicates, withoutInstances };
+  return { ...facts, duplicates, withoutInstances, localities: localitiesOf(endpoints) };
 }
 
 function nextTotals(state: State, facts: ReadonlyMap<ServiceKey, ServiceFacts | undefined>): Totals {

@@ -88,6 +88,7 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
       return known;
     },
     gatewayScope: (namespace) => scopeFor(own, namespace, undefined),
+    places: state.places.all,
     sourceLabels: (scopeId) => sourceLabels(scopeById(own, scopeId)),
     resources: <K extends Kind>(kind: K) => tableOf(state.resources, kind),
     namespaceLabels: (namespace) => state.resources.Namespace.get(`Namespace//${namespace}`)?.meta.labels ?? NO_LABELS,

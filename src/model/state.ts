@@ -10,6 +10,7 @@ import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
+import { NO_PLACES, type Places } from './places.ts';
 import type { RegisteredWorkloads } from './registered-workloads.ts';
 import type { BoundInstance, Endpoint, ModelSettings, NameConflict, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
@@ -21,6 +22,8 @@ export type ResourceTables = Readonly<Record<Kind, PMap<AnyResource>>>;
 export interface ServiceFacts extends EndpointFacts {
   readonly duplicates: number;
   readonly withoutInstances: number;
+  /** Where its endpoints are, each locality once. */
+  readonly localities: readonly string[];
 }
 
 /** Sums over services and rules, kept up to date by differences. */
@@ -80,6 +83,7 @@ export interface State {
   /** Keys of running pods at whose addresses no service is served. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
+  readonly places: Places;
   /** What claims the names of others: `host:…`, `address:<service key>` or the key of a virtual service → the conflicts. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
 
@@ -132,6 +136,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
       withoutInstances: 0,
       duplicateSubsets: 0,
     },
+    places: NO_PLACES,
     nameConflicts: PMap.empty(),
     virtualServices: NO_VIRTUAL_SERVICES,
     rules: PMap.empty(),

@@ -355,6 +355,11 @@ export interface Snapshot {
   gatewayScope(namespace: string): Scope;
   /** Labels `key=value` that some virtual service's `sourceLabels` ask for, seen from a scope (sorted): no others matter. */
   sourceLabels(scopeId: string): readonly string[];
+  /**
+   * Where endpoints are: regions, zones (`region/zone`) and subzones (`region/zone/subzone`). The same object for as long as they are the
+   * same.
+   */
+  readonly places: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   /** Namespaces → labels. */
   namespaceLabels(namespace: string): Readonly<Record<string, string>>;

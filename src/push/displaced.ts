@@ -1,5 +1,5 @@
 /** All sessions, and which of them may have other views after a change: of the others nothing is looked at. */
-import { readsLocality } from '../generate/index.ts';
+import { readsSameLocalities } from '../generate/index.ts';
 import { labelsMatch } from '../model/index.ts';
 import type { ChangeSet, Snapshot, WorkloadSelection } from '../model/types.ts';
 import type { Session, SessionView } from './session.ts';
@@ -80,7 +80,7 @@ export function displacedSessions(
   changes: ChangeSet,
   roster: Roster,
 ): Iterable<Session> {
-  if (changes.everything || readsLocality(previous) !== readsLocality(next)) return roster.all;
+  if (changes.everything || !readsSameLocalities(previous, next)) return roster.all;
   const displaced = new Set<Session>();
   for (const address of changes.addresses) for (const session of roster.at(address)) displaced.add(session);
   for (const scope of changes.scopes.keys()) {

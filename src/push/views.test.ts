@@ -74,7 +74,13 @@ describe('views', () => {
       assert.equal(claims(mesh(), { locality: 'a/b' }, node), claims(mesh(), { locality: 'c/d' }, node));
       const policy = { outlierDetection: { consecutive5xxErrors: 5 } };
       const local = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: policy }));
-      assert.notEqual(claims(local, { locality: 'a/b' }, node), claims(local, { locality: 'c/d' }, node));
+      // No endpoint is anywhere: all are elsewhere.
+      assert.equal(claims(local, { locality: 'a/b' }, node), claims(local, { locality: 'c/d' }, node));
+      const distribute = [{ from: 'a/*', to: { 'a/*': 100 } }];
+      const named = { loadBalancer: { localityLbSetting: { distribute } } };
+      const spread = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: named }));
+      assert.notEqual(claims(spread, { locality: 'a/b' }, node), claims(spread, { locality: 'c/d' }, node));
+      assert.equal(claims(spread, { locality: 'a/b' }, node), claims(spread, { locality: 'a/x' }, node));
     }
   });
 

@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TRIED } from '../core/envoy-version.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass, readsLocality } from '../generate/index.ts';
+import { ASKED_EXTENSIONS, familiesOfNode, localityOfMesh, namesSecrets, networkClass } from '../generate/index.ts';
 import type {
   Capabilities,
   EndpointNames,
@@ -46,11 +46,6 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
   };
 }
 
-/** Locality only where something reads it: otherwise proxies of different zones could not share a view. */
-function localityFor(snapshot: Snapshot, node: ProxyNode): string {
-  return readsLocality(snapshot) ? node.locality : '';
-}
-
 function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
@@ -65,7 +60,7 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     sourceLabels: pick(node.labels, snapshot.sourceLabels(scope)),
     dnsDomain: dnsDomainFor(snapshot, node),
     network: networkClass(snapshot.networks, node.network),
-    locality: localityFor(snapshot, node),
+    locality: localityOfMesh(snapshot, node.locality),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
@@ -180,7 +175,7 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     portMap: portMap(snapshot, node),
     families: familiesOfNode(node.addresses),
     network: networkClass(snapshot.networks, node.network),
-    locality: localityFor(snapshot, node),
+    locality: localityOfMesh(snapshot, node.locality),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
   };

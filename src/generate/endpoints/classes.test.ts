@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { applyChanges } from '../../model/index.ts';
 import type { Endpoint } from '../../model/types.ts';
+import { meshResource, parse, snapshotOf } from '../../push/testing.ts';
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
-import { localityClass } from './classes.ts';
+import { type AnyResource, keyOf } from '../../resources/types.ts';
+import { localityClass, localityOfMesh, readsSameLocalities } from './classes.ts';
 import { shareLocalities } from './locality.ts';
 
 const PLACES = ['', 'r1', 'r1/z1', 'r1/z1/s1', 'r1/z1/s2', 'r1/z2/s1', 'r2/z1', 'r3/z1/s1'];
@@ -56,4 +59,55 @@ describe('classes of localities', () => {
       assert.ok(made.size <= PLACES.length + 4, [...made].join());
     });
   }
+});
+
+describe('localities of a mesh', () => {
+  const NODES = ['z1', 'z2'].map((zone) => {
+    const labels = { 'topology.kubernetes.io/region': 'r1', 'topology.kubernetes.io/zone': zone };
+    return parse({ apiVersion: 'v1', kind: 'Node', metadata: { name: zone, labels } });
+  });
+  const entry = (name: string, locality: string) =>
+    meshResource('WorkloadEntry', 'shop', name, { address: `10.0.0.${name.length}`, labels: { app: 'web' }, locality });
+  const MESH = [
+    ...NODES,
+    meshResource('ServiceEntry', 'shop', 'web', {
+      hosts: ['web.example'],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'STATIC',
+      workloadSelector: { labels: { app: 'web' } },
+    }),
+    entry('one', 'r1/z1/s1'),
+  ];
+  const rule = meshResource('DestinationRule', 'shop', 'web', {
+    host: 'web.example',
+    trafficPolicy: {
+      outlierDetection: { consecutive5xxErrors: 5 },
+      loadBalancer: { localityLbSetting: { failover: [{ from: 'r7', to: 'r1' }] } },
+    },
+  });
+
+  it('count where endpoints are and what rules name, and nothing else that proxies say', () => {
+    const snapshot = snapshotOf([...MESH, rule]);
+    const stands = (locality: string) => localityOfMesh(snapshot, locality);
+    assert.equal(stands('r1/z1/s1'), 'r1/z1/s1');
+    assert.equal(stands('r1/z1/x'), 'r1/z1/*');
+    assert.equal(stands('r1/x/s1'), 'r1/*/*');
+    assert.equal(stands('x/z1'), '*/*');
+    assert.equal(stands('r7'), 'r7');
+    assert.equal(stands('r1'), 'r1');
+    assert.equal(localityOfMesh(snapshotOf(MESH), 'r1/z1/s1'), '');
+  });
+
+  it('are read otherwise when endpoints come to other places, and not when they only change', () => {
+    const before = snapshotOf([...MESH, rule]);
+    const after = (...resources: AnyResource[]) =>
+      applyChanges(before, {
+        changes: resources.map((resource) => ({ key: keyOf(resource), before: undefined, after: resource })),
+      }).snapshot;
+    assert.ok(readsSameLocalities(before, after(entry('other', 'r1/z1/s1'))));
+    assert.ok(!readsSameLocalities(before, after(entry('other', 'r1/z2'))));
+    assert.ok(!readsSameLocalities(before, after(entry('one', 'r2'))));
+    assert.ok(!readsSameLocalities(before, snapshotOf(MESH)));
+    assert.ok(readsSameLocalities(snapshotOf(MESH), snapshotOf([...MESH, entry('other', 'r9')])));
+  });
 });

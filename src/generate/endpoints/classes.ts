@@ -8,25 +8,63 @@ import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.t
 import { localityMatches } from './locality.ts';
 import { networkGateways } from './networks.ts';
 
+/** Stands for a region, zone or subzone that nothing speaks of. */
+const ELSEWHERE = '*';
+
 /** The network that a proxy is in, as far as it matters: '' for all networks that have no gateway. */
 export function networkClass(networks: MeshNetworks, network: string): string {
   return networkGateways(networks).byNetwork.has(network) ? network : '';
 }
 
-const localityRules = new WeakMap<object, boolean>();
+/** What the rules of a mesh read of localities. */
+interface LocalityReads {
+  /** Whether they read them at all: some rule distributes by them, or prefers what is near. */
+  readonly any: boolean;
+  /** Regions, zones and subzones that rules speak of. */
+  readonly named: readonly [regions: ReadonlySet<string>, zones: ReadonlySet<string>, subzones: ReadonlySet<string>];
+  /** Names all of this. */
+  readonly text: string;
+}
 
-/** Whether the proxies' localities decide anything in the mesh: some rule distributes by them, or prefers what is near. */
-export function readsLocality(snapshot: Snapshot): boolean {
-  const { localityLbSetting } = snapshot.mesh;
-  if (localityLbSetting?.enabled === false) return false;
-  if (distributes(localityLbSetting)) return true;
+const readsOfRules = new WeakMap<object, { readonly setting: unknown; readonly reads: LocalityReads }>();
+
+function localityReads(snapshot: Snapshot): LocalityReads {
+  const { localityLbSetting: setting } = snapshot.mesh;
   const rules = snapshot.resources('DestinationRule');
-  let reads = localityRules.get(rules);
-  if (reads === undefined) {
-    reads = rules.sorted().some(([, { content }]) => isLocal(content));
-    localityRules.set(rules, reads);
+  const known = readsOfRules.get(rules);
+  if (known !== undefined && known.setting === setting) return known.reads;
+  const contents = rules.sorted().map(([, { content }]) => content);
+  const any = setting?.enabled !== false && (distributes(setting) || contents.some(isLocal));
+  const named = [new Set<string>(), new Set<string>(), new Set<string>()] as const;
+  for (const each of any ? [setting, ...contents.flatMap(settingsOf)] : []) {
+    for (const { from = '' } of [...(each?.distribute ?? []), ...(each?.failover ?? [])])
+      for (const [index, part] of from.split('/').entries()) named[index]?.add(part);
   }
+  const reads = { any, named, text: JSON.stringify([any, ...named.map((names) => [...names].sort())]) };
+  readsOfRules.set(rules, { setting, reads });
   return reads;
+}
+
+/** Whether proxies of the same locality are told apart from others by the one snapshot as by the other. */
+export function readsSameLocalities(previous: Snapshot, next: Snapshot): boolean {
+  const reads = localityReads(next);
+  if (reads.text !== localityReads(previous).text) return false;
+  return !reads.any || previous.places === next.places;
+}
+
+/**
+ * A locality that stands for this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor rules have are all
+ * alike, so that there are no more classes than the mesh makes, whatever proxies say.
+ */
+export function localityOfMesh(snapshot: Snapshot, locality: string): string {
+  const { any, named } = localityReads(snapshot);
+  if (!any || locality === '') return '';
+  const stands: string[] = [];
+  for (const [index, part] of locality.split('/').slice(0, 3).entries()) {
+    const known = part === '' || named[index]?.has(part) === true || snapshot.places.has([...stands, part].join('/'));
+    stands.push(known ? part : ELSEWHERE);
+  }
+  return stands.join('/');
 }
 
 /** Whether the load assignments of a service may differ from locality to locality. */
@@ -44,6 +82,14 @@ function isLocal(rule: Rule): boolean {
   return [rule, ...(rule.subsets ?? [])].some(({ trafficPolicy }) =>
     [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].some(
       (policy) => policy?.outlierDetection !== undefined || distributes(policy?.loadBalancer?.localityLbSetting),
+    ),
+  );
+}
+
+function settingsOf(rule: Rule): (LocalityLbSetting | undefined)[] {
+  return [rule, ...(rule.subsets ?? [])].flatMap(({ trafficPolicy }) =>
+    [trafficPolicy, ...(trafficPolicy?.portLevelSettings ?? [])].map(
+      (policy) => policy?.loadBalancer?.localityLbSetting,
     ),
   );
 }
@@ -68,9 +114,6 @@ function placesOfEndpoints(endpoints: readonly Endpoint[]): ReadonlySet<string> 
   }
   return places;
 }
-
-/** Stands for a zone or subzone in which there are no endpoints. */
-const ELSEWHERE = '*';
 
 /**
  * A locality that is treated as this one for these endpoints, the same for all that are treated alike; '' for those that prefer

@@ -159,6 +159,7 @@ export function snapshotOf(world: TestWorld): Snapshot {
     virtualServicesOfGateway: bound,
     gatewayScope: () => scope,
     sourceLabels: unread,
+    places: new Set(),
     resources: <K extends Kind>(kind: K) => {
       const known: Partial<Record<Kind, PMap<Resource>>> = { Gateway: gateways, Secret: secrets };
       return (known[kind] ?? PMap.empty<never>()) as PMap<Resource<K>>;
