@@ -1,8 +1,9 @@
 /** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { buildAside } from '../test/harness/built.ts';
 import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
+import { tempDir } from '../test/harness/files.ts';
 import { request } from '../test/harness/http.ts';
 import type { Owner } from '../test/harness/owner.ts';
 import { readSamples, type Samples } from './metrics.ts';
@@ -61,13 +62,14 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--log_output_level', 'default:info,ads:warn'],
     ...tlsFlags(options.tls, ports.secure),
   ].flat();
+  const stateDir = await tempDir(owner);
   const startedAt = monotonicMs();
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
     args: [...profiling, options.program, 'discovery', ...flags],
     // The push engine is measured; making an authority's key at the start would take a different time in each run.
-    env: { ENABLE_CA_SERVER: 'false', CTL_STATE_DIR: join(dirname(options.configDir), 'state') },
+    env: { ENABLE_CA_SERVER: 'false', CTL_STATE_DIR: stateDir },
   });
   await waitReady(child, ports);
   const readyAt = monotonicMs();
