@@ -197,9 +197,9 @@ describe('keys', () => {
     const issuer = 'https://issuer.test';
     assert.equal(keysOf(authentication('p', [{ issuer }]), fetched(`oidc:${issuer}`, KEYS)), KEYS);
   });
-  it('of the rule itself are public ones', () => {
+  it('of the rule itself are those that Envoy can use; admission refuses private ones', () => {
     const [key] = JSON.parse(KEYS).keys;
-    const jwks = JSON.stringify({ keys: [{ ...key, d: 'secret' }, { kty: 'odd' }] });
+    const jwks = JSON.stringify({ keys: [{ ...key, note: 'not sent' }, { kty: 'odd' }] });
     const { kty, kid, crv, x, y } = key;
     assert.deepEqual(JSON.parse(keysOf(authentication('p', [{ issuer: 'a', jwks }])) ?? ''), {
       keys: [{ kty, kid, crv, x, y }],
