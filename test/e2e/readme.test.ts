@@ -88,6 +88,22 @@ test('the ingress gateway: a port with HTTPS, opened while the demo mesh runs', 
   assert.equal(app, 'shop');
 });
 
+test("end users' tokens: a key and a rule of one's own while the demo mesh runs", async (context) => {
+  const { base, places } = await freePlaces(context);
+  const configDir = await copySamples(context, base);
+  const signal = new AbortController().signal;
+  await startMesh(context, { places, configDir, signal, progress: () => {} });
+  const key = join(await tempDir(context), 'key.pem');
+  const words = { '/tmp/key.pem': key, 'samples/demo': configDir, 18080: String(places.gateway.port) };
+  const run = async (title: string): Promise<string> =>
+    (await promisify(execFile)('sh', ['-ec', blockOf(title, words)], { cwd: ROOT })).stdout;
+  await run('a key and its rule');
+  await eventually(() => run('a call with a token'));
+  // Not for its lack of a rule: a token of another issuer is refused.
+  const strange = blockOf('a call with a token', { ...words, '--iss me': '--iss nobody' });
+  await assert.rejects(promisify(execFile)('sh', ['-ec', strange], { cwd: ROOT }), { code: 22 });
+});
+
 /** A block of the README, by its first line, which is a comment; the words of the machine in place of the README's. */
 function blockOf(title: string, words: Readonly<Record<string, string>>): string {
   const found = [...readme.matchAll(/```(?:sh|yaml)\n# (.*)\n([\s\S]*?)```/g)].find(([, first]) => first === title);
@@ -140,17 +156,26 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
   await copyFile(join(there, 'mesh/ca/root-cert.pem'), join(here, 'root-cert.pem'));
   await chmod(here, 0o755);
   const agent = await shell(t, machine, here, 'workload', blockOf('the workload', words));
-  await eventually(
-    async () => {
-      agent.assertRunning();
-      await control.run('curl', '-sS', '--fail', `http://${machine.address}:15021/healthz/ready`);
-    },
-    { timeoutMs: 30_000 },
-  );
+  const ready = (child: Child) =>
+    eventually(
+      async () => {
+        child.assertRunning();
+        await control.run('curl', '-sS', '--fail', `http://${machine.address}:15021/healthz/ready`);
+      },
+      { timeoutMs: 30_000 },
+    );
+  await ready(agent);
   assert.match(
     await machine.run('curl', '-sS', 'http://127.0.0.1:15000/certs'),
     /spiffe:\/\/cluster\.local\/ns\/shop\/sa\/web/,
   );
+
+  // Its token has ended meanwhile: a restart goes on with the certificate that was kept.
+  await machine.run('curl', '-sS', '--fail', '-X', 'POST', 'http://127.0.0.1:15020/quitquitquit?now');
+  await agent.exited;
+  await writeFile(join(here, 'token'), `e30.${Buffer.from('{"exp":1}').toString('base64url')}.c2ln`);
+  const restarted = await shell(t, machine, here, 'workload again', blockOf('the workload', words));
+  await ready(restarted);
 
   // The caller has no certificate: STRICT refuses it, PERMISSIVE does not.
   const plain = () => control.run('curl', '-sS', '--fail', '--max-time', '5', `http://${machine.address}:8080/`);

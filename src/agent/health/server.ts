@@ -3,8 +3,9 @@
  * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now` without draining. It is
  * taken from programs of this machine only: not from other machines, and not from web pages that a browser here shows.
  */
-import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
+import { notLocal } from '../../core/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../observe/logging.ts';
 import { type AppProbes, probe } from './app-probes.ts';
@@ -84,7 +85,7 @@ function statusHandler(deps: StatusDeps): Handler {
   return async (request, response, path) => {
     if (path === '/stats/prometheus') return deps.serveMetrics(response);
     if (path !== '/quitquitquit') return health(request, response, path);
-    const refusal = foreignness(request);
+    const refusal = refusalOf(request);
     if (refusal !== undefined) return answer(response, 403, `${refusal}\n`);
     if (request.method !== 'POST') return answer(response, 405, 'POST only\n', { allow: 'POST' });
     const now = /\?(?:.*&)?now(?:[=&]|$)/.test(request.url ?? '');
@@ -93,27 +94,13 @@ function statusHandler(deps: StatusDeps): Handler {
   };
 }
 
-/**
- * Why a request does not come from a program of this machine, undefined when it does. A browser sends `Origin` with every POST that a
- * page makes, and a page whose name resolves to 127.0.0.1 (DNS rebinding) sends its own name as `Host`.
- */
-function foreignness({ socket, headers }: IncomingMessage): string | undefined {
-  if (!isLoopback(socket.remoteAddress)) return 'from this machine only';
-  if (headers.origin !== undefined) return 'not from web pages: the request has an Origin';
-  return isLoopbackHost(headers) ? undefined : 'the Host must be localhost or a loopback address';
+/** Why a request is not to be obeyed; undefined when it is. A browser sends `Origin` with every POST that a page makes. */
+function refusalOf(request: IncomingMessage): string | undefined {
+  const foreign = notLocal(request);
+  if (foreign !== undefined) return `from this machine only: ${foreign}`;
+  return request.headers.origin === undefined ? undefined : 'not from web pages: the request has an Origin';
 }
 
 function answer(response: ServerResponse, status: number, text: string, headers: Record<string, string> = {}): void {
   response.writeHead(status, { 'content-type': 'text/plain', ...headers }).end(text);
-}
-
-/** 127.0.0.0/8, also as an IPv4-mapped address, and ::1. */
-export function isLoopback(address: string | undefined): boolean {
-  return address !== undefined && (address === '::1' || /^(?:::ffff:)?127\.\d+\.\d+\.\d+$/i.test(address));
-}
-
-/** `localhost`, 127.0.0.0/8 or `[::1]`, with a port or without. */
-function isLoopbackHost({ host = '' }: IncomingHttpHeaders): boolean {
-  const [, name = '', address] = /^(localhost|127\.\d+\.\d+\.\d+|\[([\da-f:]+)\])(?::\d+)?$/i.exec(host) ?? [];
-  return name !== '' && (address === undefined || address === '::1');
 }
