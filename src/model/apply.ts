@@ -21,6 +21,7 @@ import { updatePeerPolicies } from './peer-authentication.ts';
 import { updateRegistered } from './registered-workloads.ts';
 import { EMPTY_BOOK } from './scope-book.ts';
 import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
+import type { Dirt } from './service-record.ts';
 import { updateServices } from './services.ts';
 import { internalsOf, makeSnapshot } from './snapshot.ts';
 import { type Changed, emptyState, ofKind, type State, tableOf } from './state.ts';
@@ -80,9 +81,13 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const guarded = { ...stored, peerPolicies: peerPolicies.policies, policies: policies.policies };
   const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed);
   const indexed = indexWorkloads({ ...guarded, registered }, changed);
-  const dirty = everything ? new Set(indexed.definers.keys()) : new Set<string>();
-  for (const key of dirtyServices(indexed, changed)) dirty.add(key);
-  for (const key of guardedServices(before, indexed, peerPolicies.change)) dirty.add(key);
+  const dirty = everything
+    ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
+    : dirtyServices(indexed, changed);
+  if (everything) for (const key of dirtyServices(indexed, changed).keys()) dirty.set(key, 'all');
+  for (const [key, dirt] of guardedServices(before, indexed, peerPolicies.change)) {
+    dirty.set(key, joinedDirt(dirty.get(key), dirt));
+  }
   const { state: served, changes: serviceChanges } = updateServices(indexed, dirty);
   const { state, inputs } = updateConfiguration(served, changed, everything);
   const counted = { ...state, unservedPods: updateUnserved(state, changed, serviceChanges.addresses) };
@@ -109,6 +114,10 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
       scopes: scopes.changes,
     },
   };
+}
+
+function joinedDirt(a: Dirt | undefined, b: Dirt): Dirt {
+  return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
 }
 
 /** Takes over the mesh configuration and networks when they differ. */

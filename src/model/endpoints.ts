@@ -1,25 +1,21 @@
 /**
- * The endpoints of one service, computed afresh from what is known now: the orchestrator's Endpoints or slices joined with pods,
+ * The endpoints of one service, part by part from what is known now: the orchestrator's Endpoints or slices joined with pods,
  * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
-import { type AnyResource, type Resource, resourceKey } from '../resources/types.ts';
-import { type DefinitionContext, definitionOf, entryPorts, mergeDefinitions } from './definitions.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey, resourceKey } from '../resources/types.ts';
+import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
+import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
-import { compareText } from './order.ts';
-import { withoutTakenAddresses } from './ownership.ts';
-import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';
-import type { Endpoint, Health, NameConflict, Service } from './types.ts';
+import type { Health, Service } from './types.ts';
 import {
   bareWorkload,
   endpointAddress,
   entryLabels,
   entryWorkload,
   isFinished,
-  isSocketPath,
   joinLocality,
   localityOfNode,
-  POLICY_READ,
   podAddresses,
   podAt,
   podHealth,
@@ -38,141 +34,93 @@ export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext {
   readonly virtualIps: Groups;
 }
 
-/** Numbers for the metrics, and what the computation read. */
-export interface EndpointFacts {
-  /** Sorted. A change of any of these computes the endpoints again. */
-  readonly reads: readonly string[];
-  readonly notReady: number;
-  readonly pendingPod: number;
-  readonly withoutPod: number;
-}
-
-export interface ServiceEndpoints {
-  readonly endpoints: readonly Endpoint[];
-  readonly facts: EndpointFacts;
-}
-
-/** Where endpoints and notes are gathered. */
-class Gathering {
-  readonly byIdentity = new Map<string, Endpoint>();
-  readonly reads: Set<string>;
-  notReady = 0;
-  pendingPod = 0;
-  withoutPod = 0;
-  readonly #namespace: string;
-  readonly #policies: PeerPolicies;
-
-  /** `namespace` is that of the service: workloads of which no other is known are taken to be there. */
-  constructor(namespace: string, policies: PeerPolicies, reads: Set<string>) {
-    this.reads = reads;
-    this.#namespace = namespace;
-    this.#policies = policies;
-  }
-
-  /** The first word about an address and port stands. */
-  add(workload: Workload, port: number, servicePort: string): void {
-    const effective = isSocketPath(workload.address) ? 0 : port;
-    const identity = `${servicePort}\n${workload.address}\n${effective}`;
-    if (this.byIdentity.has(identity)) return;
-    if (workload.health === 'unhealthy') this.notReady++;
-    const tlsReady = workload.tlsReady && this.#takesMutualTls(workload, effective);
-    this.byIdentity.set(identity, { ...workload, tlsReady, port: effective, servicePort });
-  }
-
-  /** An endpoint is bound to a service by being one, so that policies for its port count. */
-  #takesMutualTls({ workload, labels }: Workload, port: number): boolean {
-    const namespace = workload?.namespace ?? this.#namespace;
-    this.reads.add(`${POLICY_READ}${namespace}`);
-    return modeOfPort(peerAuthenticationOf(this.#policies, namespace, labels), port) !== 'DISABLE';
-  }
-
-  result(): ServiceEndpoints {
-    const { reads, notReady, pendingPod, withoutPod } = this;
-    return {
-      endpoints: [...this.byIdentity.values()].sort(compareEndpoints),
-      facts: { reads: [...reads].sort(compareText), notReady, pendingPod, withoutPod },
-    };
-  }
-}
-
-function compareEndpoints(a: Endpoint, b: Endpoint): number {
-  return compareText(a.servicePort, b.servicePort) || compareText(a.address, b.address) || a.port - b.port;
-}
-
-type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
+export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
 /** Port number of the definition → name of the port in the service. */
 type PortNames = ReadonlyMap<number, string>;
 
-/** Merges what `definers` say of the service `key`, and finds its endpoints. */
-export function serviceAndEndpoints(key: string, definers: readonly Definer[], indexes: EndpointIndexes) {
-  const reads = new Set<string>();
-  const conflicts: NameConflict[] = [];
-  const definitions = definers.map((definer) => {
-    const definition = definitionOf(definer, key, indexes);
-    if (definer.kind === 'Service') return definition;
-    const own = withoutTakenAddresses(definition, indexes.virtualIps, reads);
-    conflicts.push(...own.conflicts);
-    return own.service;
+/** How the endpoints of a service are made, part by part, in order of precedence. */
+export function endpointPlans(
+  { service, parts }: MergedService,
+  definers: readonly Definer[],
+  indexes: EndpointIndexes,
+): PartPlan[] {
+  return parts.flatMap(({ source, portNames }) => {
+    const definer = definers.find((each) => keyOf(each) === source);
+    if (definer?.kind === 'Service') return orchestratorPlans(definer as Resource<'Service'>, portNames, indexes);
+    if (definer === undefined) return [];
+    const entry = definer as Resource<'ServiceEntry'>;
+    const make = (gathering: Gathering) => entryEndpoints(entry, service, portNames, indexes, gathering);
+    return [{ id: selectionId(source), make }];
   });
-  const merged = mergeDefinitions(definitions);
-  if (merged === undefined) return undefined;
-  const gathering = new Gathering(merged.service.namespace, indexes.peerPolicies, reads);
-  for (const { source, portNames } of merged.parts) {
-    const definer = definers[definitions.findIndex((definition) => definition.source === source)];
-    if (definer?.kind === 'Service')
-      orchestratorEndpoints(definer as Resource<'Service'>, portNames, indexes, gathering);
-    else if (definer !== undefined) {
-      entryEndpoints(definer as Resource<'ServiceEntry'>, merged.service, portNames, indexes, gathering);
-    }
-  }
-  return { service: merged.service, duplicates: merged.duplicates, conflicts, ...gathering.result() };
 }
 
-function orchestratorEndpoints(
-  resource: Resource<'Service'>,
+/** Id of the part that is made of what a Service or ServiceEntry selects or lists. */
+export function selectionId(source: ResourceKey): string {
+  return `selected:${source}`;
+}
+
+function orchestratorPlans(resource: Resource<'Service'>, portNames: PortNames, indexes: EndpointIndexes): PartPlan[] {
+  const { spec } = resource.content;
+  const { type, externalName, selector } = spec;
+  const own = selectionId(keyOf(resource));
+  if (type === 'ExternalName') {
+    if (externalName === undefined) return [];
+    const target = bareWorkload(externalName, 'healthy', undefined, '', indexes);
+    const make = (gathering: Gathering) => {
+      for (const [port, name] of portNames) gathering.add(target, port, name);
+    };
+    return [{ id: own, make }];
+  }
+  const plans = documentPlans(resource, portNames, indexes);
+  if (!indexes.settings.serviceSelectsWorkloadEntries || selector === undefined || isEmptySelector(selector))
+    return plans;
+  const make = (gathering: Gathering) => selectedEndpoints(resource, selector, portNames, indexes, gathering);
+  return [...plans, { id: own, make }];
+}
+
+/** What the orchestrator says of the endpoints: in slices or in one object. */
+function documentPlans(
+  { meta, content }: Resource<'Service'>,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+): PartPlan[] {
+  // Endpoints name the ports as the Service does; the service may call them otherwise only after a merge.
+  const names = new Map<string, string>();
+  for (const port of content.spec.ports ?? []) {
+    const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+    if (name !== undefined) names.set(port.name ?? '', name);
+  }
+  const { namespace, name } = meta;
+  if (!indexes.settings.useEndpointSlice) {
+    const id = resourceKey('Endpoints', namespace, name);
+    const endpoints = indexes.resources('Endpoints').get(id);
+    const make = (gathering: Gathering) => endpoints && objectEndpoints(endpoints, names, indexes, gathering);
+    return endpoints === undefined ? [] : [{ id, make }];
+  }
+  return membersOf(indexes.slicesByService, `${namespace}/${name}`).flatMap((id): PartPlan[] => {
+    const slice = indexes.resources('EndpointSlice').get(id);
+    const make = (gathering: Gathering) => slice && sliceEndpoints(slice, names, indexes, gathering);
+    return slice === undefined ? [] : [{ id, make }];
+  });
+}
+
+function selectedEndpoints(
+  { meta, content }: Resource<'Service'>,
+  selector: Labels,
   portNames: PortNames,
   indexes: EndpointIndexes,
   gathering: Gathering,
 ): void {
-  const { spec } = resource.content;
-  if (spec.type === 'ExternalName') {
-    if (spec.externalName === undefined) return;
-    const target = bareWorkload(spec.externalName, 'healthy', undefined, '', indexes);
-    for (const [port, name] of portNames) gathering.add(target, port, name);
-    return;
-  }
-  // Endpoints name the ports as the Service does; the service may call them otherwise only after a merge.
-  const names = new Map<string, string>();
-  for (const port of spec.ports ?? []) {
-    const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
-    if (name !== undefined) names.set(port.name ?? '', name);
-  }
-  const { namespace, name } = resource.meta;
-  if (indexes.settings.useEndpointSlice) {
-    for (const key of membersOf(indexes.slicesByService, `${namespace}/${name}`)) {
-      const slice = indexes.resources('EndpointSlice').get(key);
-      if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
+  selectEntries(meta.namespace, selector, indexes, (entry, workload) => {
+    for (const port of content.spec.ports ?? []) {
+      const servicePort = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+      if (servicePort === undefined) continue;
+      const ports = entry.content.ports ?? {};
+      const named = typeof port.targetPort === 'string' ? portOf(ports, port.targetPort) : undefined;
+      const number = typeof port.targetPort === 'number' && port.targetPort > 0 ? port.targetPort : port.port;
+      gathering.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
     }
-  } else {
-    const endpoints = indexes.resources('Endpoints').get(resourceKey('Endpoints', namespace, name));
-    if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, gathering);
-  }
-  if (
-    indexes.settings.serviceSelectsWorkloadEntries &&
-    spec.selector !== undefined &&
-    !isEmptySelector(spec.selector)
-  ) {
-    selectEntries(namespace, spec.selector, indexes, (entry, workload) => {
-      for (const port of spec.ports ?? []) {
-        const servicePort = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
-        if (servicePort === undefined) continue;
-        const ports = entry.content.ports ?? {};
-        const named = typeof port.targetPort === 'string' ? portOf(ports, port.targetPort) : undefined;
-        const number = typeof port.targetPort === 'number' && port.targetPort > 0 ? port.targetPort : port.port;
-        gathering.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
-      }
-    });
-  }
+  });
 }
 
 function objectEndpoints(

@@ -134,8 +134,8 @@ function assertExactScope(id: string, before: Scope, after: Scope | undefined, c
 
 test('a change set says exactly what differs, and what is equal stays the same object', () => {
   fc.assert(
-    fc.property(history, (batches) => {
-      let before = emptyMesh();
+    fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
+      let before = emptyMesh({ settings: { useEndpointSlice } });
       for (const batch of batches) {
         const built = new Map(ids(before).map((id) => [id, before.scopeById(id)]));
         const { snapshot: after, changes } = applyChanges(before, { changes: changesOf(batch) });

@@ -1,24 +1,51 @@
 /** What a service's clients have to know of the workloads behind it before they speak mutual TLS to them. */
 import { compareText } from './order.ts';
-import type { Endpoint, Service, ServicePeers } from './types.ts';
+import type { Endpoint, ServicePeers } from './types.ts';
+
+/** How many endpoints of a service there are of each kind, so that a changed endpoint costs what it is. */
+export interface PeerCounts {
+  /** `namespace/serviceAccount` → endpoints. */
+  readonly accounts: ReadonlyMap<string, number>;
+  /** Service port name → endpoints that take mutual TLS, and those that do not. */
+  readonly ready: ReadonlyMap<string, number>;
+  readonly unready: ReadonlyMap<string, number>;
+}
+
+export const NO_PEERS: PeerCounts = { accounts: new Map(), ready: new Map(), unready: new Map() };
 
 /**
- * The identities behind a service, and which of its ports take mutual TLS; undefined when neither is there. Identities count whether
- * their workloads take it or not: a destination rule may know better than labels, and switching it off is no news of who is there.
+ * The counts after a change of endpoints. Identities count whether their workloads take mutual TLS or not: a destination rule may know
+ * better than labels, and switching it off is no news of who is there.
  */
-export function peersOf({ namespace }: Service, endpoints: readonly Endpoint[]): ServicePeers | undefined {
-  const accounts = new Set<string>();
-  const ready = new Map<string, 'all' | 'some'>();
-  const unready = new Set<string>();
-  for (const { servicePort, tlsReady, serviceAccount, workload } of endpoints) {
-    if (tlsReady) ready.set(servicePort, 'all');
-    else unready.add(servicePort);
-    if (tlsReady || serviceAccount !== '') accounts.add(`${workload?.namespace ?? namespace}/${serviceAccount}`);
+export function countPeers(
+  before: PeerCounts,
+  namespace: string,
+  { removed, added }: { readonly removed: Iterable<Endpoint>; readonly added: Iterable<Endpoint> },
+): PeerCounts {
+  const edits: [Endpoint, number][] = [];
+  for (const endpoint of removed) edits.push([endpoint, -1]);
+  for (const endpoint of added) edits.push([endpoint, 1]);
+  if (edits.length === 0) return before;
+  const [accounts, ready, unready] = [new Map(before.accounts), new Map(before.ready), new Map(before.unready)];
+  for (const [{ servicePort, tlsReady, serviceAccount, workload }, by] of edits) {
+    count(tlsReady ? ready : unready, servicePort, by);
+    if (tlsReady || serviceAccount !== '') count(accounts, `${workload?.namespace ?? namespace}/${serviceAccount}`, by);
   }
+  return { accounts, ready, unready };
+}
+
+function count(counts: Map<string, number>, key: string, by: number): void {
+  const number = (counts.get(key) ?? 0) + by;
+  if (number === 0) counts.delete(key);
+  else counts.set(key, number);
+}
+
+/** The identities behind a service, and which of its ports take mutual TLS; undefined when nobody is there. */
+export function peersOf({ accounts, ready, unready }: PeerCounts): ServicePeers | undefined {
   if (accounts.size === 0) return undefined;
-  for (const port of unready) if (ready.has(port)) ready.set(port, 'some');
+  const ports = [...ready.keys()].sort(compareText);
   return {
-    accounts: [...accounts].sort(compareText),
-    ready: Object.fromEntries([...ready].sort(([a], [b]) => compareText(a, b))),
+    accounts: [...accounts.keys()].sort(compareText),
+    ready: Object.fromEntries(ports.map((port) => [port, unready.has(port) ? 'some' : 'all'])),
   };
 }

@@ -11,9 +11,28 @@ export interface Places {
 
 export const NO_PLACES: Places = { counts: PMap.empty(), all: new Set() };
 
-/** The localities of these endpoints, each once, sorted. */
-export function localitiesOf(endpoints: readonly Endpoint[]): readonly string[] {
-  return [...new Set(endpoints.map(({ locality }) => locality))].sort();
+/** Locality → number of a service's endpoints in it. */
+export type Localities = ReadonlyMap<string, number>;
+
+export const NO_LOCALITIES: Localities = new Map();
+
+/** The localities after a change of endpoints; the same object when none has more or fewer. */
+export function countLocalities(
+  before: Localities,
+  { removed, added }: { readonly removed: Iterable<Endpoint>; readonly added: Iterable<Endpoint> },
+): Localities {
+  const edits = new Map<string, number>();
+  for (const { locality } of removed) edits.set(locality, (edits.get(locality) ?? 0) - 1);
+  for (const { locality } of added) edits.set(locality, (edits.get(locality) ?? 0) + 1);
+  const changed = [...edits].filter(([, by]) => by !== 0);
+  if (changed.length === 0) return before;
+  const after = new Map(before);
+  for (const [locality, by] of changed) {
+    const number = (after.get(locality) ?? 0) + by;
+    if (number === 0) after.delete(locality);
+    else after.set(locality, number);
+  }
+  return after;
 }
 
 /** The region, the zone and the subzone of a locality. */
@@ -25,7 +44,7 @@ export function placesOfLocality(locality: string): readonly [region: string, zo
 /** The places after services have gone from some localities to others. */
 export function nextPlaces(
   places: Places,
-  moves: Iterable<{ readonly before: readonly string[]; readonly after: readonly string[] }>,
+  moves: Iterable<{ readonly before: Localities; readonly after: Localities }>,
 ): Places {
   const changed = new Map<string, number>();
   const count = (locality: string, by: number): void => {
@@ -33,8 +52,8 @@ export function nextPlaces(
   };
   for (const { before, after } of moves) {
     if (before === after) continue;
-    for (const locality of before) count(locality, -1);
-    for (const locality of after) count(locality, 1);
+    for (const locality of before.keys()) if (!after.has(locality)) count(locality, -1);
+    for (const locality of after.keys()) if (!before.has(locality)) count(locality, 1);
   }
   if (changed.size === 0) return places;
   const counts = places.counts.with(

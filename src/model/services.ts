@@ -3,17 +3,18 @@
  * with what they were, and kept when equal; then the indexes over them follow the differences.
  */
 import type { Resource } from '../resources/types.ts';
-import { type EndpointIndexes, serviceAndEndpoints } from './endpoints.ts';
-import { deepEqual, keepIfEqual } from './equal.ts';
+import type { EndpointIndexes } from './endpoints.ts';
+import { deepEqual } from './equal.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { isWildcardHost } from './hosts.ts';
 import { updateInstances } from './instances.ts';
 import { compareCreated, compareText } from './order.ts';
 import { hostConflicts, servicesInForce } from './ownership.ts';
 import { peersOf } from './peers.ts';
-import { localitiesOf, nextPlaces } from './places.ts';
-import { type ServiceFacts, type State, type Totals, tableOf } from './state.ts';
-import type { ChangeSet, Endpoint, NameConflict, Service, ServiceKey, ServicePeers } from './types.ts';
+import { NO_LOCALITIES, nextPlaces } from './places.ts';
+import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
+import { type State, type Totals, tableOf } from './state.ts';
+import type { ChangeSet, NameConflict, Service, ServiceKey, ServicePeers } from './types.ts';
 import { isPublic } from './visibility.ts';
 
 export type ServiceChange = ChangeSet['services'] extends ReadonlyMap<ServiceKey, infer Change> ? Change : never;
@@ -25,60 +26,53 @@ export interface ServiceChanges {
   readonly addresses: ReadonlySet<string>;
 }
 
-const NO_ENDPOINTS: readonly Endpoint[] = [];
-const NO_LOCALITIES: readonly string[] = [];
-
 export function updateServices(
   state: State,
-  dirty: ReadonlySet<ServiceKey>,
+  dirty: ReadonlyMap<ServiceKey, Dirt>,
 ): { state: State; changes: ServiceChanges } {
   const indexes: EndpointIndexes = { ...state, resources: (kind) => tableOf(state.resources, kind) };
   const services = new Map<ServiceKey, ServiceChange>();
-  const endpoints = new Map<ServiceKey, readonly Endpoint[] | undefined>();
+  const endpoints = new Map<ServiceKey, EndpointDelta>();
   const peers = new Map<ServiceKey, ServicePeers | undefined>();
-  const facts = new Map<ServiceKey, ServiceFacts | undefined>();
+  const records = new Map<ServiceKey, ServiceRecord | undefined>();
   const readers = new GroupEdits();
   const conflicts = new Map<string, readonly NameConflict[] | undefined>();
-  for (const key of dirty) {
-    const made = serviceAndEndpoints(key, definersOf(state, key), indexes);
-    conflicts.set(`address:${key}`, made?.conflicts.length ? made.conflicts : undefined);
-    const before = state.services.get(key);
-    const after = made === undefined ? undefined : keepIfEqual(before, made.service);
-    if (before !== after) services.set(key, { before, after });
-
-    const had = state.endpoints.get(key);
-    const has = keepEndpoints(had, made?.endpoints ?? NO_ENDPOINTS);
-    if (had !== has) endpoints.set(key, has);
-    if (had !== has || before?.namespace !== after?.namespace) {
-      const known = state.peers.get(key);
-      const found = after === undefined ? undefined : peersOf(after, has ?? NO_ENDPOINTS);
-      if (!deepEqual(known, found)) peers.set(key, found);
+  for (const [key, dirt] of dirty) {
+    const known = state.records.get(key);
+    const { record, delta, newReads, goneReads } = nextRecord(key, definersOf(state, key), indexes, known, dirt);
+    records.set(key, record);
+    conflicts.set(`address:${key}`, record?.conflicts.length ? record.conflicts : undefined);
+    if (known?.service !== record?.service) services.set(key, { before: known?.service, after: record?.service });
+    if (delta.removed.size > 0 || delta.added.length > 0) endpoints.set(key, delta);
+    if (known?.peers !== record?.peers) {
+      const found = record && peersOf(record.peers);
+      if (!deepEqual(state.peers.get(key), found)) peers.set(key, found);
     }
-
-    const fact = made === undefined ? undefined : factsOf(made);
-    const known = state.facts.get(key);
-    if (deepEqual(known, fact)) continue;
-    facts.set(key, fact);
-    for (const read of known?.reads ?? []) readers.remove(read, key);
-    for (const read of fact?.reads ?? []) readers.add(read, key);
+    for (const read of goneReads) readers.remove(read, key);
+    for (const read of newReads) readers.add(read, key);
   }
   const next: State = {
     ...indexHosts({ ...state, nameConflicts: state.nameConflicts.with(conflicts) }, services),
     services: state.services.with([...services].map(([key, { after }]) => [key, after])),
-    endpoints: state.endpoints.with(endpoints),
+    endpoints: state.endpoints.with(
+      [...endpoints.keys()].map((key) => {
+        const list = records.get(key)?.endpoints;
+        return [key, list?.length ? list : undefined] as const;
+      }),
+    ),
     peers: state.peers.with(peers),
-    facts: state.facts.with(facts),
+    records: state.records.with(records),
     readers: readers.apply(state.readers),
-    totals: nextTotals(state, facts),
+    totals: nextTotals(state, records),
     places: nextPlaces(
       state.places,
-      [...facts].map(([key, after]) => ({
-        before: state.facts.get(key)?.localities ?? NO_LOCALITIES,
-        after: after?.localities ?? NO_LOCALITIES,
+      [...records].map(([key, record]) => ({
+        before: state.records.get(key)?.localities ?? NO_LOCALITIES,
+        after: record?.localities ?? NO_LOCALITIES,
       })),
     ),
   };
-  const { instances, addresses } = updateInstances(state, next, services, new Set(endpoints.keys()));
+  const { instances, addresses } = updateInstances(state, next, services, endpoints);
   return {
     state: { ...next, instances },
     changes: { services, endpoints: new Set(endpoints.keys()), peers: new Set(peers.keys()), addresses },
@@ -91,33 +85,10 @@ function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resou
   return membersOf(state.definers, key).flatMap((source) => services.get(source) ?? entries.get(source) ?? []);
 }
 
-/** The old list when it is equal, else a list that keeps each equal endpoint; undefined for none. */
-function keepEndpoints(
-  before: readonly Endpoint[] | undefined,
-  after: readonly Endpoint[],
-): readonly Endpoint[] | undefined {
-  if (after.length === 0) return undefined;
-  if (before === undefined) return after;
-  const known = new Map(before.map((endpoint) => [endpointIdentity(endpoint), endpoint]));
-  const kept = after.map((endpoint) => keepIfEqual(known.get(endpointIdentity(endpoint)), endpoint));
-  return kept.length === before.length && kept.every((endpoint, i) => endpoint === before[i]) ? before : kept;
-}
-
-function endpointIdentity({ servicePort, address, port }: Endpoint): string {
-  return `${servicePort}\n${address}\n${port}`;
-}
-
-type Made = NonNullable<ReturnType<typeof serviceAndEndpoints>>;
-
-function factsOf({ service, endpoints, facts, duplicates }: Made): ServiceFacts {
-  const withoutInstances = service.resolution === 'eds' && endpoints.length === 0 ? 1 : 0;
-  return { ...facts, duplicates, withoutInstances, localities: localitiesOf(endpoints) };
-}
-
-function nextTotals(state: State, facts: ReadonlyMap<ServiceKey, ServiceFacts | undefined>): Totals {
+function nextTotals(state: State, records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>): Totals {
   let { duplicateClusters, notReady, pendingPod, withoutPod, withoutInstances } = state.totals;
-  for (const [key, after] of facts) {
-    const before = state.facts.get(key);
+  for (const [key, record] of records) {
+    const [before, after] = [state.records.get(key)?.facts, record?.facts];
     duplicateClusters += (after?.duplicates ?? 0) - (before?.duplicates ?? 0);
     notReady += (after?.notReady ?? 0) - (before?.notReady ?? 0);
     pendingPod += (after?.pendingPod ?? 0) - (before?.pendingPod ?? 0);

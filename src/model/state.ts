@@ -6,25 +6,17 @@ import { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { ALL_KINDS, type AnyResource, type Kind, type Resource, type ResourceKey } from '../resources/types.ts';
 import type { RuleTable } from './destination-rules.ts';
-import type { EndpointFacts } from './endpoints.ts';
 import type { Groups } from './groups.ts';
 import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import { NO_PLACES, type Places } from './places.ts';
 import type { RegisteredWorkloads } from './registered-workloads.ts';
+import type { ServiceRecord } from './service-record.ts';
 import type { BoundInstance, Endpoint, ModelSettings, NameConflict, Service, ServicePeers } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
 import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
 
 export type ResourceTables = Readonly<Record<Kind, PMap<AnyResource>>>;
-
-/** What one service contributes to the findings, and what its endpoints read. */
-export interface ServiceFacts extends EndpointFacts {
-  readonly duplicates: number;
-  readonly withoutInstances: number;
-  /** Where its endpoints are, each locality once. */
-  readonly localities: readonly string[];
-}
 
 /** Sums over services and rules, kept up to date by differences. */
 export interface Totals {
@@ -76,7 +68,7 @@ export interface State {
   readonly policies: PolicyTable;
   readonly endpoints: PMap<readonly Endpoint[]>;
   readonly peers: PMap<ServicePeers>;
-  readonly facts: PMap<ServiceFacts>;
+  readonly records: PMap<ServiceRecord>;
   /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
   readonly readers: Groups;
   readonly instances: PMap<readonly BoundInstance[]>;
@@ -124,7 +116,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     policies: EMPTY_POLICIES,
     endpoints: PMap.empty(),
     peers: PMap.empty(),
-    facts: PMap.empty(),
+    records: PMap.empty(),
     readers: groups,
     instances: PMap.empty(),
     unservedPods: PMap.empty(),

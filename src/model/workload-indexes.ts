@@ -2,13 +2,14 @@
  * The first stage of a change: indexes of pods, workload entries, slices and definers, and which services have to be looked at
  * again because something that they are made of changed.
  */
-import type { AnyResource, Resource } from '../resources/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
-import { workloadSelectorOf } from './endpoints.ts';
+import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { ADDRESS_READ, virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
+import type { Dirt } from './service-record.ts';
 import { type Changed, ofKind, type State } from './state.ts';
 import type { ServiceKey } from './types.ts';
 import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
@@ -75,76 +76,93 @@ function selectingNamespace(resource: AnyResource | undefined, state: State): st
   return workloadSelectorOf(resource, state) === undefined ? [] : namespaceOf(resource);
 }
 
-/** Keys of the services whose definition or endpoints may differ after `changed`. `state` has its indexes up to date. */
-export function dirtyServices(state: State, changed: readonly Changed[]): Set<ServiceKey> {
-  const dirty = new Set<ServiceKey>();
-  const addReaders = (read: string) => {
-    for (const key of membersOf(state.readers, read)) dirty.add(key);
-  };
-  for (const { before, after } of changed) {
-    for (const side of [before, after]) {
-      if (side === undefined) continue;
-      const { namespace, name } = side.meta;
-      switch (side.kind) {
-        case 'Service':
-          for (const address of virtualIps(ofKind(side, 'Service'))) addReaders(`${ADDRESS_READ}${address}`);
-          for (const key of definedKeys(side, state.settings)) dirty.add(key);
-          break;
-        case 'ServiceEntry':
-          for (const key of definedKeys(side, state.settings)) dirty.add(key);
-          break;
-        case 'Endpoints':
-          dirty.add(orchestratorServiceKey(namespace, name, state.settings));
-          break;
-        case 'EndpointSlice':
-          for (const id of sliceService(side as unknown as Resource<'EndpointSlice'>)) {
-            dirty.add(orchestratorServiceKey(namespace, id.slice(namespace.length + 1), state.settings));
-          }
-          break;
-        case 'Pod': {
-          addReaders(`pod:${namespace}/${name}`);
-          for (const address of podAddresses(side as unknown as Resource<'Pod'>)) addReaders(`ip:${address}`);
-          if (state.settings.serviceEntrySelectsPods) addSelecting(state, namespace, side.meta.labels, 'pods', dirty);
-          break;
-        }
-        case 'WorkloadEntry': {
-          const entry = side as unknown as Resource<'WorkloadEntry'>;
-          addSelecting(state, namespace, entryLabels(entry.content, entry.meta.labels), 'entries', dirty);
-          break;
-        }
-      }
-    }
-    const node = before ?? after;
-    if (node?.kind === 'Node' && nodeLocality(before?.meta.labels ?? {}) !== nodeLocality(after?.meta.labels ?? {})) {
-      addReaders(`node:${node.meta.name}`);
+/** Collects what of which service may differ. */
+class DirtyServices {
+  readonly found = new Map<ServiceKey, 'all' | Set<string>>();
+  readonly #state: State;
+
+  constructor(state: State) {
+    this.#state = state;
+  }
+
+  /** A part of a service, or something that it read. */
+  add(key: ServiceKey, token: string): void {
+    const tokens = this.found.get(key);
+    if (tokens === undefined) this.found.set(key, new Set([token]));
+    else if (tokens !== 'all') tokens.add(token);
+  }
+
+  addAll(key: ServiceKey): void {
+    this.found.set(key, 'all');
+  }
+
+  addReaders(read: string): void {
+    for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
+  }
+
+  /** Services of a namespace that select a workload with these labels; only service entries select pods. */
+  addSelecting(namespace: string, labels: Labels, what: 'pods' | 'entries'): void {
+    const { resources, selecting, settings } = this.#state;
+    for (const key of membersOf(selecting, namespace)) {
+      const resource = resources.ServiceEntry.get(key) ?? (what === 'entries' ? resources.Service.get(key) : undefined);
+      const selector = workloadSelectorOf(resource, this.#state);
+      if (selector === undefined || !labelsMatch(selector, labels)) continue;
+      for (const service of definedKeys(resource, settings)) this.add(service, selectionId(key));
     }
   }
-  return dirty;
 }
 
-/** Keys of the services with workloads for which a change of policies may switch mutual TLS off or on again. */
-export function guardedServices(before: State, after: State, change: PolicyChange): Set<ServiceKey> {
+/** Of which services what may differ after `changed`. `state` has its indexes up to date. */
+export function dirtyServices(state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
+  const dirty = new DirtyServices(state);
+  for (const { key, before, after } of changed) {
+    for (const side of [before, after]) if (side !== undefined) addSide(dirty, state, key, side);
+    const node = before ?? after;
+    if (node?.kind === 'Node' && nodeLocality(before?.meta.labels ?? {}) !== nodeLocality(after?.meta.labels ?? {})) {
+      dirty.addReaders(`node:${node.meta.name}`);
+    }
+  }
+  return dirty.found;
+}
+
+function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: AnyResource): void {
+  const { settings } = state;
+  const { namespace, name } = side.meta;
+  switch (side.kind) {
+    case 'Service':
+    case 'ServiceEntry':
+      for (const address of virtualIps(ofKind(side, 'Service'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
+      for (const service of definedKeys(side, settings)) dirty.addAll(service);
+      break;
+    case 'Endpoints':
+      dirty.add(orchestratorServiceKey(namespace, name, settings), key);
+      break;
+    case 'EndpointSlice':
+      for (const id of sliceService(ofKind(side, 'EndpointSlice'))) {
+        dirty.add(orchestratorServiceKey(namespace, id.slice(namespace.length + 1), settings), key);
+      }
+      break;
+    case 'Pod':
+      dirty.addReaders(`pod:${namespace}/${name}`);
+      for (const address of podAddresses(side as unknown as Resource<'Pod'>)) dirty.addReaders(`ip:${address}`);
+      if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');
+      break;
+    case 'WorkloadEntry': {
+      const entry = ofKind(side, 'WorkloadEntry');
+      if (entry !== undefined) dirty.addSelecting(namespace, entryLabels(entry.content, entry.meta.labels), 'entries');
+      break;
+    }
+  }
+}
+
+/** Services with workloads for which a change of policies may switch mutual TLS off or on again, with the policies that they read. */
+export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, Dirt> {
   const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);
   const reads =
     namespaces === 'all'
       ? [...after.readers.keys()].filter((read) => read.startsWith(POLICY_READ))
       : [...namespaces].map((namespace) => `${POLICY_READ}${namespace}`);
-  return new Set(reads.flatMap((read) => membersOf(after.readers, read)));
-}
-
-/** Services of a namespace that select a workload with these labels; only service entries select pods. */
-function addSelecting(
-  state: State,
-  namespace: string,
-  labels: Labels,
-  what: 'pods' | 'entries',
-  dirty: Set<ServiceKey>,
-): void {
-  for (const key of membersOf(state.selecting, namespace)) {
-    const resource =
-      state.resources.ServiceEntry.get(key) ?? (what === 'entries' ? state.resources.Service.get(key) : undefined);
-    const selector = workloadSelectorOf(resource, state);
-    if (selector === undefined || !labelsMatch(selector, labels)) continue;
-    for (const service of definedKeys(resource, state.settings)) dirty.add(service);
-  }
+  const dirty = new DirtyServices(after);
+  for (const read of reads) dirty.addReaders(read);
+  return dirty.found;
 }

@@ -1,0 +1,121 @@
+/** Endpoints in parts: what a change of one slice looks at, and what becomes of addresses that several slices name. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { AnyResource } from '../resources/types.ts';
+import { fqdn, meshOf, pod, resource, service, step } from './testing/build.ts';
+import type { Snapshot } from './types.ts';
+
+const KEY = `a/${fqdn('web.a')}`;
+const SLICES = 20;
+const PER_SLICE = 50;
+const OPTIONS = { settings: { useEndpointSlice: true } };
+
+interface Written {
+  readonly address: string;
+  readonly pod?: string;
+  readonly ready?: boolean;
+}
+
+function slice(name: string, written: readonly Written[], of = 'web'): AnyResource {
+  const endpoints = written.map(({ address, pod: named, ready = true }) => ({
+    addresses: [address],
+    conditions: { ready },
+    ...(named !== undefined && { targetRef: { kind: 'Pod', name: named } }),
+  }));
+  const content = { addressType: 'IPv4', ports: [{ name: 'http', port: 8080 }], endpoints };
+  return resource('EndpointSlice', `a/${name}`, content, { labels: { 'kubernetes.io/service-name': of } });
+}
+
+/** The slice, with a count of how often anybody looks at its endpoints. */
+function counted(made: AnyResource, onRead: (name: string) => void): AnyResource {
+  const content = new Proxy(made.content, {
+    get: (target, key) => {
+      if (key === 'endpoints') onRead(made.meta.name);
+      return Reflect.get(target, key);
+    },
+  });
+  return { ...made, content } as AnyResource;
+}
+
+const addresses = (snapshot: Snapshot, key = KEY) => snapshot.endpoints.get(key)?.map(({ address }) => address) ?? [];
+const name = (index: number) => `web-${String(index).padStart(2, '0')}`;
+const ip = (index: number, at: number) => `10.0.${index}.${at}`;
+
+describe('a service of many slices', () => {
+  const read: string[] = [];
+  const sliceOf = (index: number, ready = true) => {
+    const written = Array.from({ length: PER_SLICE }, (_, at) => ({
+      address: ip(index, at),
+      pod: `p-${index}-${at}`,
+      ready: at === 0 ? ready : true,
+    }));
+    return counted(slice(name(index), written), (which) => read.push(which));
+  };
+  const indexes = Array.from({ length: SLICES }, (_, index) => index);
+  const pods = indexes.flatMap((index) =>
+    Array.from({ length: PER_SLICE }, (_, at) => pod(`a/p-${index}-${at}`, ip(index, at), { labels: { app: 'web' } })),
+  );
+  const before = meshOf([service('a/web'), ...pods, ...indexes.map((index) => sliceOf(index))], OPTIONS);
+
+  test('a changed slice is looked at, the others are not', () => {
+    assert.equal(before.endpoints.get(KEY)?.length, SLICES * PER_SLICE);
+    read.length = 0;
+    const { snapshot, changes } = step(before, [sliceOf(7, false)]);
+    assert.deepEqual(new Set(read), new Set([name(7)]));
+    assert.deepEqual([...changes.addresses], [ip(7, 0)]);
+    assert.equal(snapshot.findings().endpointsNotReady, 1);
+    const [was, is] = [before, snapshot].map((each) => each.endpoints.get(KEY) ?? []);
+    assert.equal(is?.filter((endpoint, index) => endpoint !== was?.[index]).length, 1);
+  });
+
+  test('so is the slice that names a changed pod', () => {
+    read.length = 0;
+    const labels = { app: 'web', version: 'v2' };
+    const { snapshot } = step(before, [pod('a/p-3-5', ip(3, 5), { labels })]);
+    assert.deepEqual(new Set(read), new Set([name(3)]));
+    assert.deepEqual(snapshot.endpoints.get(KEY)?.find(({ address }) => address === ip(3, 5))?.labels, labels);
+  });
+
+  test('a slice that goes takes its endpoints along, and nothing that it read leads to the service any more', () => {
+    read.length = 0;
+    const { snapshot } = step(before, [], [`EndpointSlice/a/${name(7)}`]);
+    assert.deepEqual(read, []);
+    assert.equal(snapshot.endpoints.get(KEY)?.length, (SLICES - 1) * PER_SLICE);
+    const { changes } = step(snapshot, [pod('a/p-7-5', ip(7, 5), { labels: { app: 'other' } })]);
+    assert.deepEqual([...changes.endpoints], []);
+    assert.deepEqual(read, []);
+  });
+});
+
+describe('an address that two slices name', () => {
+  const first = slice('web-1', [{ address: '10.0.0.1', ready: false }, { address: '10.0.0.2' }]);
+  const second = slice('web-2', [{ address: '10.0.0.1' }, { address: '10.0.0.3' }]);
+  const both = meshOf([service('a/web'), first, second], OPTIONS);
+  const healths = (snapshot: Snapshot) => snapshot.endpoints.get(KEY)?.map(({ health }) => health);
+
+  test('is served as the first of them says, and as the other one says when that goes', () => {
+    assert.deepEqual(addresses(both), ['10.0.0.1', '10.0.0.2', '10.0.0.3']);
+    assert.deepEqual([healths(both)?.[0], both.findings().endpointsNotReady], ['unhealthy', 1]);
+    const { snapshot } = step(both, [], ['EndpointSlice/a/web-1']);
+    assert.deepEqual([addresses(snapshot), healths(snapshot)?.[0]], [['10.0.0.1', '10.0.0.3'], 'healthy']);
+    assert.equal(snapshot.findings().endpointsNotReady, 0);
+    assert.deepEqual(healths(step(snapshot, [first]).snapshot)?.[0], 'unhealthy');
+  });
+
+  test('stays the same object when it moves to another slice, also for later changes', () => {
+    const moved = step(both, [slice('web-1', [{ address: '10.0.0.2' }]), slice('web-3', [{ address: '10.0.0.4' }])]);
+    const before = moved.snapshot.endpoints.get(KEY) ?? [];
+    const renamed = step(moved.snapshot, [slice('web-9', [{ address: '10.0.0.4' }])], ['EndpointSlice/a/web-3']);
+    assert.deepEqual([...renamed.changes.endpoints], []);
+    assert.equal(renamed.snapshot.endpoints.get(KEY), moved.snapshot.endpoints.get(KEY));
+    const { snapshot } = step(renamed.snapshot, [], ['EndpointSlice/a/web-9']);
+    assert.deepEqual(addresses(snapshot), ['10.0.0.1', '10.0.0.2', '10.0.0.3']);
+    assert.equal(before.length, 4);
+  });
+
+  test('goes with a slice that names another service', () => {
+    const { snapshot } = step(both, [service('a/other'), slice('web-1', [{ address: '10.0.0.2' }], 'other')]);
+    assert.deepEqual(addresses(snapshot), ['10.0.0.1', '10.0.0.3']);
+    assert.deepEqual(addresses(snapshot, `a/${fqdn('other.a')}`), ['10.0.0.2']);
+  });
+});

@@ -1,0 +1,231 @@
+/**
+ * What is kept of a service from one snapshot to the next: its definition, and its endpoints in the parts that they are made of. A
+ * change makes the parts again that it concerns and joins the differences; the rest of the service's endpoints is not looked at.
+ */
+import { definitionOf, mergeDefinitions } from './definitions.ts';
+import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts';
+import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
+import { deepEqual, keepIfEqual } from './equal.ts';
+import { compareText } from './order.ts';
+import { withoutTakenAddresses } from './ownership.ts';
+import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
+import { countLocalities, type Localities, NO_LOCALITIES } from './places.ts';
+import type { Endpoint, NameConflict, Service } from './types.ts';
+
+/** What concerns a service: everything, or tokens: notes of what was read, and ids of parts. */
+export type Dirt = 'all' | ReadonlySet<string>;
+
+/** Numbers for the metrics. */
+export interface ServiceFacts {
+  readonly notReady: number;
+  readonly pendingPod: number;
+  readonly withoutPod: number;
+  readonly duplicates: number;
+  readonly withoutInstances: number;
+}
+
+export interface ServiceRecord {
+  readonly service: Service;
+  /** By id, in order of precedence. */
+  readonly parts: ReadonlyMap<string, EndpointPart>;
+  /** What the definition looked up. */
+  readonly reads: ReadonlySet<string>;
+  /** Sorted. */
+  readonly endpoints: readonly Endpoint[];
+  readonly peers: PeerCounts;
+  readonly localities: Localities;
+  readonly facts: ServiceFacts;
+  readonly conflicts: readonly NameConflict[];
+}
+
+/** Endpoints that a service has no more, and that it has anew. Equal ones are neither. */
+export interface EndpointDelta {
+  readonly removed: ReadonlySet<Endpoint>;
+  readonly added: readonly Endpoint[];
+}
+
+export interface RecordStep {
+  readonly record: ServiceRecord | undefined;
+  readonly delta: EndpointDelta;
+  /** Notes that the service reads by now, and those that it does not read any more. */
+  readonly newReads: Iterable<string>;
+  readonly goneReads: Iterable<string>;
+}
+
+const NO_PARTS: ServiceRecord['parts'] = new Map();
+const NO_READS: ReadonlySet<string> = new Set();
+const NO_ENDPOINTS: readonly Endpoint[] = [];
+
+/** The record of the service `key`, defined by `definers`, after a change. */
+export function nextRecord(
+  key: string,
+  definers: readonly Definer[],
+  indexes: EndpointIndexes,
+  before: ServiceRecord | undefined,
+  dirt: Dirt,
+): RecordStep {
+  const reads = new Set<string>();
+  const conflicts: NameConflict[] = [];
+  const definitions = definers.map((definer) => {
+    const definition = definitionOf(definer, key, indexes);
+    if (definer.kind === 'Service') return definition;
+    const own = withoutTakenAddresses(definition, indexes.virtualIps, reads);
+    conflicts.push(...own.conflicts);
+    return own.service;
+  });
+  const merged = mergeDefinitions(definitions);
+  const namespace = merged?.service.namespace ?? '';
+  const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
+  const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);
+  const delta = deltaOf(before?.parts ?? NO_PARTS, parts, remade);
+  const changedReads = readsChanged(before, parts, reads, remade);
+  if (merged === undefined) return { record: undefined, delta, ...changedReads };
+  const endpoints = joined(before?.endpoints ?? NO_ENDPOINTS, delta);
+  const service = keepIfEqual(before?.service, merged.service);
+  const record: ServiceRecord = {
+    service,
+    parts,
+    reads,
+    endpoints,
+    peers: countPeers(before?.peers ?? NO_PEERS, namespace, delta),
+    localities: countLocalities(before?.localities ?? NO_LOCALITIES, delta),
+    facts: factsOf(service, parts, endpoints, merged.duplicates, before?.facts, delta),
+    conflicts,
+  };
+  return { record, delta, ...changedReads };
+}
+
+/** The parts by their plans: those that are concerned made again. `remade` are the ids of those that are new, other, or gone. */
+function nextParts(
+  plans: readonly PartPlan[],
+  namespace: string,
+  indexes: EndpointIndexes,
+  before: ServiceRecord['parts'],
+  dirt: Dirt,
+): { readonly parts: Map<string, EndpointPart>; readonly remade: ReadonlySet<string> } {
+  const parts = new Map<string, EndpointPart>();
+  const remade = new Set<string>();
+  for (const { id, make } of plans) {
+    const known = before.get(id);
+    if (known !== undefined && !isConcerned(id, known, dirt)) {
+      parts.set(id, known);
+      continue;
+    }
+    const gathering = new Gathering(namespace, indexes.peerPolicies, known);
+    make(gathering);
+    parts.set(id, gathering.result());
+    remade.add(id);
+  }
+  for (const id of before.keys()) if (!parts.has(id)) remade.add(id);
+  return { parts, remade };
+}
+
+function isConcerned(id: string, { reads }: EndpointPart, dirt: Dirt): boolean {
+  return dirt === 'all' || dirt.has(id) || !reads.isDisjointFrom(dirt);
+}
+
+/** What differs between the parts. An endpoint that moves to another part and is equal stays the same object there, in `after`. */
+function deltaOf(
+  before: ServiceRecord['parts'],
+  after: Map<string, EndpointPart>,
+  remade: ReadonlySet<string>,
+): EndpointDelta {
+  const touched = new Set<string>();
+  for (const id of remade) {
+    const [was, is] = [before.get(id)?.endpoints, after.get(id)?.endpoints];
+    for (const [identity, endpoint] of was ?? []) if (is?.get(identity) !== endpoint) touched.add(identity);
+    for (const identity of is?.keys() ?? []) if (!was?.has(identity)) touched.add(identity);
+  }
+  const removed = new Set<Endpoint>();
+  const added: Endpoint[] = [];
+  const copies = new Map<string, Map<string, Endpoint>>();
+  for (const identity of touched) {
+    const [was, is] = [inForce(before, identity), inForce(after, identity)];
+    if (was?.endpoint === is?.endpoint) continue;
+    if (was !== undefined && is !== undefined && deepEqual(was.endpoint, is.endpoint)) {
+      const copy = copies.get(is.id) ?? new Map(after.get(is.id)?.endpoints);
+      copies.set(is.id, copy.set(identity, was.endpoint));
+      continue;
+    }
+    if (was !== undefined) removed.add(was.endpoint);
+    if (is !== undefined) added.push(is.endpoint);
+  }
+  for (const [id, endpoints] of copies) {
+    const part = after.get(id);
+    if (part !== undefined) after.set(id, { ...part, endpoints });
+  }
+  return { removed, added: added.sort(compareEndpoints) };
+}
+
+/** Several parts may say the same address and port: the first of them counts. */
+function inForce(
+  parts: ServiceRecord['parts'],
+  identity: string,
+): { readonly id: string; readonly endpoint: Endpoint } | undefined {
+  for (const [id, { endpoints }] of parts) {
+    const endpoint = endpoints.get(identity);
+    if (endpoint !== undefined) return { id, endpoint };
+  }
+  return undefined;
+}
+
+/** A sorted list without what is removed and with what is added. */
+function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta): readonly Endpoint[] {
+  if (removed.size === 0 && added.length === 0) return before;
+  const endpoints: Endpoint[] = [];
+  let next = 0;
+  for (const endpoint of before) {
+    if (removed.has(endpoint)) continue;
+    for (let first = added[next]; first !== undefined && compareEndpoints(first, endpoint) < 0; first = added[++next]) {
+      endpoints.push(first);
+    }
+    endpoints.push(endpoint);
+  }
+  return endpoints.concat(added.slice(next));
+}
+
+function compareEndpoints(a: Endpoint, b: Endpoint): number {
+  return compareText(a.servicePort, b.servicePort) || compareText(a.address, b.address) || a.port - b.port;
+}
+
+function readsChanged(
+  before: ServiceRecord | undefined,
+  parts: ServiceRecord['parts'],
+  reads: ReadonlySet<string>,
+  remade: ReadonlySet<string>,
+): Pick<RecordStep, 'newReads' | 'goneReads'> {
+  const newReads = new Set(reads.difference(before?.reads ?? NO_READS));
+  const candidates = new Set((before?.reads ?? NO_READS).difference(reads));
+  for (const id of remade) {
+    const [was, is] = [before?.parts.get(id)?.reads ?? NO_READS, parts.get(id)?.reads ?? NO_READS];
+    for (const read of is) if (!was.has(read)) newReads.add(read);
+    for (const read of was) if (!is.has(read)) candidates.add(read);
+  }
+  const goneReads = [...candidates].filter((read) => {
+    if (newReads.has(read) || reads.has(read)) return false;
+    for (const part of parts.values()) if (part.reads.has(read)) return false;
+    return true;
+  });
+  return { newReads, goneReads };
+}
+
+function factsOf(
+  { resolution }: Service,
+  parts: ServiceRecord['parts'],
+  endpoints: readonly Endpoint[],
+  duplicates: number,
+  before: ServiceFacts | undefined,
+  { removed, added }: EndpointDelta,
+): ServiceFacts {
+  let notReady = before?.notReady ?? 0;
+  for (const { health } of removed) if (health === 'unhealthy') notReady--;
+  for (const { health } of added) if (health === 'unhealthy') notReady++;
+  let pendingPod = 0;
+  let withoutPod = 0;
+  for (const part of parts.values()) {
+    pendingPod += part.pendingPod;
+    withoutPod += part.withoutPod;
+  }
+  const withoutInstances = resolution === 'eds' && endpoints.length === 0 ? 1 : 0;
+  return { notReady, pendingPod, withoutPod, duplicates, withoutInstances };
+}
