@@ -20,6 +20,8 @@ export interface DebugAccessOptions {
   readonly home: () => { readonly rootNamespace: string; readonly trustDomain: string } | undefined;
   /** CTL_DEBUG_AUTH=false: pages need no credential. */
   readonly open: boolean;
+  /** Told of callers who are turned away. */
+  readonly refused?: (address: string, error: CtlError) => void;
 }
 
 export class DebugAccess {
@@ -49,6 +51,15 @@ export class DebugAccess {
   }
 
   async #provedViewer(request: RequestOrigin): Promise<Viewer> {
+    try {
+      return await this.#proved(request);
+    } catch (error) {
+      if (error instanceof CtlError) this.#options.refused?.(request.socket.remoteAddress ?? '', error);
+      throw error;
+    }
+  }
+
+  async #proved(request: RequestOrigin): Promise<Viewer> {
     const { authorization } = request.headers;
     if (authorization !== undefined) return this.#viewerOfToken(authorization, request.socket.remoteAddress ?? '');
     const reason = notLocal(request);

@@ -141,6 +141,7 @@ async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring
     settings,
     trustDomain,
     log: getScope('pkica'),
+    rotationLog: getScope('rootcertrotator'),
     observer: {
       csrRefused: () => metrics.ca_server_csr_parsing_err_count.inc(),
       signingFailed: () => metrics.ca_server_csr_sign_err_count.inc(),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import { createMetrics, getScope } from '../observe/index.ts';
-import { endpoints, parse, service, snapshotOf } from '../push/testing.ts';
+import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
 import { sampleGauges } from './gauges.ts';
@@ -73,7 +73,7 @@ describe('observers', () => {
   it('count streams, pushes, rejections and timeouts', async () => {
     const { metrics, value } = measured();
     const observer = xdsObserver(metrics);
-    for (const id of ['a', 'b']) observer.connected(id, id);
+    for (const id of ['a', 'b']) observer.connected(id, sidecar('10.0.0.1', 'shop'));
     observer.disconnected('a');
     observer.pushed({ type: 'cds', connectionId: 'b', bytes: 10, seconds: 0.5 });
     observer.rejected({ type: 'lds', connectionId: 'b', nodeId: 'b', message: 'no', quarantined: ['x'] });
@@ -93,11 +93,9 @@ describe('observers', () => {
   it('limit the lines about callers that are refused again and again, by address', (context) => {
     const { metrics } = measured();
     context.mock.timers.enable({ apis: ['setTimeout'] });
-    const rows = [
-      { warn: context.mock.method(getScope('ads'), 'warn', () => {}), observer: xdsObserver(metrics) },
-      { warn: context.mock.method(getScope('serverca'), 'warn', () => {}), observer: certificateObserver(metrics) },
-    ];
-    for (const { warn, observer } of rows) {
+    const warn = context.mock.method(getScope('authn'), 'warn', () => {});
+    for (const observer of [xdsObserver(metrics), certificateObserver(metrics)]) {
+      warn.mock.resetCalls();
       for (let port = 1000; port < 2000; port++) {
         observer.refused(`10.0.0.1:${port}`, new CtlError('unauthenticated', 'no credential'));
       }
@@ -225,4 +223,29 @@ describe('sampled gauges', () => {
     assert.equal(await value('ctl_vservice_dup_domain'), 0);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), undefined);
   });
+});
+
+test('log lines are of the scope that they belong to', (t) => {
+  const said: string[] = [];
+  for (const scope of ['ads', 'authn', 'authorization', 'attributes'] as const) {
+    for (const level of ['debug', 'info', 'warn'] as const) {
+      t.mock.method(getScope(scope), level, (message: string, fields?: object) => {
+        said.push(`${scope} ${level} ${message}${fields === undefined ? '' : ` ${Object.keys(fields).join()}`}`);
+      });
+    }
+  }
+  t.mock.method(getScope('attributes'), 'enabled', () => true);
+  const { metrics } = measured();
+  const observer = xdsObserver(metrics);
+  observer.refused('10.0.0.1:5', new CtlError('unauthenticated', 'who is it'));
+  observer.refused('10.0.0.1:6', new CtlError('permission_denied', 'not yours'));
+  observer.refused('10.0.0.2:7', new CtlError('resource_exhausted', 'too many'));
+  observer.connected('proxy-1', sidecar('10.0.0.1', 'shop'));
+  assert.deepEqual(said, [
+    'authn warn refused a stream of 10.0.0.1:5: who is it',
+    'authorization warn refused a stream of 10.0.0.1:6: not yours',
+    'ads warn refused a stream of 10.0.0.2:7: too many',
+    'ads info connected proxy-1',
+    'attributes debug attributes of proxy-1 type,namespace,serviceAccount,addresses,labels,network,locality,interception,version',
+  ]);
 });

@@ -3,7 +3,7 @@ import type { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { NameConflict, Snapshot } from '../model/types.ts';
-import { getScope, type LimitedLog, limitLog, type Metrics, type Series } from '../observe/index.ts';
+import { getScope, type LimitedLog, limitLog, type Metrics, type ScopeName, type Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
 import type { CertificateObserver } from '../security/index.ts';
@@ -99,9 +99,25 @@ class PushCounts {
   }
 }
 
+/**
+ * Callers that are turned away, under the scope of the reason: `authn` when nobody knows who they are, `authorization` when they may not have
+ * what they ask for, else the scope of the service.
+ */
+export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError, what: string) => void {
+  const [authn, authorization, others] = (['authn', 'authorization', otherwise] as const).map((scope) =>
+    limitedByPeer((message) => getScope(scope).warn(message)),
+  );
+  return (peer, error, what) => {
+    const { code } = error;
+    const log = code === 'unauthenticated' ? authn : code === 'permission_denied' ? authorization : others;
+    log?.(peer, `refused ${what} of ${peer}: ${error.oneLine()}`);
+  };
+}
+
 export function xdsObserver(metrics: Metrics): XdsObserver {
   const log = getScope('ads');
-  const refusals = limitedByPeer((message) => log.warn(message));
+  const attributes = getScope('attributes');
+  const refused = refusalLog('ads');
   const tooLarge = limitedByPeer((message) => log.error(message));
   const unknownTypes = limited((message) => log.info(message));
   const faults = limited((message) => log.error(message));
@@ -109,9 +125,13 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   const pushTime = pushTimes(metrics);
   const pushes = new PushCounts(metrics);
   return {
-    connected: (connectionId) => {
+    connected: (connectionId, node) => {
       metrics.ctl_xds.inc();
       log.info(`connected ${connectionId}`);
+      if (!attributes.enabled('debug')) return;
+      const { type, namespace, serviceAccount, addresses, labels, network, locality, interception, version } = node;
+      const read = { type, namespace, serviceAccount, addresses, labels, network, locality, interception, version };
+      attributes.debug(`attributes of ${connectionId}`, read);
     },
     disconnected: (connectionId) => {
       metrics.ctl_xds.dec();
@@ -141,7 +161,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       metrics.ctl_total_xds_internal_errors.inc();
       tooLarge(peer, `a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
     },
-    refused: (peer, error: CtlError) => refusals(peer, `refused a stream of ${peer}: ${error.oneLine()}`),
+    refused: (peer, error: CtlError) => refused(peer, error, 'a stream'),
     unknownType: (connectionId, typeUrl) =>
       unknownTypes(connectionId, `${connectionId} asks for ${typeUrl.slice(0, 200)}, not served here`),
     internalError: (error, connectionId) => {
@@ -154,7 +174,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
 
 export function certificateObserver(metrics: Metrics): CertificateObserver {
   const log = getScope('serverca');
-  const refusals = limitedByPeer((message) => log.warn(message));
+  const refused = refusalLog('serverca');
   const faults = limited((message) => log.error(message));
   return {
     requested: () => metrics.ca_server_csr_count.inc(),
@@ -163,7 +183,7 @@ export function certificateObserver(metrics: Metrics): CertificateObserver {
       metrics.ca_server_success_cert_issuance_count.inc();
       log.debug('issued a certificate', { identity: spiffeUri(identity), by });
     },
-    refused: (peer, error) => refusals(peer, `refused a request of ${peer}: ${error.oneLine()}`),
+    refused: (peer, error) => refused(peer, error, 'a request'),
     internalError: (error) => faults(messageOf(error), `internal error: ${messageOf(error)}`),
   };
 }

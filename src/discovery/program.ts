@@ -58,6 +58,7 @@ import {
   ignoredEndpointsLog,
   logNameConflicts,
   publishFaults,
+  refusalLog,
   SourceMeter,
   xdsObserver,
 } from './observers.ts';
@@ -335,10 +336,13 @@ export class DiscoveryProgram {
         'CTL_DEBUG_AUTH=false: the debug pages show the whole mesh to everyone who reaches them',
       );
     }
+    const refused = refusalLog('default');
     return new DebugAccess({
       callers: () => this.#identity?.callers,
       home: () => this.#running?.engine.snapshot.settings,
       open: !this.#settings.debugAuth,
+      refused: (address, error) =>
+        refused(address.includes(':') ? `[${address}]` : address, error, 'a request for debug pages'),
     });
   }
 

@@ -1,5 +1,6 @@
 /** What the server tells about itself, for metrics and logs. Passed in, so that this room knows neither. */
 import type { CtlError } from '../core/errors.ts';
+import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
 
 /** A response that left for the socket. */
@@ -24,7 +25,7 @@ export interface RejectedResponse {
 
 export interface XdsObserver {
   /** A proxy is connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the difference). */
-  connected(connectionId: string, nodeId: string): void;
+  connected(connectionId: string, node: ProxyNode): void;
   disconnected(connectionId: string): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
   pushed(response: PushedResponse): void;

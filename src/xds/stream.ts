@@ -149,7 +149,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const claimed = caller === undefined ? node : claimedNode(node, caller);
       const session = engine.connect(claimed, this, callerKey(caller, transport.peer));
       this.#session = session;
-      observer.connected(session.connectionId, session.node.id);
+      observer.connected(session.connectionId, session.node);
       await session.ready;
     } finally {
       leave();

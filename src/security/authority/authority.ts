@@ -51,6 +51,8 @@ export interface AuthorityOptions {
   readonly settings: AuthoritySettings;
   readonly trustDomain: string;
   readonly log: AuthorityLog;
+  /** For what the rotation of a self-signed root does; by default `log`. */
+  readonly rotationLog?: AuthorityLog;
   readonly observer?: AuthorityObserver;
   /** Where the self-signed root is kept; by default the directory `selfSignedCaDir`. */
   readonly store?: AuthorityStore;
@@ -135,6 +137,7 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     random,
     events,
     log,
+    rotated: (message) => (options.rotationLog ?? options.log).info(`certificate authority: ${message}`),
   });
   return lock === undefined ? opening : locked(opening, lock);
 }

@@ -27,9 +27,11 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
     const [certificate = ''] = path;
     signer.run({ adopt: { key: material.key, certificate, chainEnd: material.chainEnd }, jobs: [] });
   };
+  const rotations: string[] = [];
   return {
     time,
     problems,
+    rotations,
     store,
     async start(random = 0.5) {
       const opened = await openSelfSigned({
@@ -52,6 +54,7 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
           problem: (error) => void problems.push(String(error)),
         },
         log: () => {},
+        rotated: (message) => void rotations.push(message),
       });
       source = opened.source;
       use(opened.material);
@@ -97,6 +100,10 @@ test('a rotation: announced, then signing, then the old root leaves the bundle w
   await it.time.advance(HOUR);
   assert.deepEqual(it.roots().bundle, [next, first]);
   assert.equal(it.issue().root, next);
+  assert.deepEqual(it.rotations, [
+    'announced the next root certificate',
+    'the next root certificate signs from now on',
+  ]);
   assert.deepEqual(it.roots().path, [next]);
   assert.notEqual(
     new X509Certificate(next).publicKey.equals(new X509Certificate(first ?? '').publicKey),

@@ -23,6 +23,8 @@ export interface SelfSignedOptions {
   readonly random: () => number;
   readonly events: RootEvents;
   readonly log: (message: string) => void;
+  /** Told of each step of a rotation. */
+  readonly rotated: (message: string) => void;
 }
 
 /** The state without its keys. */
@@ -123,7 +125,7 @@ class SelfSignedSource implements RootSource {
   }
 
   async #stepped(state: AuthorityState, step: Exclude<RotationStep, 'keep'>): Promise<AuthorityState> {
-    const { clock, store, newRoot, log } = this.#options;
+    const { clock, store, newRoot, rotated } = this.#options;
     const now = clock.now();
     const next = state.next ?? { ...(await newRoot(now)), announcedAt: now };
     const { key, certificate } = next;
@@ -132,7 +134,9 @@ class SelfSignedSource implements RootSource {
         ? { ...state, next }
         : this.#pruned({ key, certificate, former: [state.certificate, ...state.former] });
     await store.save(after);
-    log(step === 'announce' ? 'announced the next root certificate' : 'the next root certificate signs from now on');
+    rotated(
+      step === 'announce' ? 'announced the next root certificate' : 'the next root certificate signs from now on',
+    );
     return after;
   }
 
