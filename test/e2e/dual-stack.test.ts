@@ -3,12 +3,23 @@
  * production. Beside them a machine without IPv6, a gateway, and one whose node hides its IPv6 address.
  */
 import assert from 'node:assert/strict';
+import { networkInterfaces } from 'node:os';
 import { before, describe, test } from 'node:test';
-import { type EchoReply, eventually, netnsUnavailable, runCtlAgent, startEchoIn } from '../harness/index.ts';
-import { type Document, resource, service } from './support/config.ts';
+import {
+  type EchoReply,
+  eventually,
+  freePort,
+  netnsUnavailable,
+  runCtlAgent,
+  startEcho,
+  startEchoIn,
+} from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
 import { type IdentityWorld, startIdentityWorld, UNBOUND_PORT, type Workload } from './support/identity-world.ts';
+import { planMesh, startMesh } from './support/mesh.ts';
 import { httpOutcome } from './support/peer-calls.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
+import { call } from './support/traffic.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
 
@@ -231,4 +242,23 @@ test('an address of another family that comes later is a warning of the agent', 
   await eventually(() =>
     assert.match(agent?.output() ?? '', /warn\t.*has an IPv6 address now \(fd00:.*does not listen on IPv6/),
   );
+});
+
+test('without redirection, clients are served at the loopback addresses of both families', {
+  skip: networkInterfaces().lo?.some(({ family }) => family === 'IPv6') === true ? false : 'there is no ::1 here',
+}, async (t) => {
+  const address = planMesh();
+  const port = await freePort();
+  const backend = await startEcho(t, { name: 'web', address: address(20) });
+  const documents = [
+    service('web', { ports: [{ name: 'http', port }] }),
+    endpoints('web', [backend.address], [{ name: 'http', port: backend.port }]),
+  ];
+  const mesh = await startMesh(t, address, { files: { services: documents } });
+  await mesh.startProxy({ name: 'client', address: address(10), moreAddresses: ['::1'], mode: 'delta' });
+  for (const loopback of ['127.0.0.1', '::1']) {
+    await eventually(async () => {
+      assert.equal((await call({ address: loopback, port, host: 'web' })).by, 'web');
+    });
+  }
 });

@@ -23,6 +23,8 @@ export interface ProxyOptions {
   /** Default `sidecar`. */
   readonly type?: 'sidecar' | 'router';
   readonly address: string;
+  /** Addresses of its node besides; default none. */
+  readonly moreAddresses?: readonly string[];
   readonly mode: Mode;
   readonly namespace?: string;
   readonly labels?: Readonly<Record<string, string>>;
@@ -103,14 +105,14 @@ export async function startMesh(
 
 export async function startProxy(owner: Owner, adsPort: number, options: ProxyOptions): Promise<MeshProxy> {
   const { name, type = 'sidecar', address, mode, namespace = NAMESPACE, labels = { app: name } } = options;
-  const { waitLive = true, logLevel = 'warning' } = options;
+  const { waitLive = true, logLevel = 'warning', moreAddresses = [] } = options;
   const envoy = await startEnvoy(owner, {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     metadata: {
       NAMESPACE: namespace,
       LABELS: labels,
       INTERCEPTION_MODE: 'NONE',
-      INSTANCE_IPS: address,
+      INSTANCE_IPS: [address, ...moreAddresses].join(','),
       CLUSTER_ID: 'Orchestrator',
     },
     mode,
