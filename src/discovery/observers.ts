@@ -31,7 +31,8 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function engineObserver(metrics: Metrics, pushes: PushLog): EngineObserver {
+/** @param onGenerated called after each generation that was taken over */
+export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: () => void = () => {}): EngineObserver {
   const log = getScope('ads');
   const pushTime = pushTimes(metrics);
   const buildErrors = (types: Iterable<XdsType>): void => {
@@ -44,7 +45,11 @@ export function engineObserver(metrics: Metrics, pushes: PushLog): EngineObserve
     triggered: (reason) => metrics.ctl_push_triggers.inc({ type: reason }),
     converged: (milliseconds) => convergence.observe(milliseconds / 1000),
     queueWaited: (milliseconds) => queueTime.observe(milliseconds / 1000),
-    stage: (stage, milliseconds) => metrics.ctl_stage_seconds.observe(milliseconds / 1000, { stage }),
+    stage: (stage, milliseconds) => {
+      metrics.ctl_stage_seconds.observe(milliseconds / 1000, { stage });
+      // The last stage of a generation.
+      if (stage === 'intern') onGenerated();
+    },
     generated: (type, milliseconds) => pushTime(type).observe(milliseconds / 1000),
     pushBegan: () => pushes.began(),
     pushEnded: (connectionId, milliseconds) => pushes.ended(connectionId, milliseconds),

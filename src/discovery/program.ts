@@ -1,53 +1,35 @@
 /**
  * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses beside it.
- * What is here is wiring and the order of starting and stopping; what each part does stands in its room.
+ * What is here is wiring and the order of starting and stopping; what each part does is in its own file.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Registry } from 'prom-client';
-import {
-  type DiscoverySettings,
-  type Environment,
-  type ListenAddress,
-  parseListenAddress,
-  shownDiscoveryEnvironment,
-} from '../cli/index.ts';
-import { compileLittle } from '../core/compile-little.ts';
+import { type DiscoverySettings, type Environment, parseListenAddress } from '../cli/index.ts';
 import type { GrpcListener } from '../grpc/types.ts';
 import { createModel } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
-import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import type { DebugSource } from '../observe/debug/index.ts';
 import {
   buildInfo,
   collectProcessMetrics,
   createMetrics,
-  createProfiler,
   getScope,
   type Metrics,
   recordBuild,
-  startIntrospection,
 } from '../observe/index.ts';
-import { workerUrl } from '../paths.ts';
-import {
-  defaultWorkers,
-  Engine,
-  type Generator,
-  InlineGenerator,
-  PoolGenerator,
-  type Publication,
-} from '../push/index.ts';
-import type { ConnectionStatus, ProxySession } from '../push/types.ts';
+import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
 import type { ResourceEvent, ResourceKey } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import { createDebouncer, createStore, type Debouncer, SecurityHold, type Store } from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
+import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
 import { problemLog, warningLog } from './document-log.ts';
+import { FindingLog } from './finding-log.ts';
 import { sampleGauges } from './gauges.ts';
-import { startHttpServer } from './http.ts';
-import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { startGenerationPool } from './generation-pool.ts';
+import { type HttpServers, type Listening, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
 import { checkRegistries, type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
@@ -90,8 +72,6 @@ export class DiscoveryProgram {
   /** Undefined when distribution is not tracked. */
   readonly #history: DistributionHistory | undefined;
   readonly #closers: Closer[] = [];
-  /** What listens besides xDS, for the log. */
-  readonly #httpAddresses: (readonly [what: string, addresses: readonly ListenAddress[]])[] = [];
   #running: Running | undefined;
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
@@ -112,8 +92,9 @@ export class DiscoveryProgram {
   async start(): Promise<void> {
     checkRegistries(this.#settings);
     // They load their code while the mesh is read.
-    const pool = this.#startPool();
-    await this.#startHttp();
+    const pool = startGenerationPool(this.#settings, this.#metrics);
+    if (pool !== undefined) this.#closers.push(() => pool.close());
+    const http = await this.#startHttp();
     let early: MeshUpdate | undefined;
     const files = await openMeshFiles(this.#settings, {
       onMesh: (mesh, at) => this.#meshChanged({ mesh, at }, (update) => (early = { ...early, ...update })),
@@ -145,7 +126,7 @@ export class DiscoveryProgram {
     server.setServing(true);
     const { size } = publisher.snapshot.services;
     getScope('default').info(`serving ${size} services, ${store.problems().length} documents refused`);
-    this.#logAddresses(server, identity);
+    this.#logAddresses(http.listening, server, identity);
   }
 
   /** Ends everything, streams first: what is being written goes out, within TERMINATION_DRAIN_DURATION_SECONDS. */
@@ -156,13 +137,13 @@ export class DiscoveryProgram {
   }
 
   /** Every address that listens; and once, as a warning, what anybody may have who reaches one. */
-  #logAddresses(server: XdsServer, { secured }: MeshIdentity): void {
+  #logAddresses(http: Listening, server: XdsServer, { secured }: MeshIdentity): void {
     const { grpcAddr, secureGRPCAddr } = this.#settings;
     const ports = server.ports();
     const plain = plainAddresses(grpcAddr).map(({ host }, index) => ({ host, port: ports[index] ?? 0 }));
     const tls =
       secured === undefined ? [] : [{ host: parseListenAddress(secureGRPCAddr).host, port: ports.at(-1) ?? 0 }];
-    const listening = shownListeners([['xDS in plain text', plain], ['xDS over TLS', tls], ...this.#httpAddresses]);
+    const listening = shownListeners([['xDS in plain text', plain], ['xDS over TLS', tls], ...http]);
     getScope('default').info(`listening: ${listening}`);
     if (!plain.some(reachesOthers)) return;
     getScope('default').warn(
@@ -216,32 +197,15 @@ export class DiscoveryProgram {
     pool?.prepare();
     const generator: Generator = pool ?? new InlineGenerator(snapshot);
     if (pool === undefined) this.#closers.push(() => generator.close());
-    const observer = engineObserver(this.#metrics, this.#pushes);
+    const findings = new FindingLog({
+      findings: () => (this.#running === undefined ? [] : findingsOf(this.#running.engine)),
+      log: getScope('model'),
+      later: systemClock.setTimer,
+    });
+    const observer = engineObserver(this.#metrics, this.#pushes, () => findings.generated());
     const throttle = this.#settings.pushThrottle;
     const { now, setTimer: later } = systemClock;
     return new Engine({ snapshot, generator, throttle, now, later, random: Math.random, observer });
-  }
-
-  /** The generation workers; undefined where the main thread generates. */
-  #startPool(): PoolGenerator | undefined {
-    const { generateWorkers } = this.#settings;
-    const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
-    if (threads === 0) {
-      compileLittle();
-      return undefined;
-    }
-    const pool = new PoolGenerator({
-      threads,
-      workerFile: fileURLToPath(workerUrl('generate')),
-      onCrash: (error) => {
-        this.#metrics.ctl_total_xds_internal_errors.inc();
-        getScope('ads').error(`a generation worker died and is started anew: ${messageOf(error)}`);
-      },
-      later: systemClock.setTimer,
-      random: Math.random,
-    });
-    this.#closers.push(() => pool.close());
-    return pool;
   }
 
   #startDebouncer(store: Store, publisher: Publisher): Debouncer {
@@ -292,42 +256,25 @@ export class DiscoveryProgram {
     return server;
   }
 
-  async #startHttp(): Promise<void> {
-    const settings = this.#settings;
+  async #startHttp(): Promise<HttpServers> {
     recordBuild(this.#metrics, 'ctl-discovery', buildInfo());
     collectProcessMetrics(this.#registry);
-    const ready = (): boolean => this.#running !== undefined;
     const sample = (): void => {
       const source = this.#debugSource();
       if (source !== undefined) sampleGauges(source, this.#metrics);
       this.#identity?.sample();
     };
-    const routes: HttpRoutes = {
-      ready,
+    const servers = await startHttpServers({
+      settings: this.#settings,
+      env: this.#env,
+      registry: this.#registry,
+      metrics: this.#metrics,
       debug: () => this.#debugSource(),
-      profiler: settings.profile ? createProfiler() : undefined,
       access: this.#debugAccess(),
-      maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
-      version: buildInfo(),
-    };
-    const scrape = () => metricsText(this.#registry, sample, this.#metrics);
-    const monitoring = monitoringListener(routes, scrape);
-    const [http, scraped] = [parseListenAddress(settings.httpAddr), parseListenAddress(settings.monitoringAddr)];
-    await this.#listen('HTTP', http.host, startHttpServer('--httpAddr', http, httpListener(routes)));
-    await this.#listen('monitoring', scraped.host, startHttpServer('--monitoringAddr', scraped, monitoring));
-    const { introspectAddress } = settings;
-    await this.#listen(
-      'introspection',
-      introspectAddress === '*' ? undefined : introspectAddress,
-      startIntrospection({
-        program: 'ctl-discovery',
-        address: introspectAddress,
-        port: settings.introspectPort,
-        build: buildInfo(),
-        environment: shownDiscoveryEnvironment(this.#env),
-        metrics: scrape,
-      }),
-    );
+      sample,
+    });
+    this.#closers.push(() => servers.close());
+    return servers;
   }
 
   #debugAccess(): DebugAccess {
@@ -344,16 +291,6 @@ export class DiscoveryProgram {
       refused: (address, error) =>
         refused(address.includes(':') ? `[${address}]` : address, error, 'a request for debug pages'),
     });
-  }
-
-  async #listen(
-    what: string,
-    host: string | undefined,
-    starting: Promise<{ readonly port: number; close(): Promise<void> }>,
-  ): Promise<void> {
-    const server = await starting;
-    this.#httpAddresses.push([what, [{ host, port: server.port }]]);
-    this.#closers.push(() => server.close());
   }
 
   #take(store: Store, events: readonly ResourceEvent[], seenAt: number | undefined): void {
@@ -403,43 +340,12 @@ export class DiscoveryProgram {
     engine.publish(publication);
   }
 
-  #distribution(
-    history: DistributionHistory,
-    { store, engine }: Running,
-    key: string,
-    connections: readonly ConnectionStatus[],
-  ): readonly object[] | undefined {
-    const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.wholeVersion()]));
-    const versionOf = (connectionId: string): number => versions.get(connectionId) ?? 0;
-    return history.where({ key, current: store.get(key)?.fingerprint, connections, versionOf, now: Date.now() });
-  }
-
   #debugSource(): DebugSource | undefined {
-    const running = this.#running;
+    const [running, hold, history] = [this.#running, this.#hold, this.#history];
     if (running === undefined) return undefined;
     const { store, engine, server } = running;
-    const history = this.#history;
-    let sessions: Map<string, ProxySession> | undefined;
-    const sessionOf = (connectionId: string): ProxySession | undefined => {
-      sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
-      return sessions.get(connectionId);
-    };
-    return {
-      snapshot: () => engine.snapshot,
-      connections: () => server.connections(),
-      parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
-      problems: () => store.problems(),
-      refusedPolicies: () => this.#hold?.all() ?? [],
-      // What nobody has any more is not looked at again, and so not known to be wrong still.
-      findings: (wanted = () => true) =>
-        [...engine.views()].flatMap((view) =>
-          view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
-        ),
-      engine: () => engine.stats(),
-      failing: () => engine.failing(),
-      ...(history === undefined ? {} : { distribution: (key, of) => this.#distribution(history, running, key, of) }),
-      showConfigInAdsz: this.#settings.debugAdszConfig,
-    };
+    const showConfigInAdsz = this.#settings.debugAdszConfig;
+    return createDebugSource({ store, engine, server, hold, history, showConfigInAdsz });
   }
 }
 
@@ -455,8 +361,4 @@ function listOf(text: string): string[] {
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -134,6 +134,12 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   // Not left to the server for all names, which asks clients for no certificate.
   await refused('b.example');
   assert.match(await findings(), /Gateway edge\/front, server b: waits for Secret edge\/b-cert/);
+  await eventually(() =>
+    assert.match(
+      world().discovery().output(),
+      /\twarn\tmodel\tnot served: Gateway edge\/front, server b: waits for Secret/,
+    ),
+  );
 
   const withAuthorities = { 'ca.crt': clients.pem };
   await config().apply('b', tlsSecret('b-cert', 'edge', b, withAuthorities));

@@ -1,0 +1,57 @@
+/** What the debug interface reads of the running program. */
+import type { DebugSource } from '../observe/debug/index.ts';
+import type { Engine } from '../push/index.ts';
+import type { ConnectionStatus, ProxySession } from '../push/types.ts';
+import type { SecurityHold, Store } from '../store/index.ts';
+import type { XdsServer } from '../xds/index.ts';
+import type { DistributionHistory } from './distribution.ts';
+
+export interface DebugParts {
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly server: XdsServer;
+  readonly hold: SecurityHold | undefined;
+  /** Undefined when distribution is not tracked. */
+  readonly history: DistributionHistory | undefined;
+  readonly showConfigInAdsz: boolean;
+}
+
+/** For one page: what it looks up of sessions is looked up once. */
+export function createDebugSource(parts: DebugParts): DebugSource {
+  const { store, engine, server, hold, history, showConfigInAdsz } = parts;
+  let sessions: Map<string, ProxySession> | undefined;
+  const sessionOf = (connectionId: string): ProxySession | undefined => {
+    sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
+    return sessions.get(connectionId);
+  };
+  return {
+    snapshot: () => engine.snapshot,
+    connections: () => server.connections(),
+    parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
+    problems: () => store.problems(),
+    refusedPolicies: () => hold?.all() ?? [],
+    findings: (wanted = () => true) => findingsOf(engine, wanted),
+    engine: () => engine.stats(),
+    failing: () => engine.failing(),
+    ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
+    showConfigInAdsz,
+  };
+}
+
+/** Of views that some proxy has: what nobody has any more is not looked at again, and so not known to be wrong still. */
+export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
+  return [...engine.views()].flatMap((view) =>
+    view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
+  );
+}
+
+function distribution(
+  { store, engine }: DebugParts,
+  history: DistributionHistory,
+  key: string,
+  connections: readonly ConnectionStatus[],
+): readonly object[] | undefined {
+  const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.wholeVersion()]));
+  const versionOf = (connectionId: string): number => versions.get(connectionId) ?? 0;
+  return history.where({ key, current: store.get(key)?.fingerprint, connections, versionOf, now: Date.now() });
+}

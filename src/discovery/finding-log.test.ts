@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { GenerationFinding } from '../generate/types.ts';
+import { LOG_WINDOW_MS } from '../observe/log-limit.ts';
+import { FindingLog } from './finding-log.ts';
+
+const missing = (server: string): GenerationFinding => ({
+  metric: 'ctl_invalid_out_listeners',
+  type: 'lds',
+  unit: '443',
+  message: `Gateway edge/shop, server ${server}: Secret edge/shop-cert is not there`,
+});
+
+test('what is not served is a line when it is found by any view, and one when it is over', () => {
+  const lines: string[] = [];
+  const timers: { readonly ms: number; readonly run: () => void }[] = [];
+  let findings: GenerationFinding[] = [];
+  const log = new FindingLog({
+    findings: () => findings,
+    log: { info: (line) => lines.push(`info ${line}`), warn: (line) => lines.push(line) },
+    later: (ms, run) => void timers.push({ ms, run }),
+  });
+  const settle = (): void => {
+    log.generated();
+    log.generated();
+    // The log's own window goes on.
+    for (const { ms, run } of timers.splice(0)) if (ms < LOG_WINDOW_MS) run();
+  };
+  // Two views of one gateway find the same.
+  findings = [missing('a'), missing('a'), { ...missing('b'), metric: 'ctl_duplicate_proxy_clusters' }];
+  settle();
+  assert.deepEqual(lines, ['not served: Gateway edge/shop, server a: Secret edge/shop-cert is not there']);
+  settle();
+  assert.equal(lines.length, 1);
+  findings = [];
+  settle();
+  assert.equal(lines[1], 'info no longer: Gateway edge/shop, server a: Secret edge/shop-cert is not there');
+});

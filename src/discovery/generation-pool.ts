@@ -1,0 +1,31 @@
+/** The generation workers of the program. */
+import { fileURLToPath } from 'node:url';
+import type { DiscoverySettings } from '../cli/index.ts';
+import { compileLittle } from '../core/compile-little.ts';
+import { getScope, type Metrics } from '../observe/index.ts';
+import { workerUrl } from '../paths.ts';
+import { defaultWorkers, PoolGenerator } from '../push/index.ts';
+import { systemClock } from '../sources/index.ts';
+
+/** Starts the workers, which load their code meanwhile; undefined where the main thread generates. */
+export function startGenerationPool(
+  { generateWorkers }: DiscoverySettings,
+  metrics: Metrics,
+): PoolGenerator | undefined {
+  const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
+  if (threads === 0) {
+    compileLittle();
+    return undefined;
+  }
+  return new PoolGenerator({
+    threads,
+    workerFile: fileURLToPath(workerUrl('generate')),
+    onCrash: (error) => {
+      metrics.ctl_total_xds_internal_errors.inc();
+      const reason = error instanceof Error ? error.message : String(error);
+      getScope('ads').error(`a generation worker died and is started anew: ${reason}`);
+    },
+    later: systemClock.setTimer,
+    random: Math.random,
+  });
+}

@@ -1,0 +1,87 @@
+/** The HTTP addresses of the program: readiness and debug pages, monitoring, introspection. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Registry } from 'prom-client';
+import {
+  type DiscoverySettings,
+  type Environment,
+  type ListenAddress,
+  parseListenAddress,
+  shownDiscoveryEnvironment,
+} from '../cli/index.ts';
+import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
+import { systemClock } from '../sources/index.ts';
+import type { DebugAccess } from './debug-access.ts';
+import { startHttpServer } from './http.ts';
+import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+
+export interface HttpServersOptions {
+  readonly settings: DiscoverySettings;
+  readonly env: Environment;
+  readonly registry: Registry;
+  readonly metrics: Metrics;
+  /** Undefined while the mesh is being read. */
+  readonly debug: () => DebugSource | undefined;
+  readonly access: DebugAccess;
+  /** Sets the gauges, before each scrape. */
+  readonly sample: () => void;
+}
+
+/** What listens, for the log. */
+export type Listening = readonly (readonly [what: string, addresses: readonly ListenAddress[]])[];
+
+export interface HttpServers {
+  readonly listening: Listening;
+  close(): Promise<void>;
+}
+
+/** Rejects with CtlError naming the flag whose address cannot be listened on; then none listens. */
+export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
+  const { settings, env, registry, metrics, debug, access, sample } = options;
+  const listening: (readonly [string, readonly ListenAddress[]])[] = [];
+  const closers: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const one of closers.splice(0).reverse()) await one();
+  };
+  const listen = async (
+    what: string,
+    host: string | undefined,
+    starting: Promise<{ readonly port: number; close(): Promise<void> }>,
+  ): Promise<void> => {
+    const server = await starting;
+    listening.push([what, [{ host, port: server.port }]]);
+    closers.push(() => server.close());
+  };
+  const routes: HttpRoutes = {
+    ready: () => debug() !== undefined,
+    debug,
+    profiler: settings.profile ? createProfiler() : undefined,
+    access,
+    maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),
+    version: buildInfo(),
+  };
+  const scrape = () => metricsText(registry, sample, metrics);
+  const [http, scraped] = [parseListenAddress(settings.httpAddr), parseListenAddress(settings.monitoringAddr)];
+  const { introspectAddress } = settings;
+  try {
+    await listen('HTTP', http.host, startHttpServer('--httpAddr', http, httpListener(routes)));
+    const monitoring = monitoringListener(routes, scrape);
+    await listen('monitoring', scraped.host, startHttpServer('--monitoringAddr', scraped, monitoring));
+    await listen(
+      'introspection',
+      introspectAddress === '*' ? undefined : introspectAddress,
+      startIntrospection({
+        program: 'ctl-discovery',
+        address: introspectAddress,
+        port: settings.introspectPort,
+        build: buildInfo(),
+        environment: shownDiscoveryEnvironment(env),
+        metrics: scrape,
+      }),
+    );
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { listening, close };
+}
