@@ -49,6 +49,18 @@ export interface Server {
   kill(): Promise<void>;
 }
 
+/** By configuration directory, so that a server that is started again finds what the one before has kept. */
+const keptFolders = new WeakMap<Owner, Map<string, Promise<string>>>();
+
+/** For what a server keeps, beside no other server's. */
+function keptFolder(owner: Owner, configDir: string): Promise<string> {
+  const folders = keptFolders.get(owner) ?? new Map<string, Promise<string>>();
+  keptFolders.set(owner, folders);
+  const folder = folders.get(configDir) ?? tempDir(owner);
+  folders.set(configDir, folder);
+  return folder;
+}
+
 export async function startServer(owner: Owner, options: ServerOptions): Promise<Server> {
   const ports = options.ports ?? (await serverPorts());
   const profiling = options.profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profiles];
@@ -60,16 +72,17 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--introspect_port', String(ports.introspection)],
     // One line per connection is not what is measured.
     ['--log_output_level', 'default:info,ads:warn'],
-    ...tlsFlags(options.tls, ports.secure),
+    ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
+    ...tlsFlags(options.tls),
   ].flat();
-  const stateDir = await tempDir(owner);
+  const folder = await keptFolder(owner, options.configDir);
   const startedAt = monotonicMs();
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
     args: [...profiling, options.program, 'discovery', ...flags],
     // The push engine is measured; making an authority's key at the start would take a different time in each run.
-    env: { ENABLE_CA_SERVER: 'false', CTL_STATE_DIR: stateDir },
+    env: { ENABLE_CA_SERVER: 'false', SELF_SIGNED_CA_DIR: join(folder, 'ca'), CTL_STATE_DIR: join(folder, 'state') },
   });
   await waitReady(child, ports);
   const readyAt = monotonicMs();
@@ -84,10 +97,9 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
   };
 }
 
-function tlsFlags(tls: ServerTls | undefined, port: number): string[][] {
+function tlsFlags(tls: ServerTls | undefined): string[][] {
   if (tls === undefined) return [];
   return [
-    ['--secureGRPCAddr', `127.0.0.1:${port}`],
     ['--tlsCertFile', tls.certificate],
     ['--tlsKeyFile', tls.key],
     ['--caCertFile', tls.ca],
