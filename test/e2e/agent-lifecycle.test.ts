@@ -208,6 +208,16 @@ test('SIGUSR1 opens no debugger in the agent, and ends nothing', async (t) => {
   assert.doesNotMatch(started.output(), /Debugger listening/);
 });
 
+test('/quitquitquit?now ends it without a drain; what PROXY_CONFIG says in vain was reported at its start', async (t) => {
+  const { proxyConfig, discoveryAddress } = plain(shared.get().mesh.discovery(), { concurency: 2 });
+  // The test would not end in time if it drained.
+  const env = { TERMINATION_DRAIN_DURATION_SECONDS: '900' };
+  const started = await agent(t, 'one', { env, proxyConfig, discoveryAddress });
+  assert.match(started.output(), /warn\tdefault\tPROXY_CONFIG: unknown fields are ignored: "concurency"/);
+  assert.equal((await started.http('status', '/quitquitquit?now', 'POST')).status, 200);
+  assert.deepEqual(await started.exited, { code: 0, signal: null });
+});
+
 test('an Envoy that was told to quit takes the agent along', async (t) => {
   const started = await agent(t, 'one');
   await started.http('admin', '/quitquitquit', 'POST');
