@@ -13,6 +13,16 @@ export type GeneratedType = (typeof GENERATED_TYPES)[number];
 export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'] as const;
 export type XdsType = (typeof XDS_TYPES)[number];
 
+/** What is generated for those who ask for a type: listeners go with the routes that they ask for, and these with their virtual hosts. */
+export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> = {
+  cds: ['cds'],
+  eds: ['cds'],
+  sds: ['sds'],
+  lds: ['lds', 'rds', 'vhds'],
+  rds: ['lds', 'rds', 'vhds'],
+  vhds: ['lds', 'rds', 'vhds'],
+};
+
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
 /** What an Envoy can do, as far as generation cares. Part of every view's key. */

@@ -150,11 +150,12 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.pushEnded(connectionId, milliseconds);
   }
 
-  connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession {
+  connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
     this.#scopes.bound(this.#snapshot);
     const views = viewsOf(this.#snapshot, node);
     this.#views.admit(caller, views);
-    const session = new Session({ node, caller, connectionId: `${node.id}-${++this.#connections}`, sink }, this);
+    const connectionId = `${node.id}-${++this.#connections}`;
+    const session = new Session({ node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);
     try {
       this.#place(session, views, this.now(), ['proxy']);
@@ -169,6 +170,10 @@ export class Engine implements PushEngine, SessionHost {
     if (!this.#roster.all.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
     this.#queue.enqueue(session, { types: new Set(types), version: this.version, since: this.now(), reasons });
+  }
+
+  need(session: Session): void {
+    for (const view of session.allViews) this.#bring(view, session, this.now(), ['proxy']);
   }
 
   enter(view: SessionView, session: Session): void {
@@ -261,14 +266,18 @@ export class Engine implements PushEngine, SessionHost {
   #place(session: Session, views: readonly View[], since: number, reasons: Iterable<PushReason>): void {
     const wanted = views.map((view) => this.#views.take(view));
     session.want(wanted);
-    for (const view of wanted) {
-      if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
-      this.#dispatch(view);
-      // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
-      const blocked = view.built ? undefined : this.#retries.blocked(view.key);
-      if (blocked !== undefined) session.fail(blocked);
-    }
+    for (const view of wanted) this.#bring(view, session, since, reasons);
     this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
+  }
+
+  /** Has generated of a view what a session needs of it. */
+  #bring(view: SessionView, session: Session, since: number, reasons: Iterable<PushReason>): void {
+    view.want(session.types, since, reasons);
+    if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
+    this.#dispatch(view);
+    // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
+    const blocked = view.serves(session.types) ? undefined : this.#retries.blocked(view.key);
+    if (blocked !== undefined) session.fail(blocked);
   }
 
   /** Moves the session to its wanted views if they are built; what was held back for the old ones goes with it. */
@@ -324,7 +333,10 @@ export class Engine implements PushEngine, SessionHost {
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
     const push = { types: changed, version: this.version, since, reasons };
-    for (const session of view.sessions) if (!this.#adopt(session, push)) this.#announce(session, view, push);
+    for (const session of view.sessions) {
+      if (!this.#adopt(session, push)) this.#announce(session, view, push);
+      session.served();
+    }
     this.#dispatch(view);
   }
 
@@ -353,8 +365,9 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
     const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
-      if (!view.built) session.fail(cause);
-      else if (!this.#adopt(session, push)) this.#announce(session, view, push);
+      if (!view.serves(session.types)) session.fail(cause);
+      if (!view.built) continue;
+      if (!this.#adopt(session, push)) this.#announce(session, view, push);
     }
   }
 

@@ -1,7 +1,7 @@
 /** One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way. */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from './types.ts';
 import type { ViewState } from './view-state.ts';
 
@@ -10,6 +10,8 @@ export interface SessionHost {
   /** The version that views with nothing left to do stand at. */
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
+  /** Has generated what the session has come to ask for. */
+  need(session: Session): void;
   converged(milliseconds: number): void;
   /** A change of the mesh is on its way to a proxy; called in pairs with {@link pushEnded}. */
   pushBegan(): void;
@@ -49,6 +51,14 @@ const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] 
 
 export const NOTHING_SHARED: SharedContent = { of: [], content: NO_PARTS };
 
+/** Somebody waits until these types are generated. */
+interface Need {
+  readonly types: ReadonlySet<GeneratedType>;
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /** Changes on their way to the proxy, as one: the oldest event, the newest version. */
 export interface Converging {
   readonly since: number;
@@ -69,6 +79,10 @@ export class Session implements ProxySession {
   readonly sink: PushSink;
   readonly ready: Promise<void>;
   readonly #host: SessionHost;
+  /** What has to be generated for the types that the proxy asks for. */
+  readonly #types: Set<GeneratedType>;
+  /** Who waits for more of it. */
+  #needs: readonly Need[] = [];
   #views: readonly SessionView[] = [];
   /** Views wanted instead of the current ones, once all of them are built. */
   #next: readonly SessionView[] | undefined;
@@ -86,12 +100,14 @@ export class Session implements ProxySession {
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
-  constructor({ node, caller, connectionId, sink }: SessionOf, host: SessionHost) {
+  /** @param types that the proxy asks for to begin with */
+  constructor({ node, caller, connectionId, sink }: SessionOf, types: readonly XdsType[], host: SessionHost) {
     this.node = node;
     this.caller = caller;
     this.connectionId = connectionId;
     this.sink = sink;
     this.#host = host;
+    this.#types = new Set(types.flatMap((type) => GENERATED_FOR[type]));
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
@@ -123,7 +139,7 @@ export class Session implements ProxySession {
   /** Moves to the wanted views when all are built. True when it moved now. */
   adopt(): boolean {
     const next = this.#next;
-    if (next === undefined || !next.every((view) => view.built)) return false;
+    if (next === undefined || !next.every((view) => view.serves(this.#types))) return false;
     const left = this.#views.filter((view) => !next.includes(view));
     this.#views = next;
     this.#next = undefined;
@@ -134,8 +150,47 @@ export class Session implements ProxySession {
     return true;
   }
 
+  /** What the proxy asks for and waits for cannot be had. */
   fail(error: unknown): void {
     this.#rejectReady(error);
+    for (const { reject } of this.#needs) reject(error);
+    this.#needs = [];
+  }
+
+  get types(): ReadonlySet<GeneratedType> {
+    return this.#types;
+  }
+
+  /** The views that it has, and those that it is to have. */
+  get allViews(): readonly SessionView[] {
+    return [...this.#views, ...(this.#next ?? [])];
+  }
+
+  need(type: XdsType): Promise<void> | undefined {
+    const types = new Set(GENERATED_FOR[type]);
+    const pending = this.#needs.find((need) => types.isSubsetOf(need.types));
+    if (pending !== undefined) return pending.promise;
+    if (types.isSubsetOf(this.#types)) return undefined;
+    for (const one of types) this.#types.add(one);
+    if (this.#serves(types)) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    // A stream may have closed before anyone waits.
+    promise.catch(() => {});
+    this.#needs = [...this.#needs, { types, promise, resolve, reject }];
+    this.#host.need(this);
+    this.served();
+    return promise;
+  }
+
+  #serves(types: ReadonlySet<GeneratedType>): boolean {
+    return this.#next === undefined && this.#views.every((view) => view.serves(types));
+  }
+
+  /** Something was generated for one of its views: lets go on who waited for it. */
+  served(): void {
+    if (this.#needs.length === 0) return;
+    for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
+    this.#needs = this.#needs.filter(({ types }) => !this.#serves(types));
   }
 
   parts(type: XdsType): readonly Bundle[] {
@@ -265,7 +320,7 @@ export class Session implements ProxySession {
   }
 
   close(): void {
-    const views = [...this.#views, ...(this.#next ?? [])];
+    const views = this.allViews;
     this.#views = [];
     this.#next = undefined;
     this.#lastSecrets = undefined;
@@ -275,7 +330,7 @@ export class Session implements ProxySession {
     this.#arrived(undefined);
     this.#leave(views);
     // Whoever waits for the first configuration has to learn that it will not come.
-    this.#rejectReady(new CtlError('unavailable', 'the session is closed'));
+    this.fail(new CtlError('unavailable', 'the session is closed'));
     this.#host.closed(this);
   }
 

@@ -88,7 +88,7 @@ export interface ProxySession {
   readonly node: ProxyNode;
   /** Unique per connection: `<node id>-<counter>`. */
   readonly connectionId: string;
-  /** Resolves when every part has its first bundles (the first generation of a view is shared by all its proxies). Rejects with CtlError when it cannot be built at all. */
+  /** Resolves when every part has the first bundles of the types that were asked for (the first generation of a view is shared by all its proxies). Rejects with CtlError when it cannot be built at all. */
   readonly ready: Promise<void>;
   /** All parts, now; read at each send. The same object for as long as nothing has changed. */
   content(): Parts;
@@ -96,6 +96,11 @@ export interface ProxySession {
   parts(type: XdsType): readonly Bundle[];
   /** Snapshot version that the parts stand at. */
   version(): number;
+  /**
+   * Has what is needed to answer requests of a type generated. Undefined when it is there; else resolves when it is, and rejects with CtlError
+   * when it cannot be had.
+   */
+  need(type: XdsType): Promise<void> | undefined;
   /** Asks for a push slot (the stream has something to send outside a publication: new subscription, after an ACK). Merged in the queue. */
   request(types: Iterable<XdsType>): void;
   /** Everything required at `version` is acknowledged: convergence is observed here. */
@@ -108,8 +113,9 @@ export interface PushEngine {
   /**
    * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when overloaded.
    * @param caller whose proxy it is, as far as that is known: callers are served in turns
+   * @param types that it asks for to begin with: no others are generated for it before it needs them
    */
-  connect(node: ProxyNode, sink: PushSink, caller: string): ProxySession;
+  connect(node: ProxyNode, sink: PushSink, caller: string, types?: readonly XdsType[]): ProxySession;
 }
 
 /** State of one type on one stream, for /debug/syncz, /debug/adsz and metrics. */

@@ -81,6 +81,10 @@ export class ViewState<S extends Member> {
   wholeVersion = 0;
   /** Units `type/unit` that could not be generated: their last good version stays. */
   readonly #failing = new Set<string>();
+  /** Types that somebody has asked for since the view is there: no others are generated. */
+  readonly #wanted = new Set<GeneratedType>();
+  /** Types that were generated. */
+  readonly #made = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
   #taken: Dirty | undefined;
   /** Listeners that wait for routes that could not be generated. */
@@ -163,14 +167,29 @@ export class ViewState<S extends Member> {
     return this.#units.cds.has(hostname);
   }
 
-  /** Units to be generated again. */
+  /** Somebody asks for these types: what of them was never generated has to be. */
+  want(types: Iterable<GeneratedType>, since: number, reasons: Iterable<PushReason>): void {
+    for (const type of types) {
+      if (this.#wanted.has(type)) continue;
+      this.#wanted.add(type);
+      this.markDirty({ [type]: 'all' }, since, reasons);
+    }
+  }
+
+  /** Whether what there is of these types may be served to new sessions. */
+  serves(types: ReadonlySet<GeneratedType>): boolean {
+    return types.size === 0 || (this.built && types.isSubsetOf(this.#made));
+  }
+
+  /** Units to be generated again, as far as somebody asks for their types. */
   markDirty(selection: UnitSelection, since: number, reasons: Iterable<PushReason>): void {
+    if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#wanted.has(type))) return;
     this.#dirty ??= { units: new Map(), since, reasons: new Set() };
     this.#dirty.since = Math.min(this.#dirty.since, since);
     for (const reason of reasons) this.#dirty.reasons.add(reason);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
-      if (units !== undefined) add(this.#dirty.units, type, units);
+      if (units !== undefined && this.#wanted.has(type)) add(this.#dirty.units, type, units);
     }
     // Listeners that waited for routes are tried again with them.
     if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
@@ -249,6 +268,7 @@ export class ViewState<S extends Member> {
     this.#noteFailing(job, failures);
     this.#noteFindings(job, failures);
     this.built = true;
+    for (const type of job.answer.complete) this.#made.add(type);
     this.inFlight = false;
     this.committedVersion = job.version;
     const { since = 0, reasons = new Set<PushReason>() } = this.#taken ?? {};

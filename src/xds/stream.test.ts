@@ -207,6 +207,40 @@ describe('what a proxy is taken for', () => {
   });
 });
 
+describe('requests', () => {
+  it('wait for what they ask for to be generated, and those after them for their turn', async () => {
+    const engine = new FakeEngine(content);
+    const first: (readonly XdsType[] | undefined)[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let generated = false;
+    const stream = new AdsStream({
+      ...common,
+      transport: takingTransport(),
+      protocol: DELTA,
+      decode: decodeDeltaRequest,
+      engine: {
+        connect: (proxy, _sink, _caller, types) => {
+          first.push(types);
+          const session = engine.connect(proxy, { push: () => 'nothing' });
+          return { ...session, need: (type) => (type === 'lds' && !generated ? promise : undefined) };
+        },
+      },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
+    for (const type of ['cds', 'lds', 'rds'] as const)
+      stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }), []);
+    await turn();
+    await turn();
+    assert.deepEqual(first, [['cds']]);
+    assert.deepEqual([state('cds'), state('lds'), state('rds')], ['wildcard', 'none', 'none']);
+    generated = true;
+    resolve();
+    await turn();
+    assert.deepEqual([state('lds'), state('rds')], ['wildcard', 'wildcard']);
+  });
+});
+
 describe('a rejected secret', () => {
   it('is told of without its content, which an Envoy may quote', async () => {
     const engine = new FakeEngine(content);

@@ -93,7 +93,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #early: Request[] = [];
   #session: ProxySession | undefined;
   #ready = false;
-  #began = false;
   #closed = false;
   #draining = false;
   /** A write is on its way to the socket, whether or not its push has ended; only one is at a time. */
@@ -119,10 +118,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#receiving = true;
     try {
       const request = this.#deps.decode(bytes, known);
-      if (this.#ready) {
+      if (!this.#ready || this.#early.length > 0 || this.#needed(request) !== undefined) this.#wait(request);
+      else {
         this.#handle(request);
         this.#advance();
-      } else this.#wait(request);
+      }
     } catch (error) {
       this.#fail(error);
     } finally {
@@ -134,9 +134,15 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #wait(request: Request): void {
     this.#early.push(request);
     this.#deps.transport.pause();
-    if (this.#began) return;
-    this.#began = true;
-    this.#begin(request).catch((error: unknown) => this.#fail(error));
+    if (this.#early.length > 1) return;
+    const going = this.#session === undefined ? this.#begin(request) : this.#catchUp(this.#session);
+    going.catch((error: unknown) => this.#fail(error));
+  }
+
+  /** What has to be waited for before a request can be answered. */
+  #needed(request: Request): Promise<void> | undefined {
+    const type = typeOfUrl(request.typeUrl);
+    return type === undefined ? undefined : this.#session?.need(type);
   }
 
   /** First request: who is it, may it come in, and wait until there is something to serve. */
@@ -147,7 +153,13 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
       const claimed = caller === undefined ? node : claimedNode(node, caller);
-      const session = engine.connect(claimed, this, callerKey(caller, transport.peer));
+      const type = typeOfUrl(request.typeUrl);
+      const session = engine.connect(
+        claimed,
+        this,
+        callerKey(caller, transport.peer),
+        type === undefined ? [] : [type],
+      );
       this.#session = session;
       observer.connected(session.connectionId, session.node);
       await session.ready;
@@ -156,10 +168,21 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     if (this.#closed) return;
     this.#ready = true;
-    for (const early of this.#early) this.#handle(early);
-    this.#early.length = 0;
+    await this.#catchUp(this.#session);
+  }
+
+  /** Handles the requests that wait, each when what it asks for is there, and goes on reading. */
+  async #catchUp(session: ProxySession | undefined): Promise<void> {
+    while (this.#early.length > 0) {
+      const [request] = this.#early;
+      const type = request && typeOfUrl(request.typeUrl);
+      if (type !== undefined) await session?.need(type);
+      if (this.#closed || request === undefined) return;
+      this.#handle(request);
+      this.#early.shift();
+    }
     this.#advance();
-    transport.resume();
+    this.#deps.transport.resume();
   }
 
   /**

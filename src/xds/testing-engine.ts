@@ -58,6 +58,7 @@ export class FakeEngine implements PushEngine {
         this.requests++;
         setImmediate(push);
       },
+      need: () => undefined,
       synced: (version) => this.synced.push(version),
       close: () => {
         closed = true;
