@@ -256,7 +256,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     this.#grace ??= setTimeout(() => {
       this.#grace = undefined;
-      this.#machine.stopAwaiting();
+      // What waits here for its generation, the proxy has sent.
+      if (this.#early.length === 0) this.#machine.stopAwaiting();
       this.#advance();
     }, REQUEST_GRACE_MS).unref();
   }
