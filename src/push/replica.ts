@@ -8,6 +8,7 @@ import type { Snapshot } from '../model/types.ts';
 import { keyOf, type ResourceChange } from '../resources/types.ts';
 import { runJobs } from './run-jobs.ts';
 import { SaidUnits } from './unit-numbers.ts';
+import { scopeOfKey } from './views.ts';
 
 export class Replica {
   #snapshot: Snapshot | undefined;
@@ -42,8 +43,9 @@ export class Replica {
   }
 
   #release(released: 'all' | readonly string[]): void {
-    if (this.#snapshot === undefined) return;
     const gone = released === 'all' ? undefined : new Set(released);
+    this.#said.forget((place) => gone === undefined || gone.has(scopeOfKey(place)));
+    if (this.#snapshot === undefined) return;
     releaseScopes(this.#snapshot, (id) => gone !== undefined && !gone.has(id));
   }
 

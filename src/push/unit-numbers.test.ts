@@ -7,6 +7,7 @@ import type { GeneratedResource } from '../generate/types.ts';
 import { encodeResource } from './encode-resource.ts';
 import type { EncodedResource } from './types.ts';
 import { HeardUnits, SaidUnits } from './unit-numbers.ts';
+import { scopeOfKey } from './views.ts';
 
 function generated(name: string): GeneratedResource {
   return { name, bytes: Buffer.from(name), refs: [] };
@@ -64,6 +65,18 @@ describe('said units', () => {
     for (const unit of units) said.say(unit, 'p');
     assert.ok(units.slice(1).every((unit) => said.say(unit, 'p').resources === undefined));
     assert.equal(said.say(units[0] ?? [], 'p').resources?.length, 2);
+  });
+
+  it('that are large are not remembered for views that are gone', () => {
+    const said = new SaidUnits();
+    const list = Array.from({ length: 40 }, (_, index) => generated(`r${index}`));
+    for (const scope of ['shop/', 'gone/', 'gone/web'])
+      said.say([generated(scope), ...list], `outbound:${scope}:0123 vhds 80`);
+    assert.equal(said.places, 3);
+    said.forget((place) => scopeOfKey(place) === 'gone/');
+    assert.equal(said.places, 2);
+    said.forget((place) => scopeOfKey(place) !== 'shop/');
+    assert.equal(said.places, 1);
   });
 
   it('that are large are told as changes of what was last said in their place, if that is less', () => {

@@ -59,6 +59,16 @@ export class SaidUnits {
     return before === undefined ? said : (differing(before, said) ?? said);
   }
 
+  /** Forgets what these places had: their views are gone. */
+  forget(isGone: (place: string) => boolean): void {
+    for (const place of this.#byPlace.keys()) if (isGone(place)) this.#byPlace.delete(place);
+  }
+
+  /** Places of which it is known what they had. */
+  get places(): number {
+    return this.#byPlace.size;
+  }
+
   /** Notes what a place has now; what it had before is what the main thread still has there. */
   #moved(place: string, said: Said): Said | undefined {
     if (said.resources.length < LARGE) return undefined;

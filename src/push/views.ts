@@ -196,3 +196,8 @@ export function viewKey(view: View): string {
   const digest = hash('sha256', JSON.stringify(view), 'hex').slice(0, KEY_HEX_DIGITS);
   return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
 }
+
+/** The scope of a view, of its key or of a text that begins with that. */
+export function scopeOfKey(key: string): string {
+  return key.split(':', 2)[1] ?? '';
+}
