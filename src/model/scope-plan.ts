@@ -4,7 +4,7 @@
  */
 import { keyOf, type Resource } from '../resources/types.ts';
 import { addTo } from './groups.ts';
-import { hostMatches, hostsOverlap, isWildcardHost } from './hosts.ts';
+import { canonicalHost, hostMatches, hostsOverlap, isWildcardHost } from './hosts.ts';
 import { parseProtocol } from './protocol.ts';
 import type { EgressListener, Scope } from './types.ts';
 
@@ -77,7 +77,7 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
     const slash = written.indexOf('/');
     const owner = slash < 0 ? '*' : written.slice(0, slash);
     if (owner === '~') continue;
-    addTo(patterns, owner === '.' ? namespace : owner, written.slice(slash + 1).toLowerCase());
+    addTo(patterns, owner === '.' ? namespace : owner, canonicalHost(written.slice(slash + 1)));
   }
   const imports = new Map<string, Imports>();
   for (const [owner, all] of patterns) {

@@ -162,6 +162,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     'VirtualService',
     '{hosts: ["*.example.com"], gateways: [ns/gw], http: [{route: [{destination: {host: a}, weight: 1}, {destination: {host: b}, weight: 3}]}]}',
     ['{hosts: [a]}', 'spec'],
+    ['{http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts'],
     ['{hosts: ["*"], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
     ['{hosts: [a b], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[0]'],
     ['{hosts: [a, A], http: [{route: [{destination: {host: a}}]}]}', 'spec.hosts[1]'],
@@ -193,6 +194,12 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     ['{host: a, subsets: [{name: v1}, {name: v1}]}', 'spec.subsets[1].name'],
     ['{host: a, subsets: [{name: v1, labels: {version: "v 1"}}]}', 'spec.subsets[0].labels.version'],
     ['{host: a, trafficPolicy: {}}', 'spec.trafficPolicy'],
+    ['{host: a, trafficPolicy: {loadBalancer: {warmup: {}}}}', 'spec.trafficPolicy.loadBalancer.warmup.duration'],
+    [
+      '{host: a, trafficPolicy: {loadBalancer: {warmup: {duration: 1s, aggression: -1}}}}',
+      'spec.trafficPolicy.loadBalancer.warmup.aggression',
+    ],
+    ['{host: a, workloadSelector: {}}', 'spec.workloadSelector.matchLabels'],
     [
       '{host: a, trafficPolicy: {loadBalancer: {consistentHash: {}}}}',
       'spec.trafficPolicy.loadBalancer.consistentHash',
@@ -223,11 +230,18 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     ],
     ['{servers: [{port: {number: 80, name: a, protocol: HTTP}, hosts: []}]}', 'spec.servers[0].hosts'],
     ['{servers: [{port: {number: 80, name: a, protocol: FTP}, hosts: ["*"]}]}', 'spec.servers[0].port.protocol'],
+    ['{servers: [{port: {number: 80, name: a, protocol: ""}, hosts: ["*"]}]}', 'spec.servers[0].port.protocol'],
+    [
+      '{servers: [{port: {number: 80, name: a, protocol: HTTP}, hosts: ["*"], bind: "unix:///run/"}]}',
+      'spec.servers[0].bind',
+    ],
   ],
   [
     'ServiceEntry',
     '{hosts: [a.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 1.2.3.4}]}',
     ['{hosts: ["*"]}', 'spec.hosts[0]'],
+    ['{hosts: [a.com], ports: [{number: 80, name: a, protocol: FTP}]}', 'spec.ports[0].protocol'],
+    ['{hosts: [a.com], resolution: STATIC, workloadSelector: {labels: {}}}', 'spec.workloadSelector.labels'],
     ['{hosts: ["*.a.com"], resolution: DNS}', 'spec.hosts[0]'],
     ['{hosts: [a.com], resolution: STATIC}', 'spec.endpoints'],
     ['{hosts: [a.com], resolution: STATIC, endpoints: [{address: b.com}]}', 'spec.endpoints[0].address'],
@@ -240,6 +254,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     '{address: 1.2.3.4, ports: {http: 80}}',
     ['{}', 'spec.address'],
     ['{address: 1.2.3}', 'spec.address'],
+    ['{address: "unix:///run/"}', 'spec.address'],
     [`{address: "unix:///${'a'.repeat(107)}"}`, 'spec.address'],
   ],
   [
@@ -247,6 +262,11 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     '{egress: [{port: {number: 80, protocol: HTTP}, hosts: [./a]}, {hosts: ["*/*"]}]}',
     ['{}', 'spec'],
     ['{egress: [{hosts: [a]}]}', 'spec.egress[0].hosts[0]'],
+    ['{workloadSelector: {}, egress: [{hosts: ["*/*"]}]}', 'spec.workloadSelector.labels'],
+    [
+      '{egress: [{port: {number: 0, protocol: TCP}, bind: "unix:///run/", hosts: ["*/*"]}]}',
+      'spec.egress[0].port.number',
+    ],
     ['{egress: [{hosts: ["*/*"]}, {hosts: ["./*"]}]}', 'spec.egress[0].port'],
     ['{ingress: [{port: {number: 80}, defaultEndpoint: "1.2.3.4:80"}]}', 'spec.ingress[0].defaultEndpoint'],
   ],
@@ -269,6 +289,7 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
     'RequestAuthentication',
     '{jwtRules: [{issuer: a, jwksUri: "https://a.com/keys"}]}',
     ['{jwtRules: [{issuer: ""}]}', 'spec.jwtRules[0].issuer'],
+    ['{jwtRules: [{issuer: a, spaceDelimitedClaims: [""]}]}', 'spec.jwtRules[0].spaceDelimitedClaims[0]'],
     ['{jwtRules: [{issuer: a, jwksUri: "file:///keys"}]}', 'spec.jwtRules[0].jwksUri'],
     [`{jwtRules: [{issuer: a, jwks: '{"keys":[{"kty":"RSA"}]}'}]}`, 'spec.jwtRules[0].jwks'],
     ['{jwtRules: [{issuer: a, fromHeaders: [{name: a, prefix: "a\\n"}]}]}', 'spec.jwtRules[0].fromHeaders[0].prefix'],
@@ -298,6 +319,26 @@ for (const [kind, good, ...bad] of SEMANTICS) {
     }
   });
 }
+
+test('an empty protocol of a port is detection, and hosts may end with the dot of a complete name', () => {
+  const port = '{number: 80, name: web, protocol: ""}';
+  for (const yaml of [
+    mesh('ServiceEntry', `{hosts: [a.com.], ports: [${port}]}`),
+    mesh('Sidecar', `{egress: [{port: ${port}, hosts: ["*/a.com."]}]}`),
+    mesh('Sidecar', `{ingress: [{port: ${port}, defaultEndpoint: "127.0.0.1:1"}]}`),
+    mesh(
+      'VirtualService',
+      '{hosts: [a.com.], tls: [{match: [{sniHosts: [a.com]}], route: [{destination: {host: b.com.}}]}]}',
+    ),
+    mesh('DestinationRule', '{host: "*.a.com."}'),
+  ]) {
+    read(yaml);
+  }
+  assert.match(
+    fault(mesh('VirtualService', '{hosts: [a.com., A.com], http: [{route: [{destination: {host: b}}]}]}')).message,
+    /overlaps/,
+  );
+});
 
 test("what Envoy would refuse is refused in its own document: it would cost the port's routes of the whole mesh", () => {
   const route = (fields: string) =>

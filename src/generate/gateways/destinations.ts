@@ -1,4 +1,6 @@
 /** Where a gateway sends connections whose bytes it does not read: TCP and TLS routes of virtual services. */
+
+import { canonicalHost } from '../../model/hosts.ts';
 import type { Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
@@ -34,7 +36,7 @@ export function tlsDestinations(
     for (const { match, route } of content.tls ?? []) {
       for (const one of match ?? []) {
         if (!appliesHere(one, namespace, context)) continue;
-        const hosts = one.sniHosts.map((host) => host.toLowerCase());
+        const hosts = one.sniHosts.map(canonicalHost);
         const sniHosts = commonHosts(server.hosts, { namespace, hosts });
         if (sniHosts.length > 0) found.push({ sniHosts, filters: proxyFilters(snapshot, view, route ?? [], context) });
       }

@@ -1,5 +1,5 @@
 /** Which hosts of a virtual service a gateway server takes. */
-import { hostMatches } from '../../model/hosts.ts';
+import { canonicalHost, hostMatches } from '../../model/hosts.ts';
 
 /** A server's host entry: `namespace/host`, where the namespace may be `*` (any, also when left out) or `.` (the gateway's). */
 export interface ServerHost {
@@ -10,7 +10,7 @@ export interface ServerHost {
 
 export function serverHost(entry: string, gatewayNamespace: string): ServerHost {
   const slash = entry.indexOf('/');
-  const host = entry.slice(slash + 1).toLowerCase();
+  const host = canonicalHost(entry.slice(slash + 1));
   const namespace = slash < 0 ? '*' : entry.slice(0, slash);
   if (namespace === '*') return { namespace: undefined, host };
   return { namespace: namespace === '.' ? gatewayNamespace : namespace, host };

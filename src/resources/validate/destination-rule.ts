@@ -21,6 +21,7 @@ import {
   checkNotNegative,
   checkPercent,
   checkPort,
+  checkSelectorLabels,
   checkWildcardHost,
   isIpAddress,
 } from './values.ts';
@@ -41,7 +42,11 @@ export function validateDestinationRule(spec: DestinationRuleSpec, faults: Fault
     if (subset.trafficPolicy !== undefined) checkTrafficPolicy(subset.trafficPolicy, at.at('trafficPolicy'));
   });
   checkExportTo(faults.at('exportTo'), spec.exportTo);
-  checkLabels(faults.at('workloadSelector', 'matchLabels'), spec.workloadSelector?.labels);
+  checkSelectorLabels(
+    faults.at('workloadSelector', 'matchLabels'),
+    spec.workloadSelector,
+    spec.workloadSelector?.labels,
+  );
 }
 
 function checkTrafficPolicy(policy: TrafficPolicy, faults: Faults): void {
@@ -72,8 +77,18 @@ function checkLoadBalancer(settings: LoadBalancerSettings, faults: Faults): void
   if (consistentHash !== undefined) checkConsistentHash(consistentHash, faults.at('consistentHash'));
   if (localityLbSetting !== undefined) checkLocalityLb(localityLbSetting, faults.at('localityLbSetting'));
   checkNotNegative(faults.at('warmupDurationSecs'), settings.warmupDurationSecs);
-  checkNotNegative(faults.at('warmup', 'duration'), settings.warmup?.duration);
-  checkPercent(faults.at('warmup', 'minimumPercent'), settings.warmup?.minimumPercent);
+  if (settings.warmup !== undefined) checkWarmup(settings.warmup, faults.at('warmup'));
+}
+
+function checkWarmup(
+  { duration, minimumPercent, aggression }: NonNullable<LoadBalancerSettings['warmup']>,
+  faults: Faults,
+): void {
+  if (duration === undefined) faults.add(['duration'], 'required, expected a duration such as "30s"');
+  else checkDuration(faults.at('duration'), duration);
+  checkPercent(faults.at('minimumPercent'), minimumPercent);
+  if (aggression !== undefined && aggression < 1)
+    faults.add(['aggression'], `expected a number from 1, got ${aggression}`);
 }
 
 function checkConsistentHash(hash: ConsistentHash, faults: Faults): void {

@@ -1,7 +1,7 @@
 /** EnvoyFilter as admission checks it: the match fits what is patched, and there is something to patch with. */
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 import { each, type Faults } from './faults.ts';
-import { checkLabels, checkRegex } from './values.ts';
+import { checkRegex, checkSelectorLabels } from './values.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
@@ -20,7 +20,7 @@ const OBJECT_MATCH: Readonly<Partial<Record<ApplyTo, 'listener' | 'routeConfigur
 const FILTERS: ReadonlySet<ApplyTo> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER']);
 
 export function validateEnvoyFilter(spec: EnvoyFilterSpec, faults: Faults): void {
-  checkLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector?.labels);
+  checkSelectorLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
   if (spec.workloadSelector !== undefined && spec.targetRefs?.length) {
     faults.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
   }

@@ -50,6 +50,7 @@ export function checkJwtRule(rule: JwtRule, faults: Faults): void {
     checkOutputHeader(at.at('header'), output.header);
     if (output.claim === '') at.add(['claim'], 'expected a claim that is not empty');
   });
+  checkFilled(rule.spaceDelimitedClaims, faults.at('spaceDelimitedClaims'));
   if (rule.timeout !== undefined && rule.timeout < 1) faults.add(['timeout'], 'expected a duration of at least 1ms');
 }
 

@@ -7,9 +7,10 @@ import {
   checkExportTo,
   checkLabels,
   checkOptionalPort,
+  checkOptionalProtocol,
   checkPort,
   checkPortCount,
-  checkProtocol,
+  checkSelectorLabels,
   checkWildcardHost,
   isCidr,
   isDomain,
@@ -38,7 +39,7 @@ export function validateServiceEntry(spec: ServiceEntrySpec, faults: Faults): vo
   if (spec.workloadSelector !== undefined && spec.endpoints?.length) {
     faults.add(['workloadSelector'], 'expected either endpoints or workloadSelector');
   }
-  checkLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector?.labels);
+  checkSelectorLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
   checkResolution(spec, faults);
   const portNames = new Set((spec.ports ?? []).flatMap((port) => port.name ?? []));
   each(faults.at('endpoints'), spec.endpoints, (endpoint, at) => {
@@ -66,7 +67,7 @@ function checkPorts(spec: ServiceEntrySpec, faults: Faults): void {
   each(faults, spec.ports, (port, at) => {
     checkPort(at.at('number'), port.number);
     checkDnsLabel(at.at('name'), port.name);
-    checkProtocol(at.at('protocol'), port.protocol ?? 'TCP');
+    checkOptionalProtocol(at.at('protocol'), port.protocol);
     checkOptionalPort(at.at('targetPort'), port.targetPort);
   });
 }

@@ -7,10 +7,10 @@ import { checkServerTls } from './gateway.ts';
 import { checkDestination } from './route-values.ts';
 import {
   checkDefaultEndpoint,
-  checkLabels,
+  checkOptionalProtocol,
   checkPort,
   checkPortCount,
-  checkProtocol,
+  checkSelectorLabels,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -19,10 +19,7 @@ import {
 
 export function validateSidecar(spec: SidecarSpec, faults: Faults): void {
   const { workloadSelector, ingress, egress, outboundTrafficPolicy } = spec;
-  if (workloadSelector !== undefined && Object.keys(workloadSelector.labels ?? {}).length === 0) {
-    faults.add(['workloadSelector', 'labels'], 'required, expected at least one label');
-  }
-  checkLabels(faults.at('workloadSelector', 'labels'), workloadSelector?.labels);
+  checkSelectorLabels(faults.at('workloadSelector', 'labels'), workloadSelector, workloadSelector?.labels);
   if (
     !ingress?.length &&
     !egress?.length &&
@@ -44,7 +41,7 @@ export function validateSidecar(spec: SidecarSpec, faults: Faults): void {
 
 function checkIngress(listener: SidecarIngress, faults: Faults): void {
   checkPort(faults.at('port', 'number'), listener.port.number);
-  checkProtocol(faults.at('port', 'protocol'), listener.port.protocol ?? 'TCP');
+  checkOptionalProtocol(faults.at('port', 'protocol'), listener.port.protocol);
   const { bind, defaultEndpoint, tls } = listener;
   if (bind && !isIpAddress(bind)) faults.add(['bind'], `expected an IP address, got ${shown(bind)}`);
   if (defaultEndpoint) checkDefaultEndpoint(faults.at('defaultEndpoint'), defaultEndpoint);
@@ -58,7 +55,7 @@ function checkEgress(listener: SidecarEgress, faults: Faults): void {
   if (port !== undefined) {
     // A unix socket has no port number, and says 0.
     if (!isSocket) checkPort(faults.at('port', 'number'), port.number);
-    checkProtocol(faults.at('port', 'protocol'), port.protocol ?? 'TCP');
+    checkOptionalProtocol(faults.at('port', 'protocol'), port.protocol);
   } else if (bind) {
     faults.add(['port'], 'required beside bind');
   }

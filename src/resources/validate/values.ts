@@ -66,14 +66,21 @@ export function isIpAddress(text: string): boolean {
 
 /** Whether wildcard hosts `a` and `b` have a name in common, one being a suffix pattern of the other. */
 export function hostCovers(pattern: string, host: string): boolean {
-  if (!pattern.startsWith('*')) return pattern.toLowerCase() === host.toLowerCase();
-  const suffix = pattern.slice(1).toLowerCase();
-  const name = host.startsWith('*') ? host.slice(1) : host;
-  return name.toLowerCase().endsWith(suffix);
+  const [covering, covered] = [plainHost(pattern), plainHost(host)];
+  if (!covering.startsWith('*')) return covering === covered;
+  const name = covered.startsWith('*') ? covered.slice(1) : covered;
+  return name.endsWith(covering.slice(1));
 }
 
+/** In lower case, without the dot that says that the name is complete. */
+function plainHost(host: string): string {
+  const lower = host.toLowerCase();
+  return lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
+
+/** `unix:///PATH`, where the path is a file's, or `unix://@NAME` for one in the abstract namespace. */
 export function isUnixSocket(address: string): boolean {
-  return address.startsWith('unix:///') || address.startsWith('unix://@');
+  return (address.startsWith('unix:///') && !address.endsWith('/')) || address.startsWith('unix://@');
 }
 
 export function checkWildcardHost(faults: Faults, host: string): void {
@@ -197,6 +204,18 @@ export function checkLabels(faults: Faults, labels: Readonly<Record<string, stri
   }
 }
 
+/** Labels of a selector that is there: without any it would select everybody, and say that it selects some. */
+export function checkSelectorLabels(
+  faults: Faults,
+  selector: object | undefined,
+  labels: Readonly<Record<string, string>> | undefined,
+): void {
+  if (selector !== undefined && Object.keys(labels ?? {}).length === 0) {
+    faults.add([], 'required, expected at least one label');
+  }
+  checkLabels(faults, labels);
+}
+
 function isLabelKey(key: string): boolean {
   const slash = key.indexOf('/');
   const name = key.slice(slash + 1);
@@ -239,6 +258,11 @@ export function checkDefaultEndpoint(faults: Faults, endpoint: string): void {
 const PROTOCOLS: ReadonlySet<string> = new Set(
   'HTTP HTTPS GRPC GRPC-WEB HTTP2 HTTP_PROXY MONGO MYSQL REDIS TCP TLS UDP'.split(' '),
 );
+
+/** As {@link checkProtocol}, where one that is not said, or empty, is found out from the first bytes. */
+export function checkOptionalProtocol(faults: Faults, protocol: string | undefined): void {
+  if (protocol !== undefined && protocol !== '') checkProtocol(faults, protocol);
+}
 
 /** Compared without regard to case, as the field's meshes do. */
 export function checkProtocol(faults: Faults, protocol: string | undefined): void {

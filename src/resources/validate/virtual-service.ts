@@ -28,23 +28,16 @@ const MESH_GATEWAY = 'mesh';
 
 export function validateVirtualService(spec: VirtualServiceSpec, faults: Faults): void {
   const hosts = spec.hosts ?? [];
-  const isDelegate = hosts.length === 0;
-  if (isDelegate) checkDelegateTarget(spec, faults);
+  if (hosts.length === 0) faults.add(['hosts'], 'required, expected at least one host: delegates are not served');
   else checkHosts(spec, hosts, faults.at('hosts'));
   each(faults.at('gateways'), spec.gateways, checkGatewayName);
   if (!spec.http?.length && !spec.tcp?.length && !spec.tls?.length) {
     faults.add([], 'expected at least one route under http, tls or tcp');
   }
-  each(faults.at('http'), spec.http, (route, at) => checkRoute(route, isDelegate, at));
+  each(faults.at('http'), spec.http, checkRoute);
   each(faults.at('tls'), spec.tls, (route, at) => checkTlsRoute(route, hosts, at));
   each(faults.at('tcp'), spec.tcp, checkTcpRoute);
   checkExportTo(faults.at('exportTo'), spec.exportTo);
-}
-
-/** Without hosts it can only be the target of another's `delegate`, which is HTTP and bound where its root is. */
-function checkDelegateTarget(spec: VirtualServiceSpec, faults: Faults): void {
-  if (spec.gateways?.length) faults.add(['hosts'], 'expected at least one host when gateways are given');
-  if (spec.tcp?.length || spec.tls?.length) faults.add(['hosts'], 'expected at least one host for tcp and tls routes');
 }
 
 function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], faults: Faults): void {
@@ -72,9 +65,8 @@ function isGatewayNamespace(namespace: string): boolean {
   return namespace === '.' || isNamespace(namespace);
 }
 
-function checkRoute(route: HttpRoute, isDelegate: boolean, faults: Faults): void {
+function checkRoute(route: HttpRoute, faults: Faults): void {
   checkHttpRoute(route, faults);
-  if (isDelegate && route.delegate !== undefined) faults.add(['delegate'], 'expected no delegate in a delegate itself');
   each(faults.at('match'), route.match, (match, at) => each(at.at('gateways'), match.gateways, checkGatewayName));
 }
 
