@@ -1,0 +1,91 @@
+/**
+ * Proxies of Istio's `pilot-agent` as they are: node metadata and static clusters of its bootstrap (release 1.7 and today's). They get mutual
+ * TLS with certificates from their agent; an Envoy that says nothing of an agent gets plain text.
+ */
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import type { JsonObject } from '../../src/protobuf/index.ts';
+import { type Envoy, eventually, startEnvoy, tempDir } from '../harness/index.ts';
+import { endpoints, service } from './support/config.ts';
+import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+
+const PORT = 7550;
+
+const owner = suiteOwner();
+const mesh = lazy<TestMesh>();
+const address = planMesh();
+const ADDRESS = address(10);
+const CLUSTER = `outbound|${PORT}||web.default.svc.cluster.local`;
+
+before(async () => {
+  const ports = [{ name: 'http', port: PORT }];
+  const web = [service('web', { ports }), endpoints('web', [ADDRESS], ports)];
+  mesh.set(await startMesh(owner, address, { files: { web } }));
+});
+
+/** The cluster by which Istio's Envoys ask their agent; nobody listens here, as before that agent has started. */
+async function agentCluster(): Promise<JsonObject> {
+  const path = join(await tempDir(owner), 'socket');
+  return {
+    name: 'sds-grpc',
+    type: 'STATIC',
+    connect_timeout: '1s',
+    typed_extension_protocol_options: {
+      'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+        '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+        explicit_http_config: { http2_protocol_options: {} },
+      },
+    },
+    load_assignment: {
+      cluster_name: 'sds-grpc',
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: { pipe: { path } } } }] }],
+    },
+  };
+}
+
+/** Starts a proxy, waits until it has the cluster of the service, and returns whether that one asks the agent for certificates. */
+async function isCertified(metadata: JsonObject, clusters: readonly JsonObject[]): Promise<boolean> {
+  const proxy: Envoy = await startEnvoy(owner, {
+    id: `sidecar~${ADDRESS}~web.default~default.svc.cluster.local`,
+    metadata: { NAMESPACE: 'default', LABELS: { app: 'web' }, INTERCEPTION_MODE: 'NONE', ...metadata },
+    staticResources: { clusters },
+    adsPort: mesh.get().discovery().ports.grpc,
+    // It goes on with listeners when it has its certificates.
+    waitLive: false,
+  });
+  const text = await eventually(async () => {
+    const { configs } = await proxy.configDump();
+    const sent = configs.flatMap((each) =>
+      [each.dynamic_active_clusters ?? [], each.dynamic_warming_clusters ?? []].flat(),
+    );
+    const found = sent.map((cluster) => JSON.stringify(cluster)).find((cluster) => cluster.includes(CLUSTER));
+    assert.ok(found !== undefined, `no cluster ${CLUSTER}`);
+    return found;
+  });
+  const { 'cluster_manager.cds.update_rejected': rejected } = await proxy.stats('cds.update_rejected$');
+  assert.equal(rejected, 0);
+  await proxy.stop();
+  const asks = ['"name":"default"', '"name":"ROOTCA"', '"cluster_name":"sds-grpc"'].map((part) => text.includes(part));
+  assert.equal(new Set(asks).size, 1, text);
+  return asks[0] === true;
+}
+
+const ISTIO_1_7 = {
+  ISTIO_VERSION: '1.7.1',
+  ISTIO_PROXY_SHA: 'istio-proxy:262253d9d066f8ef7ed82fd175c28b8f95acbec0',
+  PROXY_CONFIG: { binaryPath: '/usr/local/bin/envoy', discoveryAddress: 'istiod.istio-system.svc:15012' },
+  SDS: 'true',
+};
+
+test("a proxy of Istio's agent speaks mutual TLS with the certificates of that agent", async () => {
+  const clusters = [await agentCluster()];
+  assert.equal(await isCertified(ISTIO_1_7, clusters), true);
+  const { PROXY_CONFIG } = ISTIO_1_7;
+  assert.equal(await isCertified({ ISTIO_VERSION: '1.26.0', PROXY_CONFIG }, clusters), true);
+});
+
+test('an Envoy that says nothing of an agent gets no mutual TLS', async () => {
+  assert.equal(await isCertified({ ISTIO_VERSION: '1.7.1' }, []), false);
+});
