@@ -15,8 +15,9 @@ import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { virtualServicesAbout } from './references.ts';
 
-/** Route configuration in which virtual services stand whose hosts are no services. */
-const DEFAULT_HTTP_ROUTES = outboundRouteName(80);
+const DEFAULT_HTTP_PORT = 80;
+/** Route configuration in which virtual services stand whose hosts are no services there. */
+const DEFAULT_HTTP_ROUTES = outboundRouteName(DEFAULT_HTTP_PORT);
 
 /** How an egress listener's `bind` says that it is a unix domain socket. */
 const SOCKET = 'unix://';
@@ -102,13 +103,18 @@ function markPorts(
 
 function markVirtualService(context: Context, virtualService: ResolvedVirtualService): void {
   const listeners = routesConnections(virtualService);
+  const isHttp = (virtualService.content.http ?? []).length > 0;
   for (const scope of context.scopes) {
     for (const host of virtualService.hosts) {
       const services = servicesMatching(scope, host);
-      if (services.length === 0) context.marks.add('rds', DEFAULT_HTTP_ROUTES);
+      if (isHttp && !services.some(servesDefaultPort)) context.marks.add('rds', DEFAULT_HTTP_ROUTES);
       for (const service of services) markPorts(context, scope, service.hostname, service, listeners);
     }
   }
+}
+
+function servesDefaultPort({ ports }: Service): boolean {
+  return ports.some(({ port }) => port === DEFAULT_HTTP_PORT);
 }
 
 function servicesMatching(scope: Scope, host: string): readonly Service[] {

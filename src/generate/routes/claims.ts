@@ -138,7 +138,7 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
     if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
-      if (isService(sources.services, host)) continue;
+      if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
       const kept = keptVirtualHosts(virtualService);
       const shape = { host, name: `${host}:${port}`, booked: undefined, port, domains: hostDomains(host, port) };
@@ -202,10 +202,14 @@ function servicesOf(
   return { services: [...services.values()], otherHosts };
 }
 
-/** Whether a host, or for a wildcard some host that it covers, is a service. */
-function isService(services: PMap<Service>, host: string): boolean {
-  if (services.has(host)) return true;
-  return isWildcardHost(host) && services.sorted().some(([name]) => hostMatches(host, name));
+/**
+ * Whether a host, or for a wildcard some host that it covers, is a service that serves something else than HTTP on the port. A service
+ * that does not have the port at all is as good as none there: routes may lead from it to a port that is.
+ */
+function servesOtherwise(services: PMap<Service>, host: string, port: number): boolean {
+  const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;
+  if (!isWildcardHost(host)) return has(services.get(host));
+  return services.sorted().some(([name, service]) => hostMatches(host, name) && has(service));
 }
 
 function disjointness(

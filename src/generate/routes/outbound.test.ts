@@ -123,7 +123,7 @@ describe('virtual hosts of a port', () => {
     );
   });
 
-  test('hosts that are no services are served on port 80', () => {
+  test('hosts that no service has on port 80 are served there by their virtual services, and on other ports not', () => {
     const web = serviceOf('web', [httpPort(80), httpPort(81)]);
     const vs = virtualServiceOf({
       hosts: ['api.example.com', '*.example.org', REVIEWS],
@@ -139,11 +139,23 @@ describe('virtual hosts of a port', () => {
       summary(routes.get('80'))
         ?.map(([name]) => name)
         .slice(2),
-      [`${web.hostname}:80`, 'allow_any'],
+      // Its own port is 9080; who calls it on 80 is led there.
+      [`${REVIEWS}:80`, `${web.hostname}:80`, 'allow_any'],
     );
     assert.deepEqual(
       summary(routes.get('81'))?.map(([name]) => name),
       [`${web.hostname}:81`, 'allow_any'],
+    );
+  });
+
+  test('a service that serves something else than HTTP on port 80 is no host there', () => {
+    const tcp = serviceOf('tcp', [{ name: 'tcp', port: 80, protocol: 'TCP' }]);
+    const web = serviceOf('web', [httpPort(80)]);
+    const vs = virtualServiceOf({ hosts: [tcp.hostname], http: [{ route: TO_REVIEWS }] });
+    const { routes } = output({ services: [web, tcp, reviews], virtualServices: [vs] });
+    assert.deepEqual(
+      summary(routes.get('80'))?.map(([name]) => name),
+      [`${web.hostname}:80`, 'allow_any'],
     );
   });
 
