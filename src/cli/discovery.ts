@@ -1,6 +1,6 @@
 /** The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick. */
 
-import { closeLogging } from '../observe/logging.ts';
+import { closeLogging, getScope } from '../observe/logging.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
@@ -20,6 +20,7 @@ import { dialAddress } from './listen-address.ts';
 import type { ParsedFlags } from './parse-flags.ts';
 import { type Command, command, type Program, type ProgramIo } from './program.ts';
 import { type DiscoverySettings, flagAndEnvSettings, flagSettings } from './settings.ts';
+import { unservedVariables } from './unserved-env.ts';
 
 /** Runs the discovery service until it is told to stop; gives the exit code. */
 export type RunDiscovery = (settings: DiscoverySettings, env: Environment, io: ProgramIo) => Promise<number>;
@@ -55,7 +56,11 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
     flags: discoveryFlags,
     async run({ flags, io }) {
       const settings = flagAndEnvSettings(discoveryFlags, flags, discoveryEnv, io.env);
+      const unserved = unservedVariables(io.env);
       startLogging(settings, 'ctl-discovery');
+      if (unserved.length > 0) {
+        getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);
+      }
       try {
         return await runDiscovery(settings, io.env, io);
       } finally {

@@ -236,6 +236,7 @@ test('wrong command lines end with one line and exit code 1', { timeout: 60_000 
     },
     { flags: [], env: { CTL_DEBOUNCE_AFTER: 'soon' }, says: /CTL_DEBOUNCE_AFTER/ },
     { flags: [], env: { CTL_PUSH_THROTTLE: '-1' }, says: /CTL_PUSH_THROTTLE/ },
+    { flags: [], env: { CTL_ENABLE_STATUS: 'banana' }, says: /CTL_ENABLE_STATUS/ },
   ];
   const files = await tempDir(t);
   const file = async (name: string, text: string): Promise<string> => {

@@ -1,0 +1,66 @@
+/**
+ * Variables of ctl-discovery that the specification names and this version does not act on (specification: ctl-discovery and ctl-agent
+ * "Environment variables"). Their values are checked all the same, and those that ask for something are reported at the start.
+ * A variable leaves this table for `discovery-env.ts` when what it does exists. POD_NAME and ORCH_SERVICE_HOST are not in it:
+ * deployments set them by themselves, and they ask for nothing.
+ */
+import type { Environment } from './env-table.ts';
+import { messageOf, usageError } from './errors.ts';
+import { parseBoolean, parseFloating, parseInteger } from './values.ts';
+
+type Default = string | boolean | number;
+
+/** By name; what a variable means when it is not set also says of what type it is. */
+const BOOLEANS_AND_TEXTS: Readonly<Record<string, string | boolean>> = {
+  BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
+  CENTRAL_MESHD: false,
+  CTL_ENABLED_SERVICE_APIS: false,
+  CTL_ENABLE_ANALYSIS: false,
+  CTL_ENABLE_CRD_VALIDATION: false,
+  CTL_ENABLE_INCREMENTAL_MCP: false,
+  CTL_ENABLE_KVSTORE_FILTER: false,
+  CTL_ENABLE_RELDB_FILTER: false,
+  CTL_ENABLE_STATUS: false,
+  CTL_ENABLE_TCP_METADATA_EXCHANGE: true,
+  CTL_ENABLE_THRIFT_FILTER: false,
+  CTL_ENABLE_VIRTUAL_SERVICE_DELEGATE: false,
+  DNS_ADDR: ':15053',
+  DNS_AGENT: '',
+  DNS_SERVER: '',
+  INGRESS_GATEWAY_NAMESPACE: '',
+  INJECTION_WEBHOOK_CONFIG_NAME: 'mesh-sidecar-injector',
+  MESH_LANG: '',
+  MESH_METRICS_ANNOTATIONS: '',
+  ORCH_INGRESS_NS: '',
+  REVISION: '',
+  SECRET_WATCHER_RESYNC_PERIOD: '',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the specification's own wording of the default
+  VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',
+};
+const NUMBERS: Readonly<Record<string, { readonly default: number; readonly read: (text: string) => number }>> = {
+  CTL_STATUS_BURST: { default: 500, read: (text) => parseInteger(text, 0) },
+  CTL_STATUS_QPS: { default: 100, read: (text) => parseFloating(text, 0) },
+  CTL_TRACE_SAMPLING: { default: 100, read: (text) => parseFloating(text, 0, 100) },
+};
+
+/**
+ * The variables that ask for something that this version does not do, in order of their names. Throws a `CtlError` naming the first
+ * whose value cannot be read.
+ */
+export function unservedVariables(env: Environment): string[] {
+  const asking: string[] = [];
+  const note = (name: string, usual: Default, read: (text: string) => Default): void => {
+    const text = env[name];
+    if (text === undefined || text === '') return;
+    try {
+      if (read(text) !== usual) asking.push(name);
+    } catch (error) {
+      throw usageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
+    }
+  };
+  for (const [name, usual] of Object.entries(BOOLEANS_AND_TEXTS)) {
+    note(name, usual, typeof usual === 'boolean' ? parseBoolean : String);
+  }
+  for (const [name, spec] of Object.entries(NUMBERS)) note(name, spec.default, spec.read);
+  return asking.sort();
+}
