@@ -1,5 +1,6 @@
 /** What the log says of documents: those that are refused, and fields of others that were left out. */
 import { getScope, type Logger, limitLog } from '../observe/index.ts';
+import { UNKNOWN_FIELD } from '../resources/index.ts';
 import type { AnyResource, ResourceKey, ResourceOrigin, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
 import type { HeldDocument } from '../store/index.ts';
@@ -46,7 +47,8 @@ export function warningLog(): (key: ResourceKey, resource: AnyResource) => void 
   return (key, { origin, warnings = [] }) => {
     for (const { field, message, line } of warnings) {
       const place = { ...origin, ...(line === undefined ? {} : { line }) };
-      log(key, `${lineOf(place, key, field, message)}; it is left out, and the rest of the document is in force`);
+      const rest = message === UNKNOWN_FIELD ? '; it is left out, and the rest of the document is in force' : '';
+      log(key, `${lineOf(place, key, field, message)}${rest}`);
     }
   };
 }

@@ -7,6 +7,7 @@ import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabel
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
+import { notActedOn } from './not-acted-on.ts';
 import { withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
 import { resembles } from './resembles.ts';
@@ -247,7 +248,8 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   // Beside a policy, or in the place of all that is to be said, a field that nobody knows may be what matters.
   const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
   if ('faults' in read || faults.length > 0 || refused.length > 0) return { faults: [...unknown, ...faults] };
-  const warnings = read.warnings.map(({ path, message }) => ({ path: [...base, ...path], message }));
+  const told = [...read.warnings, ...notActedOn(kind, read.content)];
+  const warnings = told.map(({ path, message }) => ({ path: [...base, ...path], message }));
   return { content: read.content, warnings: [...unknown, ...warnings] };
 }
 

@@ -80,11 +80,11 @@ export interface Resource<K extends Kind = Kind> {
    * changed. Made by the schema layer.
    */
   readonly fingerprint: string;
-  /** Fields of the document that mean nothing here and were left out. Never read by generation, no part of the fingerprint. */
+  /** What of the document was left out or is not acted on. Never read by generation, no part of the fingerprint. */
   readonly warnings?: readonly ResourceWarning[];
 }
 
-/** Something in a document that was left out, and is reported. */
+/** Something in a document that was left out, or is not acted on, and is reported. */
 export interface ResourceWarning {
   /** Path of the field, such as `spec.http[0].retriess`. */
   readonly field: string;

@@ -151,3 +151,22 @@ for (const [kind, spec, field] of REFUSED) {
     assert.match(result.problem.message, /^unknown field/);
   });
 }
+
+test('what is checked and not acted on is a warning, too', () => {
+  const told = (kind: string, spec: string) => {
+    const result = parsed(kind, spec);
+    assert.ok('resource' in result, JSON.stringify(result));
+    return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
+  };
+  const ignored = 'this version does not act on it: the document is not applied';
+  assert.deepEqual(told('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: a}}}'), [
+    `spec.workloadSelector: ${ignored}`,
+  ]);
+  assert.deepEqual(told('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
+    `spec.http[0].delegate: ${ignored}`,
+  ]);
+  assert.deepEqual(told('EnvoyFilter', '{configPatches: []}'), [
+    'spec: this version checks EnvoyFilters and does not apply them',
+  ]);
+  assert.equal(told('DestinationRule', '{host: a}'), undefined);
+});
