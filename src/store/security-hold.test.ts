@@ -124,6 +124,17 @@ test('a file in which a document cannot be told keeps what it had, over a restar
   assert.deepEqual([second.inForce(), second.held()], [{ 'shop/other': both['shop/other'] }, []]);
 });
 
+test('what a file had stays in force over a restart, also where nothing in its text looks like a policy any more', () => {
+  for (const text of ['[]', '"x"', GOOD.replace('kind: A', 'knd; a'), 'knd: X\n\tx']) {
+    const memory = new Memory();
+    run(memory, { 'a.yaml': GOOD });
+    const second = run(memory, { 'a.yaml': text });
+    assert.deepEqual([second.inForce(), second.held()], [{ 'shop/deny': SAYS }, [['a.yaml#0', 'last_good', 1]]], text);
+    second.edit('a.yaml', undefined);
+    assert.deepEqual([second.inForce(), second.held()], [{}, []], text);
+  }
+});
+
 test('one that cannot be parsed and was never good is as strict as what its text says of itself', () => {
   const nameless = UNPARSABLE.replace('name: deny, ', '');
   const started = run(new Memory(), { 'a.yaml': `${nameless}---\n${deny('[{}]', 'other')}` });

@@ -98,8 +98,9 @@ export class SecurityHold {
 
   /** Sees to it that something is in force in the place of a refused document. */
   #hold(problem: ResourceProblem, at: number): ResourceEvent[] {
-    const { id, substitutes } = problem;
-    if (substitutes === undefined) return this.#release(id, new Set(), at);
+    const { id, substitutes = [] } = problem;
+    // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it looks like one.
+    if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), at);
     const key = problem.key ?? keyOfSubstitute(substitutes);
     const restored = key === undefined ? this.#lostOf(problem) : this.#lost(key);
     const wanted = new Map(restored.map((resource) => [keyOf(resource), resource]));
