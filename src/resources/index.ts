@@ -14,6 +14,7 @@ export {
   parseProxyConfig,
 } from './mesh-config.ts';
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
+export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
 export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
 export { SCHEMAS } from './schemas.ts';

@@ -39,3 +39,14 @@ function without(value: unknown, under: string): unknown {
   }
   return changed ? Object.fromEntries(kept) : value;
 }
+
+/** Where the first null in a value is; undefined when there is none. */
+export function pathToNull(value: unknown): (string | number)[] | undefined {
+  if (value === null) return [];
+  if (typeof value !== 'object' || !hasNull(value)) return undefined;
+  for (const [key, item] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
+    const below = pathToNull(item);
+    if (below !== undefined) return [key, ...below];
+  }
+  return undefined;
+}

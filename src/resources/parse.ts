@@ -8,7 +8,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
 import { notActedOn } from './not-acted-on.ts';
-import { withoutNulls } from './nulls.ts';
+import { pathToNull, withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
@@ -68,6 +68,9 @@ const metadata = z.object({
   deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
 });
 
+/** A condition, a mode or a list of rules without its value, as a template leaves it, would allow more than was meant. */
+const EMPTY = 'expected a value, got null';
+
 interface Envelope {
   readonly kind: Kind;
   readonly meta: ResourceMeta;
@@ -94,6 +97,8 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   const key = resourceKey(kind, meta.namespace, meta.name);
   const broken = brokenText(document);
   if (broken !== undefined) return problem([broken], key);
+  const empty = isSecurityKind(kind) ? pathToNull(raw.spec) : undefined;
+  if (empty !== undefined && empty.length > 0) return problem([{ path: ['spec', ...empty], message: EMPTY }], key);
   const content = parseContent(envelope, document);
   if ('faults' in content) return problem(content.faults, key);
   const warnings = [...envelope.warnings, ...content.warnings];
@@ -128,12 +133,18 @@ const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
 
 /** The security kind that a document is of or was meant to be of. */
 function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {
-  const ours = typeof apiVersion !== 'string' || /\.(mesh|istio)\.io(\/|$)/.test(apiVersion);
-  if (!ours) return undefined;
+  if (typeof apiVersion === 'string' && !isMeshVersion(apiVersion)) return undefined;
   if (isSecurityKind(kind)) return kind;
   if (!String(apiVersion).startsWith('security.')) return undefined;
   const named = SECURITY_KINDS.find((each) => typeof kind === 'string' && resembles(kind, each));
   return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
+}
+
+/** Whether a version was meant to be the mesh's: of one of its groups, of one that is written like theirs, or of none. */
+function isMeshVersion(apiVersion: string): boolean {
+  const [group = '', version] = apiVersion.split('/');
+  if (version === undefined || /\.(mesh|istio)\.io$/.test(group)) return true;
+  return resembles(group, 'security.istio.io') || resembles(group, 'security.mesh.io');
 }
 
 /** Name and namespace as far as they can be read; no namespace where it cannot be told. */
@@ -173,7 +184,7 @@ function documentKind(
   const known = kindOf(apiVersion, kind);
   if (known !== undefined) return known;
   const [group = ''] = apiVersion.split('/');
-  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group))
+  if (!/^(networking|security)\.(mesh|istio)\.io$/.test(group) && !(isSecurityKind(kind) && isMeshVersion(apiVersion)))
     return { ignored: ignoredDocument(apiVersion, kind, origin) };
   const sameName = [...MESH_KINDS].find((each) => each === kind);
   if (sameName === undefined) return { path: ['kind'], message: `unknown kind ${shown(kind)}` };

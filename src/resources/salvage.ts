@@ -2,6 +2,7 @@
  * Text that cannot be parsed, looked at for documents of the security kinds: a policy whose YAML is broken must not be as if it had
  * never been written. Which kind and which namespace is found by the lines that say so.
  */
+import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
 import { SECURITY_KINDS, type SecurityKind, type Substitute } from './types.ts';
 
@@ -9,9 +10,19 @@ import { SECURITY_KINDS, type SecurityKind, type Substitute } from './types.ts';
 const MAX_DOCUMENTS = 100;
 
 const COMMENT = /^[ \t]*#.*$/gm;
-/** `kind: X` at the beginning of a line is the kind of the whole document. */
-const TOP_KIND = /^["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z]+)/gm;
-const SECURITY_KIND = new RegExp(`\\bkind["']?\\s*:\\s*["']?(${SECURITY_KINDS.join('|')})\\b`, 'g');
+/** The word after `kind`, whatever stands between them: the colon may be what is missing; there may be an anchor or a tag. */
+const KIND = /\bkind\b["']?[ \t]*[:;=]?\s*(?:[&!]\S*\s+)*["']?([A-Za-z]+)/gi;
+/** At the beginning of a line it is the kind of the whole document. */
+const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
+/** The API group of the policies. */
+const SECURITY_GROUP = /\bsecurity\.(?:mesh|istio)\.io\b/;
+const TOP_GROUP = /^["']?apiVersion\b[^\n]*\bsecurity\.(?:mesh|istio)\.io\b/im;
+/** What stands in a policy and says which it is, where the kind does not. */
+const TELLING: readonly (readonly [SecurityKind, RegExp])[] = [
+  ['RequestAuthentication', /\bjwtRules\b/],
+  ['PeerAuthentication', /\b(?:mtls|portLevelMtls)\b/],
+  ['AuthorizationPolicy', /\b(?:rules|action)\b/],
+];
 const NAMESPACE = /\bnamespace["']?\s*:\s*["']?([^\s"',}#]*)/g;
 const NAME = /\bname["']?\s*:\s*["']?([a-z0-9][-a-z0-9.]*)["']?[ \t]*(?:[,}#\r\n]|$)/;
 const ACTION = /\baction["']?\s*:\s*["']?([A-Za-z]*)/g;
@@ -20,10 +31,7 @@ const VALID_NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 /** What has to be in force in the place of the security documents that the text seems to hold; undefined when it seems to hold none. */
 export function salvaged(text: string): Substitute[] | undefined {
   const plain = text.replace(COMMENT, '');
-  const top = [...plain.matchAll(TOP_KIND)].map(([, kind = '']) => kind);
-  // Text of policies inside of another document, such as a ConfigMap, is no policy.
-  if (top.length > 0 && !top.some((kind) => kind.endsWith('List') || isSecurity(kind))) return undefined;
-  const kinds = [...plain.matchAll(SECURITY_KIND)].slice(0, MAX_DOCUMENTS).map(([, kind]) => kind as SecurityKind);
+  const kinds = kindsIn(plain);
   if (kinds.length === 0) return undefined;
   const [only] = kinds;
   if (only !== undefined && kinds.length === 1) return substitutesFor(only, nameOf(plain), specOf(plain));
@@ -35,8 +43,18 @@ export function salvaged(text: string): Substitute[] | undefined {
   );
 }
 
-function isSecurity(kind: string): boolean {
-  return SECURITY_KINDS.some((each) => each === kind);
+/** The security kinds of the documents in a text. */
+function kindsIn(text: string): SecurityKind[] {
+  const mayBeMisspelt = SECURITY_GROUP.test(text);
+  const meant = (word: string): SecurityKind | undefined =>
+    SECURITY_KINDS.find((kind) => word === kind || (mayBeMisspelt && resembles(word, kind)));
+  const told = (): SecurityKind[] =>
+    TOP_GROUP.test(text) ? TELLING.flatMap(([kind, word]) => (word.test(text) ? [kind] : [])).slice(0, 1) : [];
+  const top = [...text.matchAll(TOP_KIND)].map(([, word = '']) => word);
+  // Text of policies inside of another document, such as a ConfigMap, is no policy.
+  if (top.length > 0 && !top.some((word) => /list$/i.test(word) || meant(word) !== undefined)) return told();
+  const found = [...text.matchAll(KIND)].flatMap(([, word = '']) => meant(word) ?? []).slice(0, MAX_DOCUMENTS);
+  return found.length === 0 ? told() : found;
 }
 
 function nameOf(text: string): SubstituteName {

@@ -103,6 +103,9 @@ test('a policy whose kind or version is at fault is known by what it resembles, 
     policy('AuthorizationPolicies', '{rules: [{}]}'),
     policy('AuthorizationPolicy', '{}', undefined, 'security.istio.io/v9'),
     policy('AuthorizationPolicy', '{}', undefined, 'networking.istio.io/v1beta1'),
+    policy('AuthorizationPolicy', '{}', undefined, 'securty.istio.io/v1beta1'),
+    policy('AuthorizationPolicy', '{}', undefined, 'rbac.istio.io/v1alpha1'),
+    policy('AuthorizationPolicy', '{}', undefined, 'v1'),
     'kind: AuthorizationPolicy\nmetadata: {name: x, namespace: ns}\n',
   ];
   for (const yaml of kinds) assert.equal(only(yaml).kind, 'AuthorizationPolicy', yaml);
@@ -115,6 +118,12 @@ test('a policy whose kind or version is at fault is known by what it resembles, 
     () => undefined,
   );
   assert.ok('ignored' in other);
+});
+
+test('a field of a policy without its value is a mistake', () => {
+  const specs = ['{rules: [{from: null}]}', '{rules: }', '{selector: {matchLabels: }, rules: [{}]}'];
+  for (const spec of specs) assert.equal(only(policy('AuthorizationPolicy', spec)).kind, 'AuthorizationPolicy', spec);
+  assert.equal(only(policy('PeerAuthentication', '{mtls: {mode: null}}')).kind, 'PeerAuthentication');
 });
 
 /** Text, and what is found in it as `kind namespace/name`; undefined: nothing of a policy. */
@@ -144,6 +153,18 @@ const TEXTS: readonly (readonly [what: string, text: string, found: readonly str
     'a list',
     'kind: List\nitems:\n- kind: PeerAuthentication\n  metadata: {namespace: a}\n- kind: PeerAuthentication\n  metadata: {namespace: b}\n- [',
     ['PeerAuthentication a/?', 'PeerAuthentication b/?'],
+  ],
+  ['no colon', 'kind AuthorizationPolicy\nmetadata: {name: x, namespace: a}\n', ['AuthorizationPolicy a/?']],
+  ['an anchor', 'kind: &k !!str PeerAuthentication\nmetadata: {name: x}\nspec: [', ['PeerAuthentication default/x']],
+  [
+    'a misspelt kind as well',
+    'apiVersion: security.istio.io/v1beta1\nkind: AuthorisationPolicy\nmetadata: {name: x}\nspec: [\n',
+    ['AuthorizationPolicy default/x'],
+  ],
+  [
+    'no kind',
+    'apiVersion: security.istio.io/v1beta1\nknd: X\nmetadata: {name: x}\nspec:\n\tjwtRules: []\n',
+    ['RequestAuthentication default/x'],
   ],
   ['AUDIT', 'kind: AuthorizationPolicy\nmetadata: {name: x}\nspec:\n\taction: AUDIT\n', []],
   ['another kind', 'kind: VirtualService\nmetadata: {name: x}\nspec: [\n', undefined],

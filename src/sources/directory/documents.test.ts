@@ -35,6 +35,28 @@ test('lists are their items, JSON is read, kinds of others are ignored', () => {
   ]);
 });
 
+test('lists are read in lists and in any case; where none can be read, policies in them are refused', () => {
+  const policy =
+    '  apiVersion: security.istio.io/v1beta1\n  kind: PeerAuthentication\n  metadata: {name: p, namespace: n}\n  spec: {mtls: {mode: STRICT}}\n';
+  const list = (kind: string, items = 'items') => `apiVersion: v1\nkind: ${kind}\n${items}:\n- ${policy.slice(2)}`;
+  for (const kind of ['List', 'list', 'Lst', 'PeerAuthenticationList'])
+    assert.deepEqual(lines('a.yaml', list(kind)), ['PeerAuthentication p:4'], kind);
+  const nested = `kind: List\nitems:\n- kind: List\n  items: []\n- kind: List\n  items: [{kind: List, items: [${JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'n' } })}]}]\n`;
+  assert.deepEqual(lines('a.yaml', nested), ['Namespace n:6']);
+  assert.deepEqual(lines('a.yaml', 'kind: List\napiVersion: v1\nitems:\n'), []);
+  assert.equal(lines('a.yaml', 'a: &a\n  kind: List\n  items: [*a]\nkind: List\nitems: [*a]\n').length, 1);
+  const block = `|\n${policy}`;
+  for (const text of [list('List', 'item'), `- ${policy.slice(2)}`, block, JSON.stringify(policy)]) {
+    const [found, ...more] = finish(readDocuments('a.yaml', text)).flatMap((part) => part.found);
+    assert.ok(found !== undefined && 'problem' in found && more.length === 0, text);
+    assert.deepEqual(
+      found.problem.substitutes?.map(({ kind, namespace }) => [kind, namespace]),
+      [['PeerAuthentication', 'n']],
+      text,
+    );
+  }
+});
+
 test('hostile documents cost themselves alone', () => {
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
     .split('')

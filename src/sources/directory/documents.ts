@@ -3,9 +3,10 @@
  * one document, and a piece that has not changed since the last reading is not parsed again.
  */
 import type { Document } from 'yaml';
-import { type Locate, type ParsedResource, parseResource, salvaged } from '../../resources/index.ts';
+import { type Locate, type ParsedResource, salvaged } from '../../resources/index.ts';
 import type { ResourceOrigin, Substitute } from '../../resources/types.ts';
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
+import { readItems } from './list-items.ts';
 import { readPlainYaml } from './plain-yaml.ts';
 import type { Slices } from './slices.ts';
 
@@ -116,16 +117,7 @@ function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, ind
   const raw: unknown = plain === undefined ? complete().document.toJS({ maxAliasCount: MAX_ALIASES }) : plain.value;
   if (raw === null || raw === undefined) return [];
   const line = plain === undefined ? (locate([])([]) ?? piece.line) : piece.line + plain.line;
-  const whole = { ...origin, line };
-  const items = listItems(raw);
-  if (items === undefined) return [parseResource(raw, whole, locate([]), index)];
-  const found: ParsedResource[] = [];
-  for (const [position, item] of items.entries()) {
-    const inItem = locate(['items', position]);
-    found.push(parseResource(item, { ...whole, line: inItem([]) ?? line }, inItem, index + position));
-    yield;
-  }
-  return found;
+  return yield* readItems(raw, { origin: { ...origin, line }, index, text: piece.text, locate });
 }
 
 /** Counts open brackets, in text as well: a document with that many unclosed in a string is none of ours. */
@@ -151,13 +143,6 @@ function isDeeplyBracketed(text: string): boolean {
     if (depth > MAX_NESTING) return true;
   }
   return false;
-}
-
-/** Items of `kind: List` and of typed lists such as `ServiceList`. */
-function listItems(raw: unknown): readonly unknown[] | undefined {
-  if (typeof raw !== 'object' || raw === null) return undefined;
-  if (!('kind' in raw) || typeof raw.kind !== 'string' || !raw.kind.endsWith('List')) return undefined;
-  return 'items' in raw && Array.isArray(raw.items) ? raw.items : undefined;
 }
 
 function offsetOf(document: Document, path: readonly (string | number)[]): number | undefined {

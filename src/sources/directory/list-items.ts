@@ -1,0 +1,64 @@
+/** The resources of one YAML document: itself, or the items of a List. */
+import { type Locate, type ParsedResource, parseResource, resembles, salvaged } from '../../resources/index.ts';
+import type { ResourceOrigin } from '../../resources/types.ts';
+import type { Slices } from './slices.ts';
+
+/** Lists in lists are read as their items, as kubectl does. An anchor may make a list an item of itself. */
+const MAX_LISTS = 4;
+
+export interface DocumentPlace {
+  readonly origin: ResourceOrigin;
+  /** Of the document in its file, to name what has no name. */
+  readonly index: number;
+  /** What the document was read from. */
+  readonly text: string;
+  /** Lines of values below a path of the document. */
+  readonly locate: (prefix: readonly (string | number)[]) => Locate;
+}
+
+const ENVELOPE: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']);
+
+type Path = readonly (string | number)[];
+
+/** Yields after each item. */
+export function* readItems(raw: unknown, place: DocumentPlace, path: Path = []): Slices<ParsedResource[]> {
+  const items = path.length > 2 * MAX_LISTS ? undefined : itemsOf(raw);
+  if (items === undefined) return [readOne(raw, place, path)];
+  const found: ParsedResource[] = [];
+  for (const [position, item] of items.entries()) {
+    const at = [...path, 'items', position];
+    const line = place.locate(at)([]) ?? place.origin.line;
+    const origin = line === undefined ? place.origin : { ...place.origin, line };
+    found.push(...(yield* readItems(item, { ...place, origin, index: place.index + found.length }, at)));
+    yield;
+  }
+  return found;
+}
+
+/** Items of `kind: List` and of typed lists such as `ServiceList`. */
+function itemsOf(raw: unknown): readonly unknown[] | undefined {
+  if (!isList(raw)) return undefined;
+  return raw.items === null ? [] : Array.isArray(raw.items) ? raw.items : undefined;
+}
+
+function isList(raw: unknown): raw is { readonly kind: string; readonly items?: unknown } {
+  if (typeof raw !== 'object' || raw === null || !('kind' in raw) || typeof raw.kind !== 'string') return false;
+  return /list$/i.test(raw.kind) || resembles(raw.kind, 'List');
+}
+
+/** Lists of the core group hold anything; those without items, or with items that are no list, have another mistake. */
+function isBrokenList(raw: unknown): boolean {
+  if (!isList(raw) || ('apiVersion' in raw && raw.apiVersion !== 'v1')) return false;
+  return Object.keys(raw).some((field) => !ENVELOPE.has(field));
+}
+
+function readOne(raw: unknown, { origin, index, text, locate }: DocumentPlace, path: Path): ParsedResource {
+  const isObject = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+  if (isObject && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), index);
+  const found: ParsedResource = isObject
+    ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
+    : parseResource(raw, origin, locate(path), index);
+  // Nothing in it is read, so that a policy in it must not be as if it had never been written.
+  const substitutes = salvaged(typeof raw === 'string' ? raw : text);
+  return 'problem' in found && substitutes !== undefined ? { problem: { ...found.problem, substitutes } } : found;
+}
