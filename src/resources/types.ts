@@ -109,12 +109,12 @@ export function keyOf(resource: { readonly kind: Kind; readonly meta: ResourceMe
 
 /**
  * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set` or
- * `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the change was
- * noticed.
+ * `delete` of a key ends that key's problem as well, except with `keepsProblem`: the resource is in force because the document is
+ * refused, or no longer for that reason. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed.
  */
 export type ResourceEvent =
-  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
-  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number }
+  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number; readonly keepsProblem?: true }
+  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number; readonly keepsProblem?: true }
   | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number }
   | { readonly type: 'resolved'; readonly id: string; readonly at: number };
 

@@ -24,7 +24,12 @@ class Memory implements LastGood {
 
 /** A run of the program over files: what is in force. */
 function run(memory: LastGood, files: Readonly<Record<string, string>>) {
-  const store = createStore({ appNamespaces: [], rootNamespace: 'root', onProblem: () => {} });
+  const reported: string[] = [];
+  const store = createStore({
+    appNamespaces: [],
+    rootNamespace: 'root',
+    onProblem: (id, problem) => void reported.push(`${id} ${problem === undefined ? 'mended' : 'refused'}`),
+  });
   const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
   const ledger = createLedger();
   const flush = (): void => void store.apply(hold.admit(ledger.flush(0)));
@@ -54,6 +59,9 @@ function run(memory: LastGood, files: Readonly<Record<string, string>>) {
         ]),
       );
     },
+    /** What was reported since the last call. */
+    reported: () => reported.splice(0),
+    problems: () => store.problems().map(({ id }) => id),
     held: () => hold.all().map(({ problem, keys, inForce }) => [problem.id, inForce, keys.length]),
   };
 }
@@ -90,6 +98,20 @@ test('where no good version is known, the strictest is in force, until the docum
   assert.deepEqual(started.inForce(), { 'shop/deny': SAYS, 'shop/new': STRICTEST });
   started.edit('b.yaml', undefined);
   assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': SAYS }, []]);
+});
+
+test('a refused policy is reported as refused until it is good or gone, whatever is in force in its place', () => {
+  const memory = new Memory();
+  const first = run(memory, { 'a.yaml': TYPO });
+  assert.deepEqual([first.reported(), first.problems()], [[`${KEY} refused`], [KEY]]);
+  first.edit('a.yaml', deny('[{x: 1}]'));
+  assert.deepEqual([first.reported(), first.problems()], [[`${KEY} refused`], [KEY]]);
+  first.edit('a.yaml', GOOD);
+  assert.deepEqual([first.reported(), first.problems()], [[`${KEY} mended`], []]);
+  const restarted = run(memory, { 'a.yaml': TYPO });
+  assert.deepEqual([restarted.reported(), restarted.problems()], [[`${KEY} refused`], [KEY]]);
+  restarted.edit('a.yaml', undefined);
+  assert.deepEqual([restarted.reported(), restarted.problems()], [[`${KEY} mended`], []]);
 });
 
 test('a document that is deleted does not come back', () => {

@@ -123,7 +123,7 @@ export class SecurityHold {
 
   #place(id: string, key: ResourceKey, resource: AnyResource, at: number): ResourceEvent[] {
     this.#placed.set(key, (this.#placed.get(key) ?? new Set<string>()).add(id));
-    return [{ type: 'set', resource, at }];
+    return [{ type: 'set', resource, at, keepsProblem: true }];
   }
 
   /** The last good version of a document that is refused since the start. */
@@ -150,7 +150,7 @@ export class SecurityHold {
       this.#placed.delete(key);
       // While sources are being read, another document may still bring it.
       if (this.#synced) this.#options.lastGood.forget(key);
-      return [{ type: 'delete', key, at }];
+      return [{ type: 'delete', key, at, keepsProblem: true }];
     });
   }
 }

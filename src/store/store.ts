@@ -128,7 +128,7 @@ export function createStore(options: StoreOptions): Store {
           ignored++;
           continue;
         }
-        clearProblem(key);
+        if (event.keepsProblem !== true) clearProblem(key);
         const before = get(key);
         if (event.type === 'set') noteWarnings(key, before, event.resource);
         if (put(key, event.type === 'set' ? event.resource : undefined, event.at)) {
