@@ -36,3 +36,25 @@ test('what is not served is a line when it is found by any view, and one when it
   settle();
   assert.equal(lines[1], 'info no longer: Gateway edge/shop, server a: Secret edge/shop-cert is not there');
 });
+
+test('everything that makes calls fail is logged, conflicts that have a winner are not', () => {
+  const lines: string[] = [];
+  const metrics = [
+    'ctl_missing_credentials',
+    'ctl_policy_problems',
+    'ctl_refused_inbound_ports',
+    'ctl_vservice_dup_domain',
+  ] as const;
+  const log = new FindingLog({
+    findings: () => metrics.map((metric) => ({ metric, type: 'lds', unit: '', message: metric })),
+    log: { info: (line) => lines.push(line), warn: (line) => lines.push(line) },
+    later: (ms, run) => {
+      if (ms < LOG_WINDOW_MS) run();
+    },
+  });
+  log.generated();
+  assert.deepEqual(
+    lines,
+    metrics.slice(0, 3).map((metric) => `not served: ${metric}`),
+  );
+});

@@ -1,12 +1,22 @@
 /**
- * Log lines about listeners and servers that generation had to leave out (a gateway whose credential is missing, ports that conflict): one
- * when it is found, one when it is over. `/debug/push_status` lists what is found now.
+ * Log lines about what proxies are not served, or refuse, because something is missing or wrong (listeners, credentials, authorizers):
+ * one when it is found, one when it is over. `/debug/push_status` lists what is found now.
  */
 import type { GenerationFinding } from '../generate/types.ts';
 import { type Logger, limitLog } from '../observe/index.ts';
 
 /** After a generation, ms: the views of one change are generated one after the other. */
 const SETTLE_MS = 500;
+
+type Metric = GenerationFinding['metric'];
+
+/** Findings that an operator has to act on, since calls fail because of them. The others are conflicts that have a winner. */
+const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
+  'ctl_invalid_out_listeners',
+  'ctl_missing_credentials',
+  'ctl_policy_problems',
+  'ctl_refused_inbound_ports',
+]);
 
 /** Findings that are remembered; what there is beyond is in the debug interface alone. */
 const MAX_REMEMBERED = 1000;
@@ -45,7 +55,7 @@ export class FindingLog {
   #compare(): void {
     const now = new Set<string>();
     for (const { metric, message } of this.#options.findings()) {
-      if (metric === 'ctl_invalid_out_listeners' && now.size < MAX_REMEMBERED) now.add(message);
+      if (LOGGED.has(metric) && now.size < MAX_REMEMBERED) now.add(message);
     }
     for (const message of now) if (!this.#known.has(message)) this.#found(message, `not served: ${message}`);
     for (const message of this.#known) if (!now.has(message)) this.#over(message, `no longer: ${message}`);

@@ -82,8 +82,8 @@ function findingsOf(
     .map((message) => finding('ctl_conflict_inbound_listener', message));
   for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
   if (refused.length > 0) {
-    const missing = `the proxy says of no way to certificates (node metadata ${SDS_CLUSTER_METADATA})`;
-    const message = `${refused.join(', ')}: nobody is let in, for mutual TLS is demanded and ${missing}`;
+    const why = `mutual TLS is demanded, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;
+    const message = `${refused.join(', ')}: nobody is let in to a workload of namespace ${view.namespace}: ${why}`;
     found.push(finding('ctl_refused_inbound_ports', message));
   }
   return found;
