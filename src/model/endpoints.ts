@@ -30,8 +30,8 @@ export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext {
   readonly entriesByNamespace: Groups;
   /** `namespace/name` of an orchestrator service → keys of its slices. */
   readonly slicesByService: Groups;
-  /** Virtual IP → keys of the orchestrator Services that have it. */
-  readonly virtualIps: Groups;
+  /** Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Pods that have it. */
+  readonly addressOwners: Groups;
 }
 
 export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;

@@ -129,6 +129,26 @@ test('the virtual IP of a Service is not an address of other namespaces’ Servi
   assert.deepEqual(addressesOf(own, 'shop/x.example.com'), written);
 });
 
+test('the address of a Pod is none of other namespaces’ ServiceEntries', () => {
+  const written = ['10.0.0.1', '::ffff:10.0.0.1', '2001:DB8::1', '10.0.0.2'];
+  const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
+  const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
+  const alone = meshOf([entry('evil/x', ['x.example.com'], tcp)]);
+  const status = { phase: 'Running', podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }, { ip: '2001:db8::1' }] };
+  const running = resource('Pod', 'shop/db-0', { spec: {}, status });
+  const { snapshot } = step(alone, [running]);
+  assert.deepEqual(addressesOf(snapshot), ['10.0.0.2']);
+  assert.match(snapshot.nameConflicts()[0]?.message ?? '', /address 10\.0\.0\.1 belongs to Pod\/shop\/db-0/);
+  const finished = resource('Pod', 'shop/db-0', { spec: {}, status: { ...status, phase: 'Succeeded' } });
+  for (const next of [step(snapshot, [finished]), step(snapshot, [], ['Pod/shop/db-0'])])
+    assert.deepEqual(addressesOf(next.snapshot), written);
+  assert.deepEqual(addressesOf(meshOf([entry('evil/x', ['x.example.com'], tcp), running])), ['10.0.0.2']);
+  const onNode = resource('Pod', 'shop/db-0', { spec: { hostNetwork: true }, status });
+  assert.deepEqual(addressesOf(step(alone, [onNode]).snapshot), written);
+  const own = resource('Pod', 'evil/db-0', { spec: {}, status });
+  assert.deepEqual(addressesOf(step(alone, [own]).snapshot), written);
+});
+
 test('a VirtualService routes names of other namespaces for its own callers alone', () => {
   const snapshot = meshOf([
     service('shop/web'),

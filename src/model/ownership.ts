@@ -79,7 +79,7 @@ export function addressId(written: string): string | undefined {
   return (mapped && bytes[11] === 255 ? bytes.slice(12) : bytes).join('.');
 }
 
-/** Note in what a service read: the orchestrator Services that have this virtual IP. */
+/** Note in what a service read: the orchestrator Services and the Pods that have this address. */
 export const ADDRESS_READ = 'vip:';
 
 /** Virtual IPs of an orchestrator Service, in the form of {@link addressId}. */
@@ -91,8 +91,8 @@ export function virtualIps(resource: Resource<'Service'> | undefined): readonly 
 }
 
 /**
- * A ServiceEntry's service without the addresses that are virtual IPs of other namespaces' orchestrator Services: a listener there
- * would take the connections to them. Adds what was looked up to `reads`.
+ * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services and Pods: a listener
+ * there would take the connections to them. Adds what was looked up to `reads`.
  */
 export function withoutTakenAddresses(
   service: Service,
@@ -113,9 +113,9 @@ export function withoutTakenAddresses(
   return conflicts.length === 0 ? { service, conflicts } : { service: { ...service, addresses }, conflicts };
 }
 
-/** The first of some Services, unless one of them is of `namespace` itself. */
-function ownerOutside(namespace: string, services: readonly ResourceKey[]): ResourceKey | undefined {
-  return services.some((key) => key.startsWith(`Service/${namespace}/`)) ? undefined : services[0];
+/** The first of some Services and Pods, unless one of them is of `namespace` itself. */
+function ownerOutside(namespace: string, owners: readonly ResourceKey[]): ResourceKey | undefined {
+  return owners.some((key) => key.split('/')[1] === namespace) ? undefined : owners[0];
 }
 
 /** Hosts of a document that hold for its own callers alone. */

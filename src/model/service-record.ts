@@ -69,7 +69,7 @@ export function nextRecord(
   const definitions = definers.map((definer) => {
     const definition = definitionOf(definer, key, indexes);
     if (definer.kind === 'Service') return definition;
-    const own = withoutTakenAddresses(definition, indexes.virtualIps, reads);
+    const own = withoutTakenAddresses(definition, indexes.addressOwners, reads);
     conflicts.push(...own.conflicts);
     return own.service;
   });

@@ -49,8 +49,8 @@ export interface State {
   /** Service key → keys of the resources that define it. */
   readonly definers: Groups;
   readonly services: PMap<Service>;
-  /** Virtual IP → keys of the orchestrator Services that have it: see `addressId`. */
-  readonly virtualIps: Groups;
+  /** Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Pods that have it. */
+  readonly addressOwners: Groups;
   /** Host name → all services that claim it: the orchestrator's before others, then oldest first, then by namespace. */
   readonly claimants: PMap<readonly Service[]>;
   /** Host name → those of its claimants that are in force. */
@@ -105,7 +105,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     selecting: groups,
     definers: groups,
     services: PMap.empty(),
-    virtualIps: groups,
+    addressOwners: groups,
     claimants: PMap.empty(),
     servicesByHost: PMap.empty(),
     publicServices: PMap.empty(),

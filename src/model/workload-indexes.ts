@@ -7,7 +7,7 @@ import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
-import { ADDRESS_READ, virtualIps } from './ownership.ts';
+import { ADDRESS_READ, addressId, virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
 import { type Changed, ofKind, type State } from './state.ts';
@@ -18,6 +18,11 @@ const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
+}
+
+/** Of a pod, in the form that virtual IPs have. */
+function addressIds(pod: Resource<'Pod'> | undefined): readonly string[] {
+  return pod === undefined ? [] : [...new Set(ownAddresses(pod).flatMap((address) => addressId(address) ?? []))];
 }
 
 function sliceService(slice: Resource<'EndpointSlice'> | undefined): string[] {
@@ -40,6 +45,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
         const [was, is] = [ofKind(before, 'Pod'), ofKind(after, 'Pod')];
         podsByIp.move(key, was === undefined ? [] : ownAddresses(was), is === undefined ? [] : ownAddresses(is));
         podsByNamespace.move(key, namespaceOf(before), namespaceOf(after));
+        ipOwners.move(key, addressIds(was), addressIds(is));
         break;
       }
       case 'WorkloadEntry':
@@ -68,7 +74,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     slicesByService: slicesByService.apply(state.slicesByService),
     selecting: selecting.apply(state.selecting),
     definers: definers.apply(state.definers),
-    virtualIps: ipOwners.apply(state.virtualIps),
+    addressOwners: ipOwners.apply(state.addressOwners),
   };
 }
 
@@ -145,6 +151,7 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
     case 'Pod':
       dirty.addReaders(`pod:${namespace}/${name}`);
       for (const address of podAddresses(side as unknown as Resource<'Pod'>)) dirty.addReaders(`ip:${address}`);
+      for (const address of addressIds(ofKind(side, 'Pod'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
       if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');
       break;
     case 'WorkloadEntry': {
