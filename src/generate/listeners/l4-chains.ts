@@ -3,6 +3,7 @@
  * cluster. Chains are made in precedence order; where two match the same connections, the first has them (see
  * `chain-merge.ts`).
  */
+import { canonicalHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { virtualServicesFor } from '../host-index.ts';
@@ -137,7 +138,8 @@ function rangesOf(context: Context, clauses: readonly L4Match[]): readonly strin
  */
 function serverNames(hosts: readonly string[]): readonly string[] | undefined {
   if (hosts.length === 0 || hosts.includes('*')) return [];
-  const names = hosts.map((host) => host.toLowerCase()).filter((host) => /^(?:\*\.)?[^*]+$/.test(host));
+  // Clients send names without the dot at the end (RFC 6066, section 3).
+  const names = [...new Set(hosts.map(canonicalHost))].filter((host) => /^(?:\*\.)?[^*]+$/.test(host));
   return names.length === 0 ? undefined : names;
 }
 

@@ -258,7 +258,7 @@ for (const [what, clause, matches] of clauses) {
 test('TLS routes go by server name; names that Envoy refuses match nothing', () => {
   const services = [oneService('db', 'TLS', 5432, ['10.96.0.1'])];
   const tls = [
-    { match: [{ sniHosts: ['A.example.com'] }], route: [toSubset('v1')] },
+    { match: [{ sniHosts: ['A.example.com.', 'a.example.com'] }], route: [toSubset('v1')] },
     { match: [{ sniHosts: ['w*.example.com'] }], route: [toSubset('v2')] },
     { match: [{ sniHosts: ['*'] }], route: [toSubset('v3')] },
   ];

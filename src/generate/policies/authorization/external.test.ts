@@ -70,6 +70,13 @@ describe('an external authorizer', () => {
     assert.deepEqual(policyProblems(snapshot, view), []);
   });
 
+  test('one whose service is written with the dot of a complete name is asked', () => {
+    const dotted = GRPC.replace(/service: ([\w.-]+)/, 'service: $1.');
+    assert.notEqual(dotted, GRPC);
+    const { snapshot, view } = guarded([policy, AUTHZ], mesh(dotted));
+    assert.deepEqual(policyProblems(snapshot, view), []);
+  });
+
   const unreachable: readonly (readonly [string, readonly string[], boolean, RegExp])[] = [
     [
       'that the mesh configuration does not have',

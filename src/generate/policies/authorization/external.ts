@@ -6,6 +6,7 @@
  * An authorizer that cannot be asked (not in the mesh configuration, not a service that the proxy can see, or one that knows only
  * HTTP where bytes are passed on) lets nobody pass whom its rules match.
  */
+import { canonicalHost } from '../../../model/hosts.ts';
 import type { Scope, ServicePort, Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import type { ExtensionProvider } from '../../../resources/mesh-config.ts';
@@ -77,7 +78,7 @@ export function authorizerHosts({ mesh }: Snapshot, name: string): string[] {
 
 function hostOf({ service }: Grpc | Http): { readonly host: string; readonly namespace: string | undefined } {
   const slash = service.indexOf('/');
-  const host = service.slice(slash + 1).toLowerCase();
+  const host = canonicalHost(service.slice(slash + 1));
   return { host, namespace: slash < 0 ? undefined : service.slice(0, slash) };
 }
 
