@@ -19,7 +19,15 @@ import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
 import { Retries } from './retries.ts';
 import { ScopeKeeper } from './scope-keeper.ts';
-import { type HeldPush, mergedPush, NOTHING_SHARED, Session, type SessionHost, type SessionView } from './session.ts';
+import {
+  changedTypes,
+  type HeldPush,
+  mergedPush,
+  NOTHING_SHARED,
+  Session,
+  type SessionHost,
+  type SessionView,
+} from './session.ts';
 import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-state.ts';
 import { ViewTable } from './view-table.ts';
@@ -71,7 +79,6 @@ export interface Publication {
 }
 
 const ALL_UNITS = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
-const ALL_TYPES: ReadonlySet<XdsType> = new Set(XDS_TYPES);
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
@@ -216,7 +223,9 @@ export class Engine implements PushEngine, SessionHost {
       dirty.push(view);
     }
     // Before the views are generated: nobody wants one that all its sessions are leaving.
+    const moving = new Set<Session>();
     for (const session of displacedSessions(previous, snapshot, changes, this.#roster)) {
+      moving.add(session);
       this.#guarded(`views of ${session.node.id}`, () => {
         this.#place(session, viewsOf(snapshot, session.node), since, reasons);
       });
@@ -227,8 +236,13 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
     const push = { types: EDS_ONLY, version: this.version, since, reasons };
-    for (const view of withNewEndpoints)
-      for (const session of view.sessions) if (session.has(view)) this.#enqueue(session, push);
+    for (const view of withNewEndpoints) {
+      for (const session of view.sessions) {
+        // Who leaves the view by this very change is given the endpoints of its next one, which may be those that it has.
+        const leaves = moving.has(session) && !session.wants(view);
+        if (session.has(view) && !leaves) this.#enqueue(session, push);
+      }
+    }
   }
 
   #unitsToDo(view: SessionView, previous: Snapshot, changes: ChangeSet): UnitSelection | undefined {
@@ -282,9 +296,17 @@ export class Engine implements PushEngine, SessionHost {
 
   /** Moves the session to its wanted views if they are built; what was held back for the old ones goes with it. */
   #adopt(session: Session, push: HeldPush): boolean {
+    const before = session.content();
     if (!session.adopt()) return false;
-    this.#enqueue(session, { ...mergedPush(push, session.takeHeld()), types: ALL_TYPES, version: this.version });
+    const merged = mergedPush({ ...push, types: changedTypes(before, session.content()) }, session.takeHeld());
+    this.#enqueueOrSettle(session, { ...merged, version: this.version });
     return true;
+  }
+
+  /** Queues a push; one of nothing only where what was acknowledged before may now be all that there is. */
+  #enqueueOrSettle(session: Session, push: PendingPush): void {
+    if (push.types.size > 0) this.#enqueue(session, push);
+    else if (session.mayBeSynced) this.#queue.enqueue(session, push);
   }
 
   /** Queues a change that is in the session's parts. */
@@ -349,13 +371,8 @@ export class Engine implements PushEngine, SessionHost {
     if (!session.has(committed)) return;
     const held = session.takeHeld();
     const push = held === undefined ? change : { ...mergedPush(change, held), version: change.version };
-    if (push.types.size > 0) {
-      if (held === undefined && session.awaitsAnother(committed)) session.hold(push);
-      else this.#enqueue(session, push);
-    } else if (session.mayBeSynced) {
-      // Nothing to send, but what was acknowledged before may now be all that there is.
-      this.#queue.enqueue(session, push);
-    }
+    if (push.types.size > 0 && held === undefined && session.awaitsAnother(committed)) session.hold(push);
+    else this.#enqueueOrSettle(session, push);
   }
 
   #abandon(view: SessionView, error: unknown): void {

@@ -45,6 +45,19 @@ export function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush
   };
 }
 
+/** Types of which these parts differ in some resource. */
+export function changedTypes(before: Parts, now: Parts): ReadonlySet<XdsType> {
+  return new Set(XDS_TYPES.filter((type) => differs(before[type], now[type])));
+}
+
+function differs(before: readonly Bundle[], now: readonly Bundle[]): boolean {
+  if (before.length !== now.length) return true;
+  return now.some((bundle, index) => {
+    const { changed, removed } = bundle.diffFrom(before[index]);
+    return changed.length > 0 || removed.length > 0;
+  });
+}
+
 export type SessionView = ViewState<Session>;
 
 const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
