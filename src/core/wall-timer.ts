@@ -17,7 +17,7 @@ export interface TimeSource {
 export const CLOCK_CHECK_MS = 60_000;
 
 /** The machine's clocks; the timer does not keep the process alive. */
-export const machineTime: TimeSource = {
+const machineTime: TimeSource = {
   wallNow: () => Date.now(),
   monotonicNow: () => performance.now(),
   after: (ms, run) => {

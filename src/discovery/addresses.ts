@@ -27,7 +27,7 @@ export function reachesOthers({ host }: ListenAddress): boolean {
 }
 
 /** `127.0.0.1:8080`, `[::1]:8080`; `*:8080` is every address of the machine. */
-export function shownAddress({ host = '*', port }: ListenAddress): string {
+function shownAddress({ host = '*', port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 

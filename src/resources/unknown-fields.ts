@@ -94,7 +94,7 @@ function hasField(value: unknown, field: string): boolean {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, field);
 }
 
-export function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   let at: unknown = root;
   for (const step of path) at = isRecord(at) && Object.hasOwn(at, step) ? at[step] : undefined;
   return at;

@@ -21,9 +21,9 @@ import { documentOf } from './last-good-document.ts';
 export const MAX_DOCUMENTS = 20_000;
 export const MAX_BYTES = 64 * 1024 * 1024;
 /** Of one document, bytes: key sets that stand in policies are the largest part. */
-export const MAX_DOCUMENT_BYTES = 512 * 1024;
+const MAX_DOCUMENT_BYTES = 512 * 1024;
 /** One namespace may take at most this part of either, so that it cannot keep out the others. */
-export const NAMESPACE_SHARE = 1 / 4;
+const NAMESPACE_SHARE = 1 / 4;
 /** How long changes are collected before they are written. */
 const WRITE_DELAY_MS = 100;
 /** Looked at in one go: most are on disk already, which takes no waiting to find out. */

@@ -65,7 +65,7 @@ const SEND_TIMEOUT_MS = 5000;
  * Streams of one connection: what one frame of a client can concern. A proxy has one, a client of several services a few, and who brings many
  * proxies together opens another connection when he learns this limit (SETTINGS_MAX_CONCURRENT_STREAMS).
  */
-export const MAX_CONNECTION_STREAMS = 1000;
+const MAX_CONNECTION_STREAMS = 1000;
 
 /** A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a stream. */
 const IDLE_MS = 60_000;

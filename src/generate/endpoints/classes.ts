@@ -2,6 +2,7 @@
  * What a proxy says of where it runs, reduced to what endpoints are told apart by: proxies that nothing tells apart are to be alike, and
  * whatever a proxy says, there are no more classes than the configuration makes.
  */
+import { placesOfLocality } from '../../model/places.ts';
 import type { Endpoint, MergedDestinationRule, Snapshot } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.ts';
@@ -105,10 +106,7 @@ function placesOfEndpoints(endpoints: readonly Endpoint[]): ReadonlySet<string> 
   let places = placesOf.get(endpoints);
   if (places === undefined) {
     const found = new Set<string>();
-    for (const { locality } of endpoints) {
-      const [region = '', zone = '', subzone = ''] = locality.split('/');
-      found.add(region).add(`${region}/${zone}`).add(`${region}/${zone}/${subzone}`);
-    }
+    for (const { locality } of endpoints) for (const place of placesOfLocality(locality)) found.add(place);
     places = found;
     placesOf.set(endpoints, places);
   }
