@@ -1,5 +1,6 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
 import { CtlError } from '../core/errors.ts';
+import { CREDENTIAL_ENDED } from '../core/stream-end.ts';
 import { AddressShares, createGrpcServer } from '../grpc/index.ts';
 import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../grpc/types.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
@@ -84,8 +85,6 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Part of the maximum age by which connections are spread to both sides. */
 const AGE_JITTER = 0.1;
-
-const EXPIRED = 'the credential of this stream has expired, connect anew';
 
 function stopping(): CtlError {
   return new CtlError('unavailable', 'the server is shutting down');
@@ -273,7 +272,7 @@ export class XdsServer {
       // A certificate is the connection's: the next stream needs a new one.
       if (caller?.by === 'certificate') transport.retireConnection();
       // Not `unauthenticated`: this is no refusal, and Envoy warns of those. The next stream is judged by what it shows.
-      void stream.drain(new CtlError('unavailable', EXPIRED));
+      void stream.drain(new CtlError('unavailable', CREDENTIAL_ENDED));
     });
     const heard = this.#unlessHeard(transport, () => {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));

@@ -1,5 +1,6 @@
 /** Envoy's log lines (its stderr), read and passed on with their level. */
 import type { Readable } from 'node:stream';
+import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
 import type { Logger } from '../../observe/logging.ts';
 
 export interface EnvoyLogLine {
@@ -33,9 +34,13 @@ function plainText(text: string): string {
   return text.replace(/\\(.)/g, (_, escaped: string) => named[escaped] ?? escaped);
 }
 
-/** Writes a line of Envoy's to the log. */
-export function logEnvoyLine(log: Logger, { level, component, text }: EnvoyLogLine): void {
-  log[level](`envoy: ${text}`, { component });
+/**
+ * Writes a line of Envoy's to the log. Envoy warns of a stream that ended with its credential when nothing was sent since the last such
+ * end, as it is with a proxy that is up to date; to an operator it is nothing.
+ */
+export function logEnvoyLine(log: Pick<Logger, EnvoyLogLine['level']>, { level, component, text }: EnvoyLogLine): void {
+  const shown = text.includes(CREDENTIAL_ENDED) ? 'debug' : level;
+  log[shown](`envoy: ${text}`, { component });
 }
 
 /** Longer lines are cut in pieces: a dumped configuration must not become the agent's memory. */

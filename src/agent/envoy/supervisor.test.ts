@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
 import { getScope, setLevel } from '../../observe/logging.ts';
 import { envoyArguments } from './command.ts';
-import { parseLogLine } from './log-line.ts';
+import { logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';
 import { type SupervisorDeps, superviseEnvoy } from './supervisor.ts';
 
@@ -170,4 +171,21 @@ test("Envoy's command line has what was said, and nothing for what was not", () 
   assert.doesNotMatch(args, /--concurrency|--component-log-level/);
   const more = envoyArguments({ ...options, concurrency: 2, componentLogLevel: 'misc:error' }).join(' ');
   assert.match(more, /--component-log-level misc:error --concurrency 2$/);
+});
+
+test('a stream that ended with its credential is no warning, whatever Envoy makes of it', () => {
+  const lines: string[] = [];
+  const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
+  const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };
+  const ended = (reason: string) =>
+    `[warning][config] DeltaAggregatedResources gRPC config stream closed since 18s ago: 14, ${reason}`;
+  for (const text of [ended(CREDENTIAL_ENDED), ended('connection refused')]) {
+    const line = parseLogLine(text);
+    assert.ok(line !== undefined);
+    logEnvoyLine(log, line);
+  }
+  assert.deepEqual(
+    lines.map((line) => line.slice(0, 5)),
+    ['debug', 'warn '],
+  );
 });
