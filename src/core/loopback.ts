@@ -9,7 +9,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 const SIDECAR_SOURCE = '127.0.0.6';
 
 /** What proxies add to requests that they forward: such a request may come from anywhere. */
-const FORWARDED = /^(?:forwarded|via|x-forwarded-.*|x-real-ip|x-envoy-.*)$/;
+const FORWARDED = /^(?:forwarded|via|x-forwarded(?:-.*)?|x-real-ip|.*-client-ip|cf-connecting-ip|x-envoy-.*)$/;
 
 /** Also in the form in which a socket of both address families says it, `::ffff:127.0.0.1`. */
 export function isLoopbackAddress(address = ''): boolean {
@@ -24,7 +24,7 @@ export function isLoopbackName(host: string): boolean {
 
 /** The host of a `Host` header, without port and brackets; '' when there is none. */
 export function hostOf({ host = '' }: IncomingHttpHeaders): string {
-  return host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '');
+  return host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
 }
 
 /** The parts of a request that are looked at. */
