@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fieldPath } from './issues.ts';
-import { parseMeshConfig } from './mesh-config.ts';
+import { parseMeshConfig, parseMeshNetworks } from './mesh-config.ts';
 
 const HUGE = '3000000h';
 
@@ -31,6 +31,14 @@ test('what Envoy would refuse in every resource is refused in the mesh configura
       const found = 'problem' in parsed ? fieldPath(parsed.problem.path) : undefined;
       assert.equal(found, field, JSON.stringify(given));
     }
+  }
+});
+
+test('a document that holds the configuration is refused, not taken for the default', () => {
+  for (const parse of [parseMeshConfig, parseMeshNetworks]) {
+    const parsed = parse({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'trustDomain: a' } });
+    assert.ok('problem' in parsed);
+    assert.equal(parsed.problem.message, 'expected the configuration itself, got a "ConfigMap" document');
   }
 });
 

@@ -4,7 +4,7 @@
  * warning and otherwise ignored; a field that is read and has a wrong type is a problem.
  */
 import { z } from 'zod';
-import { type Fault, faultsOf, fieldPath } from './issues.ts';
+import { type Fault, faultsOf, fieldPath, shown } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
@@ -210,6 +210,12 @@ function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T>
   const data = withoutNulls(raw ?? {});
   const broken = brokenText(data);
   if (broken !== undefined) return { problem: broken };
+  // Without its unknown fields, a ConfigMap around the configuration would be the default one.
+  if (typeof data === 'object' && data !== null && 'apiVersion' in data && 'kind' in data) {
+    return {
+      problem: { path: ['kind'], message: `expected the configuration itself, got a ${shown(data.kind)} document` },
+    };
+  }
   const first = schema.safeParse(data, { reportInput: true });
   if (first.success) return { value: first.data };
   const unknown = first.error.issues.flatMap((issue) =>

@@ -166,7 +166,7 @@ function keyIn(kind: Kind, written: unknown): ResourceKey | undefined {
 }
 
 function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unknown>>): boolean {
-  return !Object.hasOwn(fields, 'namespace') && resembles(field, 'namespace');
+  return !Object.hasOwn(fields, 'namespace') && (resembles(field, 'namespace') || field === 'ns');
 }
 
 /** The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it here. */

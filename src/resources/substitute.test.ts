@@ -95,6 +95,7 @@ test('what names itself has its key, whatever else of its metadata is at fault',
   assert.equal(parsed.problem.key, 'PeerAuthentication/ns/x');
   const misspelt = only(policy('PeerAuthentication', '{}', '{name: x, namespce: shop}'));
   assert.deepEqual([misspelt.namespace, misspelt.name], ['shop', undefined]);
+  assert.equal(only(policy('PeerAuthentication', '{}', '{name: x, ns: shop}')).namespace, 'shop');
 });
 
 test('a policy whose kind or version is at fault is known by what it resembles, and others are nobody', () => {

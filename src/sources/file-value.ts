@@ -123,7 +123,8 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
     const [error] = document.errors;
     if (error !== undefined) {
-      refuse({ field: '', message: `expected YAML: ${error.message}`, line: lineAt(error.pos[0]) });
+      const message = error.code === 'MULTIPLE_DOCS' ? 'expected one document' : `expected YAML: ${error.message}`;
+      refuse({ field: '', message, line: lineAt(error.pos[0]) });
       return;
     }
     const parsed = options.parse(document.toJS({ maxAliasCount: MAX_ALIASES }));

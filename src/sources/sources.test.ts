@@ -93,6 +93,10 @@ test('a configuration file: default without it, followed, last good kept, unknow
 
 type Prepare = (path: string) => Promise<unknown>;
 const UNUSABLE: Readonly<Record<string, readonly [Prepare, RegExp]>> = {
+  'two documents': [
+    (path) => writeFile(path, 'a: 1\n---\nb: 2\n'),
+    /mesh:2: mesh configuration: expected one document/,
+  ],
   'a tab': [(path) => writeFile(path, 'a:\n\tb: 1\n'), /mesh:2: mesh configuration: expected YAML: /],
   'a bad duration': [
     (path) => writeFile(path, 'rootNamespace: x\nconnectTimeout: soon\n'),
