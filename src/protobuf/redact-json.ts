@@ -5,7 +5,7 @@
 import protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactAll } from '../core/redact.ts';
 import { findField, findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
-import { fieldRedaction, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
+import { fieldRedaction, isOpaque, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
 import { messageNameOf } from './type-urls.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -89,6 +89,7 @@ function redactAny(json: unknown, depth: number): unknown {
   const { '@type': typeUrl, ...content } = json;
   const name = messageNameOf(String(typeUrl ?? ''));
   const type = findMessage(name);
+  if (type !== undefined && isOpaque(type)) return { '@type': typeUrl, value: REDACTED };
   const special = type !== undefined && specialForm(type) !== undefined;
   const shown = special
     ? mapped(content, (key, item) => (key === 'value' ? redactMessage(type, item, depth + 1) : REDACTED))

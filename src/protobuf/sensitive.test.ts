@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import protobuf from 'protobufjs';
 import { descriptor } from '../../proto/gen/root.js';
-import { toProtoJson, toShownJson } from './index.ts';
+import { redactProtoJson, toProtoJson, toShownJson } from './index.ts';
 import { fieldRedaction } from './sensitive.ts';
 
 const SENTINEL = 'Sup3rS3cret';
@@ -119,6 +119,21 @@ test('a message that is not compiled is not shown', () => {
     name: 'a',
     typed_config: { '@type': 'type.googleapis.com/not.compiled', value: '[redacted]' },
   });
+});
+
+test('the configuration of a plugin as one text is not shown', () => {
+  for (const name of ['StringValue', 'BytesValue']) {
+    const type = root.lookupType(`google.protobuf.${name}`);
+    const typedConfig = {
+      typeUrl: `type.googleapis.com/google.protobuf.${name}`,
+      value: type.encode({ value: name === 'StringValue' ? SENTINEL : Buffer.from(SENTINEL) }).finish(),
+    };
+    const config = { '@type': typedConfig.typeUrl, value: '[redacted]' };
+    const message = 'envoy.config.core.v3.TypedExtensionConfig';
+    assert.deepEqual(shown(message, { name: 'a', typedConfig }), { name: 'a', typed_config: config });
+    const written = { name: 'a', typedConfig: { ...config, value: SENTINEL } };
+    assert.deepEqual(redactProtoJson(message, written), { name: 'a', typedConfig: config });
+  }
 });
 
 test('long lists are made as they are read', () => {

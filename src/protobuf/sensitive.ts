@@ -34,6 +34,14 @@ const NAMED: Readonly<Record<string, string>> = {
 /** Fields whose text is a key set. */
 const KEY_SETS: ReadonlySet<string> = new Set(['.envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.localJwks']);
 
+/** Texts that only their reader understands: in an `Any` they are how plugins (Wasm) get their configuration, keys in it included. */
+const OPAQUE: ReadonlySet<string> = new Set(['.google.protobuf.StringValue', '.google.protobuf.BytesValue']);
+
+/** Whether nothing of what an `Any` of this type holds can be told to be no secret. */
+export function isOpaque(type: protobuf.Type): boolean {
+  return OPAQUE.has(type.fullName);
+}
+
 const redactions = new WeakMap<protobuf.Field, Redaction | 'none'>();
 
 /** How the texts in a field are shown by what the field is; undefined: as they are. */

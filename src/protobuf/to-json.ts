@@ -8,7 +8,7 @@ import { CtlError } from '../core/errors.ts';
 import { isSecretName, REDACTED } from '../core/redact.ts';
 import { findMessage, MAX_DEPTH, protoNameOf, specialForm } from './descriptors.ts';
 import { printDuration, printTimestamp, type SecondsAndNanos } from './json-time.ts';
-import { fieldRedaction, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
+import { fieldRedaction, isOpaque, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
 import { messageNameOf } from './type-urls.ts';
 
 /** A JSON value as `JSON.parse` yields it. */
@@ -167,6 +167,7 @@ function printAny(message: Decoded, style: Style): Printed {
   if (type === undefined) {
     return { '@type': typeUrl, value: style.shown ? REDACTED : Buffer.from(bytes).toString('base64') };
   }
+  if (style.shown && isOpaque(type)) return { '@type': typeUrl, value: REDACTED };
   const content = printMessage(type, decode(type, bytes), deeper(style));
   if (specialForm(type) !== undefined) return { '@type': typeUrl, value: content };
   return { '@type': typeUrl, ...(content as { readonly [key: string]: Printed }) };
