@@ -40,13 +40,12 @@ function without(value: unknown, under: string): unknown {
   return changed ? Object.fromEntries(kept) : value;
 }
 
-/** Where the first null in a value is; undefined when there is none. */
-export function pathToNull(value: unknown): (string | number)[] | undefined {
-  if (value === null) return [];
-  if (typeof value !== 'object' || !hasNull(value)) return undefined;
+/** Where the nulls in a value are that {@link withoutNulls} leaves out, and those in lists. */
+export function* pathsToNulls(value: unknown, under = ''): Generator<(string | number)[]> {
+  if (typeof value !== 'object' || value === null || !hasNull(value)) return;
   for (const [key, item] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
-    const below = pathToNull(item);
-    if (below !== undefined) return [key, ...below];
+    const isKept = typeof key === 'string' && KEEP_UNDER.has(under) && !FIELDS_OF_HEADERS.has(key);
+    if (item === null && !isKept) yield [key];
+    for (const below of pathsToNulls(item, String(key))) yield [key, ...below];
   }
-  return undefined;
 }

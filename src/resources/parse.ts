@@ -8,7 +8,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
 import { notActedOn } from './not-acted-on.ts';
-import { pathToNull, withoutNulls } from './nulls.ts';
+import { pathsToNulls, withoutNulls } from './nulls.ts';
 import { quickReadOf, REFUSED } from './quick-read.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
@@ -28,7 +28,7 @@ import {
   SECURITY_KINDS,
   type SecurityKind,
 } from './types.ts';
-import { pruned } from './unknown-fields.ts';
+import { isGuarded, pruned } from './unknown-fields.ts';
 import { semanticFaults } from './validate/index.ts';
 import { brokenText } from './whole-text.ts';
 
@@ -97,8 +97,9 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   const key = resourceKey(kind, meta.namespace, meta.name);
   const broken = brokenText(document);
   if (broken !== undefined) return problem([broken], key);
-  const empty = isSecurityKind(kind) ? pathToNull(raw.spec) : undefined;
-  if (empty !== undefined && empty.length > 0) return problem([{ path: ['spec', ...empty], message: EMPTY }], key);
+  // Nearly all documents have none.
+  const empty = document === raw ? undefined : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path));
+  if (empty !== undefined) return problem([{ path: ['spec', ...empty], message: EMPTY }], key);
   const content = parseContent(envelope, document);
   if ('faults' in content) return problem(content.faults, key);
   const warnings = [...envelope.warnings, ...content.warnings];

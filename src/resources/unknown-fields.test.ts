@@ -152,6 +152,24 @@ for (const [kind, spec, field] of REFUSED) {
   });
 }
 
+test('refused is also what restricts and has no value', () => {
+  const rows: readonly (readonly [kind: string, spec: string, field: string | undefined])[] = [
+    ['VirtualService', `{hosts: [a], http: [{match: [{headers: }], ${ROUTE}}]}`, 'spec.http[0].match[0].headers'],
+    ['VirtualService', `{hosts: [a], http: [{match: , ${ROUTE}}]}`, 'spec.http[0].match'],
+    ['VirtualService', `{hosts: [a], http: [{match: [{headers: {a: }}], timeout: , ${ROUTE}}]}`, undefined],
+    [
+      'Gateway',
+      `{servers: [{${SERVER}, tls: {mode: MUTUAL, credentialName: c, subjectAltNames: }}]}`,
+      'spec.servers[0].tls.subjectAltNames',
+    ],
+  ];
+  for (const [kind, spec, field] of rows) {
+    const result = parsed(kind, spec);
+    assert.equal('problem' in result ? result.problem.field : undefined, field, spec);
+    if ('problem' in result) assert.equal(result.problem.message, 'expected a value, got null');
+  }
+});
+
 test('what is checked and not acted on is a warning, too', () => {
   const told = (kind: string, spec: string) => {
     const result = parsed(kind, spec);

@@ -79,11 +79,15 @@ function unknownFields(issues: readonly z.core.$ZodIssue[]): Path[] {
   });
 }
 
-function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
-  if (SECURITY.has(kind)) return false;
-  const around = path.slice(0, -1);
+/** Whether what lies at a path of a document's content restricts, so that nothing may be missing there: neither a name nor a value. */
+export function isGuarded(kind: Kind, path: Path): boolean {
   const guard = GUARDED[kind];
-  if (guard !== undefined && around.includes(guard)) return false;
+  return SECURITY.has(kind) || (guard !== undefined && path.includes(guard));
+}
+
+function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
+  const around = path.slice(0, -1);
+  if (isGuarded(kind, around)) return false;
   const object = valueAt(content, around);
   const place = around.join('/');
   const narrowing = (NARROWING[kind] ?? []).filter((each) => each.in.test(place)).flatMap(({ fields }) => fields);
