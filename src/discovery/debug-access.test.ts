@@ -189,7 +189,8 @@ describe('every address and path, for every visitor', async () => {
         for (const path of ['/debug/pprof', '/debug/pprof/heap', '/debug/pprof/profile?seconds=1']) {
           assert.equal(await status(path), profiles, `${address} ${path}`);
         }
-        for (const path of ['/ready', '/version']) assert.equal(await status(path), 200, `${address} ${path}`);
+        for (const path of ['/ready', '/healthz', '/version'])
+          assert.equal(await status(path), 200, `${address} ${path}`);
       }
       assert.equal((await visit(ports.monitoringAddr, '/metrics', visitor)).status, 200);
     });

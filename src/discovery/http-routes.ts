@@ -73,6 +73,7 @@ function readyText(source: DebugSource | undefined): string {
 function answerPublic({ ready, debug, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
   if (path === '/ready')
     send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : 'not ready: configuration is being read\n');
+  else if (path === '/healthz') send(response, 200, 'ok\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;
   return true;

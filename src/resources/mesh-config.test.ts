@@ -50,3 +50,32 @@ test('text with half a character is refused by its field', () => {
     message: 'expected whole Unicode characters',
   });
 });
+
+test('a field that was probably meant as a known one is refused: the default would allow what it forbids', () => {
+  const rows: readonly [raw: Readonly<Record<string, unknown>>, field: string, message: RegExp][] = [
+    [
+      { outboundTraficPolicy: { mode: 'REGISTRY_ONLY' } },
+      'outboundTraficPolicy',
+      /did you mean outboundTrafficPolicy\?/,
+    ],
+    [{ OutboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } }, 'OutboundTrafficPolicy', /did you mean/],
+    [{ outboundTrafficPolicy: { mod: 'REGISTRY_ONLY' } }, 'outboundTrafficPolicy.mod', /did you mean mode\?/],
+    [{ trustdomain: 'td' }, 'trustdomain', /did you mean trustDomain\?/],
+  ];
+  for (const [raw, field, message] of rows) {
+    const parsed = parseMeshConfig(raw);
+    assert.ok('problem' in parsed, field);
+    assert.equal(fieldPath(parsed.problem.path), field);
+    assert.match(parsed.problem.message, message);
+  }
+  const both = parseMeshConfig({ trustDomain: 'td', trustdomain: 'other', mixerCheckServer: 'x' });
+  assert.ok('value' in both);
+  assert.equal(both.warning, 'ignored fields that are not read here: mixerCheckServer, trustdomain');
+});
+
+test('fields without effect are named when they ask for something, and their values are checked', () => {
+  const parsed = parseMeshConfig({ enableTracing: true, ingressClass: 'other', enablePrometheusMerge: true });
+  assert.ok('value' in parsed);
+  assert.equal(parsed.warning, 'fields that this version does not act on: enablePrometheusMerge, ingressClass');
+  assert.ok('problem' in parseMeshConfig({ enablePrometheusMerge: 'banana' }));
+});

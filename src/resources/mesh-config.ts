@@ -1,10 +1,12 @@
 /**
  * The two configuration files that are not resources: the mesh configuration (`--meshConfig`) and the mesh networks
  * (`--networksConfig`). People bring them whole from existing meshes, so fields that meshd does not read are listed in one
- * warning and otherwise ignored; a field that is read and has a wrong type is a problem.
+ * warning and otherwise ignored; a field that is read and has a wrong type is a problem, and so is an unknown one that was probably
+ * meant as a known one.
  */
 import { z } from 'zod';
-import { type Fault, faultsOf, fieldPath, shown } from './issues.ts';
+import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
+import { type Fault, faultsOf, shown } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './schema/common.ts';
 import { localityLbSetting, tcpKeepalive } from './schema/destination-rule.ts';
@@ -189,11 +191,29 @@ export function defaultMeshNetworks(): MeshNetworks {
   return meshNetworks.parse({});
 }
 
+/** Fields of the mesh configuration that are checked and have no effect in this version. An entry goes when what it speaks of exists. */
+const WITHOUT_EFFECT = [
+  'disableEnvoyListenerLog',
+  'enableEnvoyAccessLogService',
+  'enablePrometheusMerge',
+  'enableTracing',
+  'ingressClass',
+  'ingressControllerMode',
+  'ingressSelector',
+  'ingressService',
+  'proxyHttpPort',
+  'serviceSettings',
+] as const;
+
 /** Reads the mesh configuration from the plain data of its YAML; an empty file is the default mesh. */
 export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const parsed = parseTolerantly(meshConfig, raw);
-  const [fault] = 'problem' in parsed ? [] : meshConfigFaults(parsed.value);
-  return fault === undefined ? parsed : { problem: fault };
+  if ('problem' in parsed) return parsed;
+  const [fault] = meshConfigFaults(parsed.value);
+  if (fault !== undefined) return { problem: fault };
+  const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
+  const warnings = [parsed.warning, idle].filter((warning) => warning !== undefined);
+  return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
 }
 
 export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
@@ -205,7 +225,7 @@ export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
   return parseTolerantly(proxyConfig, raw);
 }
 
-/** Parses strictly; when only unknown fields are in the way, parses again without them and names them. */
+/** Parses strictly; when only unknown fields are in the way that were not meant as known ones, parses again without them and names them. */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
   const data = withoutNulls(raw ?? {});
   const broken = brokenText(data);
@@ -221,12 +241,14 @@ function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T>
   const unknown = first.error.issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [],
   );
+  const misspelt = misspeltField(schema, data, unknown);
+  if (misspelt !== undefined) return { problem: misspelt };
   const copy = structuredClone(data);
   for (const path of unknown) removeAt(copy, path);
   const second = schema.safeParse(copy, { reportInput: true });
   if (second.success) {
-    const names = unknown.map(fieldPath).sort().join(', ');
-    return { value: second.data, warning: `ignored fields that are not read here: ${names}` };
+    const warning = unreadFields(unknown);
+    return { value: second.data, ...(warning === undefined ? {} : { warning }) };
   }
   return { problem: faultsOf(second.error.issues)[0] ?? { path: [], message: 'expected a configuration' } };
 }

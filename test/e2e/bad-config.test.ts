@@ -247,6 +247,10 @@ test('wrong command lines end with one line and exit code 1', { timeout: 60_000 
     { flags: ['--meshConfig', await file('tab', 'a:\n\tb: 1\n')], says: /tab:2: mesh configuration: expected YAML/ },
     { flags: ['--meshConfig', files], says: /mesh configuration: expected a file, got a directory/ },
     {
+      flags: ['--meshConfig', await file('misspelt', 'outboundTraficPolicy:\n  mode: REGISTRY_ONLY\n')],
+      says: /misspelt:\d: outboundTraficPolicy: mesh configuration: unknown field, did you mean outboundTrafficPolicy/,
+    },
+    {
       flags: ['--networksConfig', await file('networks', 'networks: []\n')],
       says: /networks:1: networks: mesh networks/,
     },
