@@ -223,10 +223,11 @@ function resolveAddress(
   const { address, targetRef, hostname } = reference;
   const { reads } = gathering;
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
-  const pod =
-    podName === undefined
-      ? podAt(address, indexes, reads)
-      : podNamed(targetRef?.namespace ?? reference.namespace, podName, indexes, reads);
+  const named =
+    podName === undefined ? undefined : podNamed(targetRef?.namespace ?? reference.namespace, podName, indexes, reads);
+  // Who writes endpoints can name any pod. Whose an address is, the pods themselves say.
+  const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
+  const pod = (mayBeAnother ? podAt(address, indexes, reads) : undefined) ?? named;
   if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);
   if (podName !== undefined) {
     gathering.pendingPod++;

@@ -68,7 +68,10 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
   return { resources, findings };
 }
 
-/** Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. */
+/**
+ * Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. Of several
+ * services that name a pod, those of its own namespace come first: another one's routes and settings are not for connections to it.
+ */
 function podListeners(
   snapshot: Snapshot,
   view: OutboundView,
@@ -76,17 +79,21 @@ function podListeners(
   port: number,
 ): OutboundListenerPlan[] {
   if (plan.podTargets.length === 0) return [];
-  const byAddress = new Map<string, OutboundListenerPlan>();
+  /** `own`: how many of the targets are of the pod's namespace. */
+  const byAddress = new Map<string, OutboundListenerPlan & { readonly own: number }>();
   const taken = new Set(plan.listeners.map(({ bind }) => bind));
   for (const { target, egress } of plan.podTargets) {
     const servicePort = target.service.ports.find((candidate) => candidate.port === target.port);
-    for (const { address, servicePort: name } of snapshot.endpoints.get(target.service.key) ?? []) {
+    for (const { address, servicePort: name, workload } of snapshot.endpoints.get(target.service.key) ?? []) {
       if (name !== servicePort?.name || !isIpAddress(address) || taken.has(address)) continue;
       if (!hasFamilyOf(view, address)) continue;
       const known = byAddress.get(address);
       if (known?.tcp.includes(target)) continue;
-      const tcp = [...(known?.tcp ?? []), target];
+      const isOwn = workload?.namespace === target.service.namespace;
+      const own = (known?.own ?? 0) + (isOwn ? 1 : 0);
+      const tcp = (known?.tcp ?? []).toSpliced(isOwn ? own - 1 : (known?.tcp.length ?? 0), 0, target);
       byAddress.set(address, {
+        own,
         bind: address,
         extraBind: undefined,
         port,
