@@ -20,7 +20,7 @@ import { dialAddress } from './listen-address.ts';
 import type { ParsedFlags } from './parse-flags.ts';
 import { type Command, command, type Program, type ProgramIo } from './program.ts';
 import { type DiscoverySettings, flagAndEnvSettings, flagSettings } from './settings.ts';
-import { unservedVariables } from './unserved-env.ts';
+import { DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
 
 /** Runs the discovery service until it is told to stop; gives the exit code. */
 export type RunDiscovery = (settings: DiscoverySettings, env: Environment, io: ProgramIo) => Promise<number>;
@@ -56,7 +56,7 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
     flags: discoveryFlags,
     async run({ flags, io }) {
       const settings = flagAndEnvSettings(discoveryFlags, flags, discoveryEnv, io.env);
-      const unserved = unservedVariables(io.env);
+      const unserved = unservedVariables(DISCOVERY_UNSERVED, io.env);
       startLogging(settings, 'ctl-discovery');
       if (unserved.length > 0) {
         getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);

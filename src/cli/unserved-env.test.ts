@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { agentEnv } from './agent-env.ts';
 import { discoveryEnv } from './discovery-env.ts';
-import { unservedVariables } from './unserved-env.ts';
+import { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
 
 test('variables that ask for what this version does not do are named, those that ask for nothing are not', () => {
   const env = {
@@ -11,19 +12,32 @@ test('variables that ask for what this version does not do are named, those that
     DNS_ADDR: '',
     PATH: '/bin',
   };
-  assert.deepEqual(unservedVariables(env), ['CTL_ENABLE_STATUS', 'CTL_STATUS_QPS']);
-  assert.deepEqual(unservedVariables({}), []);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['CTL_ENABLE_STATUS', 'CTL_STATUS_QPS']);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, {}), []);
 });
 
 test('their values are checked all the same', () => {
   assert.throws(
-    () => unservedVariables({ CTL_ENABLE_STATUS: 'banana' }),
+    () => unservedVariables(DISCOVERY_UNSERVED, { CTL_ENABLE_STATUS: 'banana' }),
     /"banana" of variable CTL_ENABLE_STATUS: not true or false/,
   );
-  assert.throws(() => unservedVariables({ CTL_TRACE_SAMPLING: '101' }), /CTL_TRACE_SAMPLING/);
+  assert.throws(() => unservedVariables(DISCOVERY_UNSERVED, { CTL_TRACE_SAMPLING: '101' }), /CTL_TRACE_SAMPLING/);
 });
 
 test('none of them is one that is acted on', () => {
   const all = Object.fromEntries(Object.keys(discoveryEnv).map((name) => [name, 'banana']));
-  assert.deepEqual(unservedVariables(all), []);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, all), []);
+});
+
+test('those of the agent are named and checked as well', () => {
+  const env = {
+    XDS_LOCAL: '127.0.0.1:15999',
+    DNS_AGENT: 'true',
+    ENABLE_INGRESS_GATEWAY_SDS: 'false',
+    CTL_HTTP10: 'true',
+  };
+  assert.deepEqual(unservedVariables(AGENT_UNSERVED, env), ['DNS_AGENT', 'XDS_LOCAL']);
+  assert.throws(() => unservedVariables(AGENT_UNSERVED, { ENABLE_INGRESS_GATEWAY_SDS: 'banana' }), /"banana"/);
+  const all = Object.fromEntries(Object.keys(agentEnv).map((name) => [name, 'banana']));
+  assert.deepEqual(unservedVariables(AGENT_UNSERVED, all), []);
 });

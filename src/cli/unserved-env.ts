@@ -1,7 +1,8 @@
 /**
- * Variables of ctl-discovery that the specification names and this version does not act on (specification: ctl-discovery and ctl-agent
+ * Variables that the specification names for a program and this version does not act on (specification: ctl-discovery and ctl-agent
  * "Environment variables"). Their values are checked all the same, and those that ask for something are reported at the start.
- * A variable leaves this table for `discovery-env.ts` when what it does exists. POD_NAME and ORCH_SERVICE_HOST are not in it:
+ * A variable leaves these tables for `discovery-env.ts` or `agent-env.ts` when what it does exists. Of those that both programs
+ * share, the agent's table has none that only a control plane could act on. POD_NAME and ORCH_SERVICE_HOST are not in it:
  * deployments set them by themselves, and they ask for nothing.
  */
 import type { Environment } from './env-table.ts';
@@ -11,7 +12,15 @@ import { parseBoolean, parseFloating, parseInteger } from './values.ts';
 type Default = string | boolean | number;
 
 /** By name; what a variable means when it is not set also says of what type it is. */
-const BOOLEANS_AND_TEXTS: Readonly<Record<string, string | boolean>> = {
+type BooleansAndTexts = Readonly<Record<string, string | boolean>>;
+type Numbers = Readonly<Record<string, { readonly default: number; readonly read: (text: string) => number }>>;
+
+export interface UnservedVariables {
+  readonly booleansAndTexts: BooleansAndTexts;
+  readonly numbers: Numbers;
+}
+
+const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
   CENTRAL_MESHD: false,
   CTL_ENABLED_SERVICE_APIS: false,
@@ -37,17 +46,38 @@ const BOOLEANS_AND_TEXTS: Readonly<Record<string, string | boolean>> = {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the specification's own wording of the default
   VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',
 };
-const NUMBERS: Readonly<Record<string, { readonly default: number; readonly read: (text: string) => number }>> = {
+const NUMBERS: Numbers = {
   CTL_STATUS_BURST: { default: 500, read: (text) => parseInteger(text, 0) },
   CTL_STATUS_QPS: { default: 100, read: (text) => parseFloating(text, 0) },
   CTL_TRACE_SAMPLING: { default: 100, read: (text) => parseFloating(text, 0, 100) },
+};
+
+export const DISCOVERY_UNSERVED: UnservedVariables = { booleansAndTexts: BOOLEANS_AND_TEXTS, numbers: NUMBERS };
+
+export const AGENT_UNSERVED: UnservedVariables = {
+  booleansAndTexts: {
+    CLOUD_CLUSTER_URL: '',
+    CLOUD_METADATA: '',
+    CREDENTIAL_FETCHER_TYPE: '',
+    DNS_ADDR: ':15053',
+    DNS_AGENT: '',
+    DNS_SERVER: '',
+    ENABLE_INGRESS_GATEWAY_SDS: false,
+    INGRESS_GATEWAY_NAMESPACE: '',
+    MESH_META_DNS_CAPTURE: '',
+    PLUGINS: '',
+    SECRET_WATCHER_RESYNC_PERIOD: '',
+    XDS_LOCAL: '',
+    XDS_SAVE: '',
+  },
+  numbers: {},
 };
 
 /**
  * The variables that ask for something that this version does not do, in order of their names. Throws a `CtlError` naming the first
  * whose value cannot be read.
  */
-export function unservedVariables(env: Environment): string[] {
+export function unservedVariables({ booleansAndTexts, numbers }: UnservedVariables, env: Environment): string[] {
   const asking: string[] = [];
   const note = (name: string, usual: Default, read: (text: string) => Default): void => {
     const text = env[name];
@@ -58,9 +88,9 @@ export function unservedVariables(env: Environment): string[] {
       throw usageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
     }
   };
-  for (const [name, usual] of Object.entries(BOOLEANS_AND_TEXTS)) {
+  for (const [name, usual] of Object.entries(booleansAndTexts)) {
     note(name, usual, typeof usual === 'boolean' ? parseBoolean : String);
   }
-  for (const [name, spec] of Object.entries(NUMBERS)) note(name, spec.default, spec.read);
+  for (const [name, spec] of Object.entries(numbers)) note(name, spec.default, spec.read);
   return asking.sort();
 }

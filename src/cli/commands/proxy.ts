@@ -1,6 +1,6 @@
 /** `ctl-agent proxy [sidecar|router]`: runs Envoy beside a workload (specification: ctl-agent "ctl-agent proxy"). */
 
-import { closeLogging } from '../../observe/logging.ts';
+import { closeLogging, getScope } from '../../observe/logging.ts';
 import { agentEnv } from '../agent-env.ts';
 import { agentProxyFlags } from '../agent-flags.ts';
 import { startLogging } from '../common-flags.ts';
@@ -8,6 +8,7 @@ import type { Environment } from '../env-table.ts';
 import { usageError } from '../errors.ts';
 import { type Command, command } from '../program.ts';
 import { type AgentSettings, flagAndEnvSettings } from '../settings.ts';
+import { AGENT_UNSERVED, unservedVariables } from '../unserved-env.ts';
 
 /** Beside a workload, or as a gateway of its own. */
 export type ProxyRole = 'sidecar' | 'router';
@@ -30,7 +31,11 @@ export function proxyCommand(runAgent: RunAgent = loadAndRun): Command {
     async run({ flags, io }) {
       const role = roleOf(flags.positionals[0]);
       const settings = flagAndEnvSettings(agentProxyFlags, flags, agentEnv, io.env);
+      const unserved = unservedVariables(AGENT_UNSERVED, io.env);
       startLogging(settings, 'ctl-agent');
+      if (unserved.length > 0) {
+        getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);
+      }
       try {
         return await runAgent(role, settings, io.env);
       } finally {
