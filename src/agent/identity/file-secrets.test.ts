@@ -161,17 +161,20 @@ test('what is no plain file, or no list of revoked certificates, is not handed o
 });
 
 test('what nobody asks for any more makes room for others, and is followed again when it is asked for', async (context) => {
-  const { files, clock, at, served, unwanted } = await setting(context);
+  const { files, clock, at, served, unwanted, log } = await setting(context);
   await writeFile(at('ca.pem'), root.pem);
   const good = authoritiesFileName(at('ca.pem'), undefined) ?? '';
+  const full = (): string[] => log.lines.filter((line) => /not all certificates in files are followed/.test(line));
   const others = Array.from(
     { length: 500 },
     (_, index) => authoritiesFileName(at(`${index}/../ca.pem`), undefined) ?? '',
   );
   for (const name of others) files.follow(name);
+  assert.deepEqual(full(), []);
   files.follow(good);
   await clock.advance(60_000);
   assert.deepEqual(served(), {});
+  assert.equal(full().length, 1);
   for (const name of others) unwanted.add(name);
   await until(clock, () => {
     files.follow(good);

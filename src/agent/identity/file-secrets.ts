@@ -74,6 +74,11 @@ export function createFileSecrets(
       return false;
     }
   };
+  const isFull = condition(
+    log,
+    'not all certificates in files are followed',
+    'certificates in files are followed again',
+  );
   /** Names come and go with Gateways: those of the past must not take the room of new ones. True when one was served. */
   const forgetUnasked = (): boolean => {
     let served = false;
@@ -98,7 +103,12 @@ export function createFileSecrets(
   return {
     follow(name) {
       if (followed.has(name)) return true;
-      if (followed.size >= MAX_FOLLOWED || parseFileSecretName(name) === undefined) return false;
+      if (parseFileSecretName(name) === undefined) return false;
+      if (followed.size >= MAX_FOLLOWED) {
+        isFull.fault(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+        return false;
+      }
+      isFull.good();
       const what = `the certificates ${name}`;
       const state = condition(log, `${what} cannot be used`, `${what} are good again`);
       const entry: Followed = { state, unasked: 0, text: '', secret: undefined };
