@@ -3,7 +3,7 @@
  * fields are defined: by the schemas of the resources, and by the annotations of Envoy's messages (`protobuf/sensitive.ts`).
  */
 
-/** Stands in place of what is not shown; the text that Envoy's own config dump has. */
+/** Replaces what is not shown; the same text as in Envoy's own config dump. */
 export const REDACTED = '[redacted]';
 
 /** Words in the name of a header, query parameter or metadata key whose value is a credential. */

@@ -62,7 +62,7 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
       buildErrors(types);
       metrics.ctl_total_xds_internal_errors.inc();
       const message = `cannot generate ${view}, its proxies keep what they have: ${error}`;
-      // The state is told of once; /debug/push_status has it for as long as it lasts.
+      // The state is logged once; /debug/push_status has it for as long as it lasts.
       if (failures === 1) log.error(`${message}; tried again with growing delays until it works`);
       else log.debug(message, { failures, retryInMs });
     },

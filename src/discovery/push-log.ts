@@ -46,7 +46,7 @@ export class PushLog {
     this.#options.later(PATIENCE_MS, () => {
       this.#patient = false;
       if (this.#underWay === 0) return;
-      // What is stuck is told of once.
+      // A stuck push is logged once.
       if (this.#changed.size > 0 || this.#done.size > 0) this.#write();
       this.#again();
     });

@@ -28,7 +28,7 @@ import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
 /**
- * Whoever lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients give back a part of their
+ * A client that lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients give back a part of their
  * window, or what a message had.
  */
 const TINY_UPDATE_BYTES = 128;

@@ -22,7 +22,7 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 /** How often connections are looked at, ms, for what times have passed. */
 const CHECK_MS = 1_000;
 
-/** Asked by whoever watches a program; answered whatever else is being answered. */
+/** Paths of probes; answered whatever else is being answered. */
 const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
 
 /** Part of the places whose requests may be answered at a time: of the others one always waits for its client, and can make room for a probe. */

@@ -67,7 +67,7 @@ test('/quitquitquit is taken from programs of this machine only, and not from we
   await servers.close();
 });
 
-test('readiness is told, whoever holds connections to its port and says nothing', async (t) => {
+test('readiness is answered while silent connections hold its port', async (t) => {
   const port = await freePort();
   const servers = await startStatusServers({ status: port, readiness: port }, deps);
   t.after(() => servers.close());

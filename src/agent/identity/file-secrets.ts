@@ -127,7 +127,7 @@ export function createFileSecrets(
   };
 }
 
-/** The names come from whoever may write a Gateway or a DestinationRule: nothing else that stands in a file is handed on, such as a token. */
+/** The names come from authors of Gateways and DestinationRules: no other content of a file is served, such as a token. */
 const REVOCATIONS = /^\s*-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/m;
 
 /** The content of a secret's files. */

@@ -73,7 +73,7 @@ export async function validateRedirection(options: ValidationOptions): Promise<r
       const key = socketKey(family, probe);
       if (!servers.has(key)) servers.set(key, await listen(family, probe.arrivesAt, sign));
     }
-    // A proxy that listens in one family has to listen in the other as well: nobody stands in for it.
+    // A proxy that listens in one family has to listen in the other as well: it gets no substitute.
     const proxyRuns = [...servers.values()].includes('in use');
     if (proxyRuns) await closeAll(servers);
     const report: string[] = [];
@@ -100,7 +100,7 @@ async function closeAll(servers: ReadonlyMap<string, Server | 'in use'>): Promis
   await Promise.all(open.map((server) => new Promise((resolve) => server.close(resolve))));
 }
 
-/** Whoever listens at the probe port would answer without any redirection. */
+/** A program that listens at the probe port would answer without any redirection. */
 async function mustBeFree(family: Family, probePort: number): Promise<void> {
   const server = await listen(family, probePort, '');
   if (server === 'in use') {
@@ -170,7 +170,7 @@ async function prove(
   throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
 }
 
-/** Listens at every address of one family, and tells `sign` to whoever comes. */
+/** Listens at every address of one family, and sends `sign` to each client. */
 async function listen(family: Family, port: number, sign: string): Promise<Server | 'in use'> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());

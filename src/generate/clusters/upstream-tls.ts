@@ -20,7 +20,7 @@ export type FileReader = 'agent' | 'istio-agent' | 'envoy';
 
 /**
  * Where most distributions, and the images of Istio's proxies, keep the authorities that the machine trusts: for those who cannot look
- * for them. Envoy has no word for them (`system_root_certs` is not implemented, and means no verification).
+ * for them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no verification).
  */
 const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
 

@@ -37,7 +37,7 @@ export class Random {
 /** One frame, or several that belong together. */
 interface KnownFrames {
   readonly frames: readonly Buffer[];
-  /** A stream that they open, one that was opened, or whatever stands in them. */
+  /** A stream that they open, one that was opened, or any number. */
   readonly concerns: 'new' | 'open' | 'as is';
 }
 
