@@ -13,7 +13,7 @@ import {
   parseMeshConfig,
   parseMeshNetworks,
 } from '../resources/mesh-config.ts';
-import type { ResourceEvent } from '../resources/types.ts';
+import { CLUSTER_KINDS, type ResourceEvent } from '../resources/types.ts';
 import { createDirectorySource, createFileValue, startMockSource, systemClock } from '../sources/index.ts';
 import { restartWatch } from './model-settings.ts';
 
@@ -143,12 +143,10 @@ function readMock(settings: DiscoverySettings, onEvents: OnEvents): Promise<void
   });
 }
 
-/** Kinds of the Orchestrator registry: they come from files only when that registry is read. */
-const REGISTRY_KINDS = ['EndpointSlice', 'Endpoints', 'Node', 'Pod', 'Service', 'ServiceAccount'];
-
+/** Kinds of the Orchestrator registry come from files only when that registry is read. */
 function withoutRegistry(events: readonly ResourceEvent[]): ResourceEvent[] {
   return events.filter((event) => {
     const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';
-    return !REGISTRY_KINDS.some((kind) => key.startsWith(`${kind}/`));
+    return !CLUSTER_KINDS.some((kind) => key.startsWith(`${kind}/`));
   });
 }

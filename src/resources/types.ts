@@ -45,6 +45,12 @@ export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 
+/**
+ * Kinds that say what runs in one cluster. Those of different clusters are different resources, whatever their names: their keys name the
+ * cluster. Of every other kind, one document of a name is in force in the whole mesh.
+ */
+export const CLUSTER_KINDS = ['EndpointSlice', 'Endpoints', 'Node', 'Pod', 'Service', 'ServiceAccount'] as const;
+
 /** Metadata that something downstream reads. Cluster-scoped kinds have namespace `''`. */
 export interface ResourceMeta {
   readonly name: string;
@@ -53,6 +59,8 @@ export interface ResourceMeta {
   readonly annotations: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
   readonly created?: number;
+  /** The cluster that a resource of {@link CLUSTER_KINDS} is of; absent: the program's own (`--clusterID`). */
+  readonly cluster?: string;
   /**
    * Present on what is in force in the place of a refused document. `covers`: what the document's selector covers; `overrides`: the
    * selector could not be read, so that narrower policies of the namespace give way as well.
@@ -96,15 +104,17 @@ export interface ResourceWarning {
 /** Distributes over kinds, so that a `switch (resource.kind)` narrows `content`. */
 export type AnyResource = { [K in Kind]: Resource<K> }[Kind];
 
-/** `Kind/namespace/name`: the key of a resource everywhere. */
+/** `Kind/namespace/name`, with `/cluster` behind it for resources of other clusters: the key of a resource everywhere. */
 export type ResourceKey = string;
 
-export function resourceKey(kind: Kind, namespace: string, name: string): ResourceKey {
-  return `${kind}/${namespace}/${name}`;
+/** @param cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own */
+export function resourceKey(kind: Kind, namespace: string, name: string, cluster?: string): ResourceKey {
+  const key = `${kind}/${namespace}/${name}`;
+  return cluster === undefined ? key : `${key}/${cluster}`;
 }
 
-export function keyOf(resource: { readonly kind: Kind; readonly meta: ResourceMeta }): ResourceKey {
-  return resourceKey(resource.kind, resource.meta.namespace, resource.meta.name);
+export function keyOf({ kind, meta }: { readonly kind: Kind; readonly meta: ResourceMeta }): ResourceKey {
+  return resourceKey(kind, meta.namespace, meta.name, meta.cluster);
 }
 
 /**

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Memos } from './memo.ts';
+
+describe('Memos', () => {
+  it('makes a result once for one object', () => {
+    const memo = new Memos().weak<object, number>('length');
+    const key = {};
+    let made = 0;
+    const ask = () => memo.get(key, () => ++made);
+    assert.deepEqual([ask(), ask(), memo.get({}, () => ++made)], [1, 1, 2]);
+    assert.deepEqual(memo.counts, { asked: 3, made: 2 });
+  });
+
+  it('remembers an undefined result', () => {
+    const memo = new Memos().weak<object, undefined>('nothing');
+    const key = {};
+    memo.get(key, () => undefined);
+    memo.get(key, () => assert.fail('made again'));
+  });
+
+  it('remembers nothing when it is switched off', () => {
+    const memo = new Memos({ enabled: false }).weak<object, number>('length');
+    const key = {};
+    let made = 0;
+    assert.deepEqual([memo.get(key, () => ++made), memo.get(key, () => ++made)], [1, 2]);
+  });
+
+  it('remembers nothing of what throws', () => {
+    const memo = new Memos().weak<object, number>('length');
+    const key = {};
+    assert.throws(() => memo.get(key, () => assert.fail('no')));
+    assert.equal(
+      memo.get(key, () => 1),
+      1,
+    );
+  });
+
+  it('keeps memos of different names apart', () => {
+    const memos = new Memos();
+    const key = {};
+    memos.weak<object, number>('a').get(key, () => 1);
+    assert.equal(
+      memos.weak<object, number>('b').get(key, () => 2),
+      2,
+    );
+    assert.deepEqual([...memos.counts().keys()], ['a', 'b']);
+  });
+});
