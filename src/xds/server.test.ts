@@ -4,6 +4,7 @@ import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
+import { waitUntil } from '../core/testing/wait-until.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { XdsObserver } from './observer.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
@@ -89,9 +90,8 @@ function sotw(type: XdsType, more: Partial<Parameters<typeof encodeSotwRequest>[
   return encodeSotwRequest({ typeUrl: TYPE_URL_OF[type], ...more });
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  for (let round = 0; round < 500 && !condition(); round++) await new Promise((resolve) => setTimeout(resolve, 10));
-  assert.ok(condition(), `still waiting; seen: ${seen.join(' | ')}`);
+function until(condition: () => boolean): Promise<void> {
+  return waitUntil(condition, { what: () => `seen: ${seen.join(' | ')}` });
 }
 
 beforeEach(() => {

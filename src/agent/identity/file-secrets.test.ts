@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { CtlError } from '../../core/errors.ts';
 import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { createFileSecrets } from './file-secrets.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
@@ -54,9 +55,8 @@ async function setting(context: TestContext) {
 }
 
 /** Reading files takes real time, however little: lets the clock go on until `done`. */
-async function until(clock: FakeClock, done: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 500 && !done(); turn++) await clock.advance(1_000);
-  assert.ok(done());
+function until(clock: FakeClock, done: () => boolean): Promise<void> {
+  return waitUntil(done, { step: () => clock.advance(1_000) });
 }
 
 test('a key pair is served from when its files are there, and again when they are replaced', async (context) => {

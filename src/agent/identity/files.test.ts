@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, stat, symlink,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { secretsOf } from './certificates.ts';
 import { createMountedSource } from './mounted.ts';
@@ -36,9 +37,8 @@ async function mount(directory: string, version: string, set: CertificateSet): P
 }
 
 /** Reading files takes real time, however little: lets the clock go on until `done`. */
-async function until(clock: FakeClock, done: () => boolean): Promise<void> {
-  for (let turn = 0; turn < 500 && !done(); turn++) await clock.advance(1_000);
-  assert.ok(done());
+function until(clock: FakeClock, done: () => boolean): Promise<void> {
+  return waitUntil(done, { step: () => clock.advance(1_000) });
 }
 
 test('mounted certificates are followed over three swaps of links; old ones may be deleted', async (context) => {
