@@ -6,8 +6,8 @@ import { DEFAULT_SETTINGS } from '../model/testing/settings.ts';
 import type { Snapshot } from '../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { parseResource } from '../resources/parse.ts';
+import { STATIC_CLUSTERS_UNIT } from './common/names.ts';
 import { generate, unitsOf } from './generate.ts';
-import { STATIC_CLUSTERS_UNIT } from './names.ts';
 import type { OutboundView } from './types.ts';
 
 const VIEW: OutboundView = {

@@ -4,7 +4,7 @@
  */
 
 import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
-import type { NodeFamilies } from './ip-families.ts';
+import type { NodeFamilies } from './common/ip-families.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
@@ -37,7 +37,7 @@ export interface Capabilities {
   readonly replacements?: true;
 }
 
-/** How a proxy's clusters name their endpoints: see `endpoint-names.ts`. */
+/** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
 export type EndpointNames = 'cluster' | 'short';
 
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */

@@ -1,12 +1,12 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
-import { hostsWithCredentials } from '../clusters/client-credentials.ts';
 import { hostsUsedAnew } from '../clusters/gateway.ts';
 import { passingPorts } from '../gateways/auto-passthrough.ts';
 import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
 import { routesConnections } from '../listeners/index.ts';
 import { changesPolicies } from '../policies/index.ts';
+import { hostsWithCredentials } from '../secrets/client-credentials.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { markPeers, readOutsideClusters } from './outbound.ts';

@@ -8,9 +8,9 @@ import type {
   Service,
   Snapshot,
 } from '../../model/types.ts';
+import { outboundRouteName } from '../common/names.ts';
 import type { ClientView } from '../endpoints/resolve.ts';
 import { routesConnections, sniffs } from '../listeners/index.ts';
-import { outboundRouteName } from '../names.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { virtualServicesAbout } from './references.ts';

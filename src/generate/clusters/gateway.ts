@@ -4,10 +4,10 @@
  * that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
 import type { Service, Snapshot } from '../../model/types.ts';
+import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
-import { STATIC_CLUSTERS_UNIT } from '../names.ts';
+import { targetHosts } from '../indexes/route-targets.ts';
 import { askedHosts } from '../policies/index.ts';
-import { targetHosts } from '../route-targets.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster } from './static.ts';

@@ -1,8 +1,6 @@
 /** How a cluster speaks to workloads of the mesh: mutual TLS where they take it, found out endpoint by endpoint. */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
-import { TLS_MODE } from '../endpoints/message.ts';
-import type { ClusterTarget } from '../endpoints/resolve.ts';
 import {
   anyWorkload,
   exactName,
@@ -12,9 +10,11 @@ import {
   TLS_SOCKET,
   trustDomainsOf,
   workloadsOf,
-} from '../mesh-tls.ts';
-import { meshServerName } from '../names.ts';
-import type { Discovery } from './discovery.ts';
+} from '../common/mesh-tls.ts';
+import { meshServerName } from '../common/names.ts';
+import type { Discovery } from '../endpoints/discovery.ts';
+import { TLS_MODE } from '../endpoints/message.ts';
+import type { ClusterTarget } from '../endpoints/resolve.ts';
 import type { ClusterInputs } from './service-clusters.ts';
 import type { UpstreamHttp } from './upstream-protocol.ts';
 

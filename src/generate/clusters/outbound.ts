@@ -1,8 +1,8 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
 import type { Snapshot } from '../../model/types.ts';
-import { STATIC_CLUSTERS_UNIT } from '../names.ts';
+import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
+import { scopeOfView } from '../common/view-scope.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
-import { scopeOfView } from '../view-scope.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';
 

@@ -11,8 +11,14 @@ import type {
 } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { endpointName } from '../endpoint-names.ts';
+import { endpointName } from '../common/endpoint-names.ts';
+import { InputCache } from '../common/input-cache.ts';
+import type { NodeFamilies } from '../common/ip-families.ts';
+import { clusterName, meshServerName } from '../common/names.ts';
+import { effectivePolicy } from '../common/traffic-policy.ts';
+import { adsConfigSource } from '../common/values.ts';
 import { assignEndpoints } from '../endpoints/assign.ts';
+import { type Discovery, discoveryOf } from '../endpoints/discovery.ts';
 import { assignmentMessage } from '../endpoints/message.ts';
 import {
   type ClientView,
@@ -22,17 +28,11 @@ import {
   endpointsInput,
   localitySetting,
 } from '../endpoints/resolve.ts';
+import { isHttp } from '../filters/protocol-kind.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
-import { InputCache } from '../input-cache.ts';
-import type { NodeFamilies } from '../ip-families.ts';
-import { isHttp } from '../listeners/protocol-kind.ts';
-import { clusterName, meshServerName } from '../names.ts';
-import { effectivePolicy } from '../traffic-policy.ts';
+import { type ClientCredential, clientCredentials, readCredential } from '../secrets/client-credentials.ts';
 import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
-import { adsConfigSource } from '../values.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
-import { type ClientCredential, clientCredentials, readCredential } from './client-credentials.ts';
-import { type Discovery, discoveryOf } from './discovery.ts';
 import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';
 import { meshTransport } from './mesh-upstream.ts';

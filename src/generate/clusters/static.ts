@@ -1,13 +1,13 @@
 /** Clusters that belong to no service. */
 import type { envoy } from '../../protobuf/index.ts';
-import { familiesOf, type IpFamily, type NodeFamilies } from '../ip-families.ts';
+import { familiesOf, type IpFamily, type NodeFamilies } from '../common/ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
   INBOUND_PASSTHROUGH_CLUSTER_IPV6,
   PASSTHROUGH_CLUSTER,
-} from '../names.ts';
-import { durationOf } from '../values.ts';
+} from '../common/names.ts';
+import { durationOf } from '../common/values.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
 import { protocolOptions } from './upstream-protocol.ts';
 

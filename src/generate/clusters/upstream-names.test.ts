@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
-import type { SanMatcher } from '../mesh-tls.ts';
+import type { SanMatcher } from '../common/mesh-tls.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 
 const HOST = 'db.example.com';

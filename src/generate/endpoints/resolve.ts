@@ -12,16 +12,16 @@ import type {
   Snapshot,
 } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import { discoveryOf } from '../clusters/discovery.ts';
-import { endpointName } from '../endpoint-names.ts';
+import { endpointName } from '../common/endpoint-names.ts';
+import { InputCache } from '../common/input-cache.ts';
+import { reachableEndpoints } from '../common/ip-families.ts';
+import { clusterName, hostOfCluster, meshServerName } from '../common/names.ts';
+import { type EffectivePolicy, effectivePolicy } from '../common/traffic-policy.ts';
+import { scopeOfView } from '../common/view-scope.ts';
 import { isPassedOn } from '../gateways/auto-passthrough.ts';
-import { InputCache } from '../input-cache.ts';
-import { reachableEndpoints } from '../ip-families.ts';
-import { clusterName, hostOfCluster, meshServerName } from '../names.ts';
-import { type EffectivePolicy, effectivePolicy } from '../traffic-policy.ts';
 import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
-import { scopeOfView } from '../view-scope.ts';
 import { localityClass, networkClass, readsLocalityOf } from './classes.ts';
+import { discoveryOf } from './discovery.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 

@@ -7,13 +7,13 @@
  */
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { Service, Snapshot } from '../../model/types.ts';
+import { MESH_TLS } from '../common/mesh-tls.ts';
+import { meshServerName } from '../common/names.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
-import { MESH_TLS } from '../mesh-tls.ts';
-import { meshServerName } from '../names.ts';
+import { gatewayPlan, type ListenerPlan } from '../plans/gateway-plan.ts';
+import type { ServerPlan } from '../plans/gateway-servers.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { GatewayView, View } from '../types.ts';
-import { gatewayPlan, type ListenerPlan } from './plan.ts';
-import type { ServerPlan } from './servers.ts';
 
 /** Envoy takes no longer server names of clients. */
 const MAX_SERVER_NAME = 255;

@@ -5,14 +5,14 @@ import type { Snapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
 import { destinationTraits, tcpFilters } from '../listeners/index.ts';
+import { commonHosts } from '../plans/gateway-hosts.ts';
+import type { ServerPlan } from '../plans/gateway-servers.ts';
 import { guardedConnections } from '../policies/index.ts';
 import { weighted } from '../routes/action.ts';
 import type { RouteContext } from '../routes/context.ts';
 import { destinationCluster, destinationPort } from '../routes/destination.ts';
 import { appliesHere } from '../routes/match.ts';
 import type { GatewayView } from '../types.ts';
-import { commonHosts } from './hosts.ts';
-import type { ServerPlan } from './servers.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 

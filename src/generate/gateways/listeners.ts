@@ -1,6 +1,8 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import { meshServerSocket, TLS_SOCKET } from '../common/mesh-tls.ts';
+import { listenerName } from '../common/names.ts';
 import {
   type FilterChain,
   httpConnectionManager,
@@ -11,16 +13,14 @@ import {
   TLS_INSPECTOR,
   typedConfig,
 } from '../listeners/index.ts';
-import { meshServerSocket, TLS_SOCKET } from '../mesh-tls.ts';
-import { listenerName } from '../names.ts';
+import { gatewayPlan, type ListenerPlan } from '../plans/gateway-plan.ts';
+import type { ServerPlan } from '../plans/gateway-servers.ts';
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
 import { edgeSettings, HANDSHAKE_LIMIT } from './edge.ts';
-import { gatewayPlan, type ListenerPlan } from './plan.ts';
-import type { ServerPlan } from './servers.ts';
 import { downstreamTlsContext } from './tls-context.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;

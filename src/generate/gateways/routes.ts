@@ -1,6 +1,9 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
+import { commonHosts } from '../plans/gateway-hosts.ts';
+import { type GatewayPlan, gatewayPlan } from '../plans/gateway-plan.ts';
+import type { ServerPlan } from '../plans/gateway-servers.ts';
 import { contextKey, type RouteContext } from '../routes/context.ts';
 import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
 import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
@@ -10,11 +13,8 @@ import { withSharedRetries } from '../routes/shared-retries.ts';
 import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
-import { commonHosts } from './hosts.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';
-import { type GatewayPlan, gatewayPlan } from './plan.ts';
-import type { ServerPlan } from './servers.ts';
 
 /** A virtual service as bound to one gateway: its matches may name gateways. */
 interface Contribution {

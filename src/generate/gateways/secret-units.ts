@@ -1,10 +1,10 @@
 /** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
 import type { Snapshot } from '../../model/types.ts';
-import { clientSecretUnits } from '../clusters/client-credentials.ts';
+import { gatewayPlan } from '../plans/gateway-plan.ts';
+import type { ServerPlan } from '../plans/gateway-servers.ts';
+import { clientSecretUnits } from '../secrets/client-credentials.ts';
+import { encodeSecret } from '../secrets/secrets.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
-import { gatewayPlan } from './plan.ts';
-import { encodeSecret } from './secrets.ts';
-import type { ServerPlan } from './servers.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 

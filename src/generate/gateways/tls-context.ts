@@ -2,9 +2,9 @@
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
-import { agentFileSecret, exactName } from '../mesh-tls.ts';
-import type { ServerCredentials } from './credentials.ts';
-import { adsSecret } from './secrets.ts';
+import { agentFileSecret, exactName } from '../common/mesh-tls.ts';
+import type { ServerCredentials } from '../secrets/credentials.ts';
+import { adsSecret } from '../secrets/secrets.ts';
 
 type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;

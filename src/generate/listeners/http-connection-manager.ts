@@ -1,10 +1,8 @@
 /** The HTTP connection manager: what turns a connection's bytes into requests, for sidecars and gateways alike. */
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { guardsPaths } from '../policies/index.ts';
-import type { View } from '../types.ts';
-import { adsConfigSource, durationOf } from '../values.ts';
-import { accessLogs } from './access-log.ts';
+import { adsConfigSource, durationOf } from '../common/values.ts';
+import { accessLogs } from '../filters/access-log.ts';
 import {
   CORS_FILTER,
   FAULT_FILTER,
@@ -15,7 +13,9 @@ import {
   type ProxyCapabilities,
   ROUTER_FILTER,
   typedConfig,
-} from './extensions.ts';
+} from '../filters/extensions.ts';
+import { guardsPaths } from '../policies/index.ts';
+import type { View } from '../types.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;

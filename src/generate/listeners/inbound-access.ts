@@ -4,12 +4,12 @@
  */
 import { modeOfPort } from '../../model/index.ts';
 import type { MutualTlsMode, Snapshot } from '../../model/types.ts';
-import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../mesh-tls.ts';
+import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/mesh-tls.ts';
+import { hasExtension, TLS_INSPECTOR } from '../filters/extensions.ts';
+import type { ProtocolKind } from '../filters/protocol-kind.ts';
+import type { FilterChain, FilterChainMatch } from '../filters/tcp-proxy.ts';
 import type { InboundView } from '../types.ts';
-import { hasExtension, TLS_INSPECTOR } from './extensions.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
-import type { ProtocolKind } from './protocol-kind.ts';
-import type { FilterChain, FilterChainMatch } from './tcp-proxy.ts';
 
 /** Like the policy's mode; `REFUSE` where mutual TLS is demanded of a proxy that cannot do it: never open in a weaker way. */
 export type Access = MutualTlsMode | 'REFUSE';

@@ -5,7 +5,8 @@
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { familiesOf, type IpFamily, wildcardBinds } from '../ip-families.ts';
+import { cidrRange } from '../common/cidr.ts';
+import { familiesOf, type IpFamily, wildcardBinds } from '../common/ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
@@ -13,15 +14,16 @@ import {
   listenerName,
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
-} from '../names.ts';
+} from '../common/names.ts';
+import { addressOf, durationOf, isSocketPath } from '../common/values.ts';
+import { scopeOfView } from '../common/view-scope.ts';
+import { type ProtocolKind, sniffs } from '../filters/protocol-kind.ts';
+import { type FilterChain, type FilterChainMatch, tcpProxyChain } from '../filters/tcp-proxy.ts';
+import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/inbound-plan.ts';
 import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
-import { addressOf, durationOf, isSocketPath } from '../values.ts';
-import { scopeOfView } from '../view-scope.ts';
-import { cidrRange } from './cidr.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 import { type Access, accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
-import { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
 import {
   detectionTimeout,
   httpInspector,
@@ -30,8 +32,6 @@ import {
   tlsInspector,
 } from './listener-filters.ts';
 import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
-import { type ProtocolKind, sniffs } from './protocol-kind.ts';
-import { type FilterChain, type FilterChainMatch, tcpProxyChain } from './tcp-proxy.ts';
 
 const { INBOUND } = envoy.config.core.v3.TrafficDirection;
 const { APPEND_FORWARD } =

@@ -6,14 +6,14 @@
 import { canonicalHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
-import { virtualServicesFor } from '../host-index.ts';
-import { clusterName } from '../names.ts';
+import { clusterName } from '../common/names.ts';
+import { type DestinationTraits, destinationTraits } from '../filters/bytes-inside.ts';
+import type { ProxyCapabilities } from '../filters/extensions.ts';
+import { isTls } from '../filters/protocol-kind.ts';
+import { tcpFilters, type WeightedTcpCluster } from '../filters/tcp-proxy.ts';
+import { virtualServicesFor } from '../indexes/host-index.ts';
+import type { OutboundListenerPlan, TcpTarget } from '../plans/port-plan.ts';
 import type { OutboundView } from '../types.ts';
-import { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
-import type { ProxyCapabilities } from './extensions.ts';
-import type { OutboundListenerPlan, TcpTarget } from './port-plan.ts';
-import { isTls } from './protocol-kind.ts';
-import { tcpFilters, type WeightedTcpCluster } from './tcp-proxy.ts';
 
 /** A filter chain before it is known which of its matches it keeps. Empty lists match everything. */
 export interface L4Chain {

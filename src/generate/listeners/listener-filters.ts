@@ -1,6 +1,6 @@
 /** Listener filters: what looks at a connection before a filter chain is chosen for it. */
 import { envoy } from '../../protobuf/index.ts';
-import { durationOf } from '../values.ts';
+import { durationOf } from '../common/values.ts';
 import {
   HTTP_INSPECTOR,
   hasExtension,
@@ -8,9 +8,9 @@ import {
   type ProxyCapabilities,
   TLS_INSPECTOR,
   typedConfig,
-} from './extensions.ts';
+} from '../filters/extensions.ts';
 
-import type { FilterChain } from './tcp-proxy.ts';
+import type { FilterChain } from '../filters/tcp-proxy.ts';
 
 type Listener = envoy.config.listener.v3.Listener.Input;
 type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;

@@ -1,8 +1,8 @@
 /** Encoded listeners. */
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { Binds } from '../ip-families.ts';
+import type { Binds } from '../common/ip-families.ts';
+import { addressOf } from '../common/values.ts';
 import type { GeneratedResource } from '../types.ts';
-import { addressOf } from '../values.ts';
 
 /** Every listener has a name, whatever the message type says. */
 export type NamedListener = envoy.config.listener.v3.Listener.Input & { readonly name: string };

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types.ts';
 import { google } from '../../protobuf/index.ts';
+import { outboundPlan } from '../plans/outbound-plan.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
-import { outboundPlan } from './outbound-plan.ts';
 import {
   chainTexts,
   inboundOf,

@@ -7,6 +7,7 @@
  */
 import type { Scope } from '../../model/types.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
+import { effectivePolicy } from '../common/traffic-policy.ts';
 import {
   type AskedExtension,
   CORS_FILTER,
@@ -15,8 +16,7 @@ import {
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
   type ProxyCapabilities,
-} from '../listeners/extensions.ts';
-import { effectivePolicy } from '../traffic-policy.ts';
+} from '../filters/extensions.ts';
 
 /** Questions about the world around a virtual host. */
 export interface RouteLookups {

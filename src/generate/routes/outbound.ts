@@ -4,12 +4,12 @@
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
 import type { Scope, Snapshot } from '../../model/types.ts';
-import { InputCache } from '../input-cache.ts';
-import { outboundPlan } from '../listeners/outbound-plan.ts';
-import type { OutboundRoutePlan } from '../listeners/port-plan.ts';
+import { InputCache } from '../common/input-cache.ts';
+import { adsConfigSource } from '../common/values.ts';
+import { scopeOfView } from '../common/view-scope.ts';
+import { outboundPlan } from '../plans/outbound-plan.ts';
+import type { OutboundRoutePlan } from '../plans/port-plan.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
-import { adsConfigSource } from '../values.ts';
-import { scopeOfView } from '../view-scope.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 import { MAX_BODY_BYTES } from './direct-response.ts';
 import { discoveredHost } from './discovered-host.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
 import type { JwtRule } from '../../../resources/schemas.ts';
-import { EARLY_HEADER_MUTATION, LUA_FILTER } from '../../listeners/extensions.ts';
+import { EARLY_HEADER_MUTATION, LUA_FILTER } from '../../filters/extensions.ts';
 import type { HttpFilter } from '../types.ts';
 import { tokenFilters, tokenManagerFields } from './index.ts';
 import { authentication, authenticationOf, fetched, meshOf, requirementText, someKeys, viewIn } from './testing.ts';

@@ -4,7 +4,7 @@
  */
 import type { Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
-import { typedConfig } from '../../listeners/extensions.ts';
+import { typedConfig } from '../../filters/extensions.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
 
 import { JWT_FILTER } from './metadata.ts';

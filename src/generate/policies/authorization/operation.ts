@@ -1,5 +1,5 @@
 /** What is asked for, and from where: hosts, methods, paths, ports and addresses. */
-import { cidrRange } from '../../listeners/cidr.ts';
+import { cidrRange } from '../../common/cidr.ts';
 import {
   ALWAYS,
   allOf,

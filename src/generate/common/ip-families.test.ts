@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Endpoint } from '../model/types.ts';
+import type { Endpoint } from '../../model/types.ts';
 import { familiesOfNode, type NodeFamilies, reachableEndpoints } from './ip-families.ts';
 
 const NODES: readonly (readonly [what: string, addresses: readonly string[], NodeFamilies])[] = [

@@ -1,10 +1,10 @@
 /** Address ranges in which orchestrator Services have HTTP: no filter chain of another service may take connections there. */
 import type { Scope, Service } from '../../model/types.ts';
-import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
-import { rangeHolds } from './cidr.ts';
-import type { L4Chain } from './l4-chains.ts';
+import { rangeHolds } from '../common/cidr.ts';
+import { protocolKind } from '../filters/protocol-kind.ts';
+import { type ServicePortEntry, servicesByPort } from '../indexes/service-index.ts';
+import type { L4Chain } from '../listeners/l4-chains.ts';
 import type { OutboundListenerPlan } from './port-plan.ts';
-import { protocolKind } from './protocol-kind.ts';
 
 /**
  * The orchestrator Service of the port that has an address in a range and is HTTP at the listener that all services share. Envoy

@@ -2,8 +2,8 @@
  * Which settings of a destination rule hold for one port and subset. Clusters, hash policies of routes and TCP proxies all
  * read the same answer.
  */
-import type { MergedDestinationRule } from '../model/types.ts';
-import type { TrafficPolicy } from '../resources/schemas.ts';
+import type { MergedDestinationRule } from '../../model/types.ts';
+import type { TrafficPolicy } from '../../resources/schemas.ts';
 
 /** The settings in force for one cluster: what is absent has its default. */
 export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>;

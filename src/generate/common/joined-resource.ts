@@ -1,5 +1,5 @@
 /** A resource whose message is put together from pieces that are kept from one generation to the next. */
-import type { GeneratedResource } from './types.ts';
+import type { GeneratedResource } from '../types.ts';
 
 /** The pieces one after the other are the message; they are joined only when somebody asks for the whole. */
 export function joinedResource(

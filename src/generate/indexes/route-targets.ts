@@ -1,6 +1,6 @@
 /** Where the routes of virtual services lead. */
-import type { ResolvedVirtualService } from '../model/types.ts';
-import type { Destination } from '../resources/schemas.ts';
+import type { ResolvedVirtualService } from '../../model/types.ts';
+import type { Destination } from '../../resources/schemas.ts';
 
 /** Every destination of a virtual service's routes, mirrors among them; one may come several times. */
 export function* destinationsOf({ content }: ResolvedVirtualService): Generator<Destination> {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { hostMatches } from '../model/hosts.ts';
+import { hostMatches } from '../../model/hosts.ts';
+import { virtualServiceOf } from '../routes/testing.ts';
 import { virtualServicesFor } from './host-index.ts';
-import { virtualServiceOf } from './routes/testing.ts';
 
 const host = fc.constantFrom(
   'a.example.com',

@@ -2,11 +2,11 @@
  * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are known by their SPIFFE IDs, and what is
  * meant for a proxy is told by its protocol names (ALPN) and server name, which are those that the field's other proxies use.
  */
-import { parseSpiffeUri } from '../core/identity.ts';
-import { SDS_CLUSTER } from '../core/proxy.ts';
-import type { ModelSettings } from '../model/types.ts';
-import { envoy, packAny } from '../protobuf/index.ts';
-import type { MeshConfig } from '../resources/mesh-config.ts';
+import { parseSpiffeUri } from '../../core/identity.ts';
+import { SDS_CLUSTER } from '../../core/proxy.ts';
+import type { ModelSettings } from '../../model/types.ts';
+import { envoy, packAny } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { API_VERSION_V3, durationOf, isIpAddress } from './values.ts';
 
 const { DownstreamTlsContext, TlsParameters } = envoy.extensions.transport_sockets.tls.v3;

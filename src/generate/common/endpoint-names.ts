@@ -4,7 +4,7 @@
  * said once, and is the cluster's own, for people to read. Cluster names are the same for all.
  */
 import { hash } from 'node:crypto';
-import type { EndpointNames } from './types.ts';
+import type { EndpointNames } from '../types.ts';
 
 /**
  * 72 bits of base64url. Two clusters of one proxy have the same name with odds of 1 to 10^12 even if they are 100,000; and to take over

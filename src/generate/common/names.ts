@@ -13,7 +13,7 @@ export const BLACKHOLE_CLUSTER = 'BlackHoleCluster';
 export const INBOUND_PASSTHROUGH_CLUSTER_IPV4 = 'InboundPassthroughClusterIpv4';
 export const INBOUND_PASSTHROUGH_CLUSTER_IPV6 = 'InboundPassthroughClusterIpv6';
 
-export { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
+export { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../../core/proxy.ts';
 
 /** The listener unit of the virtual listeners; all other listener units are ports. */
 export const VIRTUAL_LISTENER_UNIT = 'virtual';

@@ -12,14 +12,14 @@
  */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { EgressListener, Protocol, Service } from '../../model/types.ts';
-import { hasFamilyOf, loopbackBinds, type NodeFamilies, wildcardBinds } from '../ip-families.ts';
-import { listenerName, outboundRouteName, serviceRouteName } from '../names.ts';
-import { type ServicePortEntry, servicesByPort } from '../service-index.ts';
+import { addressKey, isRange } from '../common/cidr.ts';
+import { hasFamilyOf, loopbackBinds, type NodeFamilies, wildcardBinds } from '../common/ip-families.ts';
+import { listenerName, outboundRouteName, serviceRouteName } from '../common/names.ts';
+import { isSocketPath } from '../common/values.ts';
+import { isHttp, type ProtocolKind, protocolKind } from '../filters/protocol-kind.ts';
+import { type ServicePortEntry, servicesByPort } from '../indexes/service-index.ts';
 import type { GenerationFinding, Unit } from '../types.ts';
-import { isSocketPath } from '../values.ts';
-import { addressKey, isRange } from './cidr.ts';
 import { holderOfRange } from './held-ranges.ts';
-import { isHttp, type ProtocolKind, protocolKind } from './protocol-kind.ts';
 
 /** Connections that a listener passes on as bytes, for one service. */
 export interface TcpTarget {

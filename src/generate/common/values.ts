@@ -1,5 +1,5 @@
 /** Small protobuf values that every generator writes. */
-import type { envoy, google } from '../protobuf/index.ts';
+import type { envoy, google } from '../../protobuf/index.ts';
 
 /**
  * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a message with more. Resources and the mesh configuration with

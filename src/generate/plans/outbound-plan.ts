@@ -4,11 +4,11 @@
  */
 import type { ModelSettings, Scope, Snapshot } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { scopeOfView } from '../common/view-scope.ts';
+import { sniffs } from '../filters/protocol-kind.ts';
 import type { OutboundView } from '../types.ts';
-import { scopeOfView } from '../view-scope.ts';
 import { ingressListenerNames } from './inbound-plan.ts';
 import { type Egress, makePlan, type OutboundPlan, type PlanInput } from './port-plan.ts';
-import { sniffs } from './protocol-kind.ts';
 
 const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
 

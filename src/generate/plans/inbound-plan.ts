@@ -4,11 +4,11 @@
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Scope, Snapshot } from '../../model/types.ts';
-import { loopbackBinds } from '../ip-families.ts';
-import { inboundClusterName, inboundRouteName, listenerName } from '../names.ts';
+import { loopbackBinds } from '../common/ip-families.ts';
+import { inboundClusterName, inboundRouteName, listenerName } from '../common/names.ts';
+import { type ProtocolKind, protocolKind, sniffs } from '../filters/protocol-kind.ts';
 import type { InboundView, OutboundView } from '../types.ts';
 import { socketPath } from './port-plan.ts';
-import { type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
 
 /** One inbound port. */
 export interface InboundPortPlan {

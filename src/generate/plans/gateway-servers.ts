@@ -3,12 +3,12 @@ import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Gateway, Snapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
-import { wildcardBinds } from '../ip-families.ts';
-import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../names.ts';
+import { wildcardBinds } from '../common/ip-families.ts';
+import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../common/names.ts';
+import { isIpAddress } from '../common/values.ts';
+import { type ServerCredentials, serverCredentials } from '../secrets/credentials.ts';
 import type { GatewayView } from '../types.ts';
-import { isIpAddress } from '../values.ts';
-import { type ServerCredentials, serverCredentials } from './credentials.ts';
-import { type ServerHost, serverHost } from './hosts.ts';
+import { type ServerHost, serverHost } from './gateway-hosts.ts';
 
 /**
  * - `http`: plain HTTP.

@@ -5,7 +5,7 @@
 import type { Snapshot } from '../../model/types.ts';
 import { addressKey } from '../listeners/index.ts';
 import type { GatewayView, GenerationFinding } from '../types.ts';
-import { gatewayServers, type ServerKind, type ServerPlan } from './servers.ts';
+import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
 
 /** One listener. */
 export interface ListenerPlan {

@@ -4,9 +4,9 @@
  */
 import type { MergedDestinationRule, Snapshot } from '../../model/types.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/schemas.ts';
-import { parseCredentialName } from '../gateways/credentials.ts';
-import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from '../gateways/secrets.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
+import { parseCredentialName } from './credentials.ts';
+import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
 
 /** What a cluster's TLS asks of Secrets. */
 export interface ClientCredential {

@@ -2,8 +2,8 @@
  * Services by port. Listeners and routes are generated port by port; without this index each port would walk all services.
  * Kept per service map (which the next scope shares when nothing changed), so it is built once per scope and change.
  */
-import type { PMap } from '../core/pmap.ts';
-import type { Service, ServicePort } from '../model/types.ts';
+import type { PMap } from '../../core/pmap.ts';
+import type { Service, ServicePort } from '../../model/types.ts';
 
 /** One port of one service. */
 export interface ServicePortEntry {

@@ -2,7 +2,7 @@
  * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener on `::` where
  * IPv6 is switched off), which addresses of services get listeners, and by which of a workload's addresses it is reached.
  */
-import type { Endpoint } from '../model/types.ts';
+import type { Endpoint } from '../../model/types.ts';
 import { isIpAddress } from './values.ts';
 
 export type IpFamily = 'ipv4' | 'ipv6';

@@ -2,8 +2,8 @@
  * Virtual services by the hosts that they are for. Indexed once per list, which the next scope shares when none of them changed, so that
  * asking for each of ten thousand services does not mean going through all virtual services each time.
  */
-import { hostMatches, isWildcardHost } from '../model/hosts.ts';
-import type { ResolvedVirtualService } from '../model/types.ts';
+import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
+import type { ResolvedVirtualService } from '../../model/types.ts';
 
 type Placed = readonly [place: number, virtualService: ResolvedVirtualService];
 
