@@ -4,7 +4,6 @@
  */
 
 import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
-import type { NodeFamilies } from './common/ip-families.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
@@ -22,6 +21,11 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
   rds: ['lds', 'rds', 'vhds'],
   vhds: ['lds', 'rds', 'vhds'],
 };
+
+export type IpFamily = 'ipv4' | 'ipv6';
+
+/** The address families of a proxy's machine. Part of the keys of views: a class of three, however many addresses proxies report. */
+export type NodeFamilies = IpFamily | 'dual';
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 

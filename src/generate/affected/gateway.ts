@@ -2,9 +2,9 @@
 import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
 import { hostsUsedAnew } from '../clusters/gateway.ts';
-import { passingPorts } from '../gateways/auto-passthrough.ts';
 import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
 import { routesConnections } from '../listeners/index.ts';
+import { passingPorts } from '../plans/passed-on.ts';
 import { changesPolicies } from '../policies/index.ts';
 import { hostsWithCredentials } from '../secrets/client-credentials.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';

@@ -1,7 +1,7 @@
 /** Clusters whose endpoints Envoy resolves by name. */
 import { envoy, packAny } from '../../protobuf/index.ts';
-import type { NodeFamilies } from '../common/ip-families.ts';
 import { durationOf } from '../common/values.ts';
+import type { NodeFamilies } from '../types.ts';
 import { STRICT_DNS } from './static.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;

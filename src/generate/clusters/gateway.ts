@@ -5,8 +5,8 @@
  */
 import type { Service, Snapshot } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
-import { isPassedOn } from '../gateways/auto-passthrough.ts';
 import { targetHosts } from '../indexes/route-targets.ts';
+import { isPassedOn } from '../plans/passed-on.ts';
 import { askedHosts } from '../policies/index.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';

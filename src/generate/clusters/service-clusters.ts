@@ -13,7 +13,6 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { endpointName } from '../common/endpoint-names.ts';
 import { InputCache } from '../common/input-cache.ts';
-import type { NodeFamilies } from '../common/ip-families.ts';
 import { clusterName, meshServerName } from '../common/names.ts';
 import { effectivePolicy } from '../common/traffic-policy.ts';
 import { adsConfigSource } from '../common/values.ts';
@@ -29,9 +28,9 @@ import {
   localitySetting,
 } from '../endpoints/resolve.ts';
 import { isHttp } from '../filters/protocol-kind.ts';
-import { isPassedOn } from '../gateways/auto-passthrough.ts';
+import { isPassedOn } from '../plans/passed-on.ts';
 import { type ClientCredential, clientCredentials, readCredential } from '../secrets/client-credentials.ts';
-import type { EndpointNames, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
+import type { EndpointNames, GeneratedResource, GenerationFinding, NodeFamilies, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';

@@ -1,6 +1,6 @@
 /** Clusters that belong to no service. */
 import type { envoy } from '../../protobuf/index.ts';
-import { familiesOf, type IpFamily, type NodeFamilies } from '../common/ip-families.ts';
+import { familiesOf } from '../common/ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
@@ -8,6 +8,7 @@ import {
   PASSTHROUGH_CLUSTER,
 } from '../common/names.ts';
 import { durationOf } from '../common/values.ts';
+import type { IpFamily, NodeFamilies } from '../types.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
 import { protocolOptions } from './upstream-protocol.ts';
 

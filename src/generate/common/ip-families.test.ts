@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Endpoint } from '../../model/types.ts';
-import { familiesOfNode, type NodeFamilies, reachableEndpoints } from './ip-families.ts';
+import type { NodeFamilies } from '../types.ts';
+import { familiesOfNode, reachableEndpoints } from './ip-families.ts';
 
 const NODES: readonly (readonly [what: string, addresses: readonly string[], NodeFamilies])[] = [
   ['IPv4 alone', ['10.0.0.1', '192.168.0.1'], 'ipv4'],

@@ -3,12 +3,8 @@
  * IPv6 is switched off), which addresses of services get listeners, and by which of a workload's addresses it is reached.
  */
 import type { Endpoint } from '../../model/types.ts';
+import type { IpFamily, NodeFamilies } from '../types.ts';
 import { isIpAddress } from './values.ts';
-
-export type IpFamily = 'ipv4' | 'ipv6';
-
-/** Part of the keys of views: a class of three, however many addresses proxies report. */
-export type NodeFamilies = IpFamily | 'dual';
 
 /** What reads of a view are its families alone. */
 export interface OnFamilies {

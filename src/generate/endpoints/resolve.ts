@@ -18,7 +18,7 @@ import { reachableEndpoints } from '../common/ip-families.ts';
 import { clusterName, hostOfCluster, meshServerName } from '../common/names.ts';
 import { type EffectivePolicy, effectivePolicy } from '../common/traffic-policy.ts';
 import { scopeOfView } from '../common/view-scope.ts';
-import { isPassedOn } from '../gateways/auto-passthrough.ts';
+import { isPassedOn } from '../plans/passed-on.ts';
 import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
 import { localityClass, networkClass, readsLocalityOf } from './classes.ts';
 import { discoveryOf } from './discovery.ts';

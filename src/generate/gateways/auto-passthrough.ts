@@ -5,37 +5,17 @@
  * the mesh: with a name taken as it comes, whoever reaches the port could choose any cluster, and get past the services' own rules
  * with the gateway's identity (CVE-2021-31921).
  */
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
-import type { Service, Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types.ts';
 import { MESH_TLS } from '../common/mesh-tls.ts';
 import { meshServerName } from '../common/names.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
-import { gatewayPlan, type ListenerPlan } from '../plans/gateway-plan.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
+import type { ListenerPlan } from '../plans/gateway-plan.ts';
+import { covers } from '../plans/passed-on.ts';
 import { guardedConnections } from '../policies/index.ts';
-import type { GatewayView, View } from '../types.ts';
+import type { GatewayView } from '../types.ts';
 
 /** Envoy takes no longer server names of clients. */
 const MAX_SERVER_NAME = 255;
-
-/** Whether a view's proxies pass connections to a service on. */
-export function isPassedOn(snapshot: Snapshot, view: View, service: Service): boolean {
-  if (view.part !== 'gateway') return false;
-  const { passing } = gatewayPlan(snapshot, view);
-  return passing.some((server) => covers(server, service));
-}
-
-/** The ports of a view at which connections are passed on: their listeners hold the names of services. */
-export function passingPorts(snapshot: Snapshot, view: GatewayView): ReadonlySet<number> {
-  return new Set(gatewayPlan(snapshot, view).passing.map(({ port }) => port));
-}
-
-function covers({ hosts }: ServerPlan, { hostname, namespace }: Service): boolean {
-  if (isWildcardHost(hostname)) return false;
-  return hosts.some(
-    (entry) => (entry.namespace === undefined || entry.namespace === namespace) && hostMatches(entry.host, hostname),
-  );
-}
 
 interface PassingChain {
   readonly name: string;

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PeerAuthentication, Protocol } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { NodeFamilies } from '../common/ip-families.ts';
-import type { Capabilities, InboundPort } from '../types.ts';
+import type { Capabilities, InboundPort, NodeFamilies } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
 import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
 

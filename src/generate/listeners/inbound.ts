@@ -6,7 +6,7 @@ import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { cidrRange } from '../common/cidr.ts';
-import { familiesOf, type IpFamily, wildcardBinds } from '../common/ip-families.ts';
+import { familiesOf, wildcardBinds } from '../common/ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
@@ -21,7 +21,7 @@ import { type ProtocolKind, sniffs } from '../filters/protocol-kind.ts';
 import { type FilterChain, type FilterChainMatch, tcpProxyChain } from '../filters/tcp-proxy.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/inbound-plan.ts';
 import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
-import type { GeneratedResource, GenerationFinding, InboundView, Unit, UnitOutput } from '../types.ts';
+import type { GeneratedResource, GenerationFinding, InboundView, IpFamily, Unit, UnitOutput } from '../types.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 import { type Access, accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
 import {

@@ -3,7 +3,6 @@
  * (connection manager, TCP proxies). What outbound listeners ask for by RDS stands in the port plan.
  */
 
-export { addressKey } from '../common/cidr.ts';
 export { destinationTraits } from '../filters/bytes-inside.ts';
 export { hasExtension, TLS_INSPECTOR, typedConfig } from '../filters/extensions.ts';
 export { sniffs } from '../filters/protocol-kind.ts';

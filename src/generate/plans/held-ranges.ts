@@ -3,7 +3,6 @@ import type { Scope, Service } from '../../model/types.ts';
 import { rangeHolds } from '../common/cidr.ts';
 import { protocolKind } from '../filters/protocol-kind.ts';
 import { type ServicePortEntry, servicesByPort } from '../indexes/service-index.ts';
-import type { L4Chain } from '../listeners/l4-chains.ts';
 import type { OutboundListenerPlan } from './port-plan.ts';
 
 /**
@@ -24,13 +23,20 @@ export function holderOfRange(
   return holder?.service;
 }
 
+/** What of a filter chain is read here. */
+interface RangedChain {
+  readonly ranges: readonly string[];
+  /** Whom it is for, for messages. */
+  readonly owner: string;
+}
+
 /** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their HTTP. */
-export function withoutHeldRanges(
-  chains: readonly L4Chain[],
+export function withoutHeldRanges<Chain extends RangedChain>(
+  chains: readonly Chain[],
   scope: Scope,
   { http, bindToPort, port, egress }: OutboundListenerPlan,
   sniff: boolean,
-): { readonly kept: readonly L4Chain[]; readonly conflicts: readonly string[] } {
+): { readonly kept: readonly Chain[]; readonly conflicts: readonly string[] } {
   const services = scope.egress[egress]?.services;
   if (http === undefined || bindToPort || services === undefined) return { kept: chains, conflicts: [] };
   const entries = servicesByPort(services).get(port) ?? [];
