@@ -2,7 +2,7 @@
  * What has to be generated again for a view after a change: enough that the view then equals one generated afresh, byte for byte
  * (a property test says so), and as little as that allows.
  */
-import type { ChangeSet, Snapshot } from '../model/types.ts';
+import type { ChangeSet, MeshSnapshot } from '../model/types.ts';
 import { affectedGateway } from './affected/gateway.ts';
 import { ALL_UNITS } from './affected/marks.ts';
 import { affectedOutbound } from './affected/outbound.ts';
@@ -14,8 +14,8 @@ import type { InboundView, UnitSelection, View } from './types.ts';
  * between. Units that no longer exist are among them: generating them gives no resources.
  */
 export function affectedUnits(
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
   change: ChangeSet,
   view: View,
 ): UnitSelection | undefined {
@@ -32,8 +32,8 @@ export function affectedUnits(
 
 /** Everything else that the inbound part reads stands in the view, and changes it into another view. */
 function affectedInbound(
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
   change: ChangeSet,
   view: InboundView,
 ): UnitSelection | undefined {

@@ -2,11 +2,11 @@
  * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing leaves
  * here that refers to what does not exist.
  */
-import type { Snapshot } from '../model/types.ts';
+import type { MeshSnapshot } from '../model/types.ts';
 import { gatewayClusters, gatewayClusterUnits } from './clusters/gateway.ts';
 import { inboundClusters, inboundClusterUnits } from './clusters/inbound.ts';
 import { outboundClusters, outboundClusterUnits } from './clusters/outbound.ts';
-import { resolveEndpoints } from './endpoints/resolve.ts';
+import { endpointsNameOf } from './endpoints/resolve.ts';
 import {
   gatewayListeners,
   gatewayListenerUnits,
@@ -73,7 +73,7 @@ interface BoundGenerator {
 
 function bind<V extends View>(
   generators: PartGenerators<V>,
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: V,
   type: GeneratedType,
 ): BoundGenerator {
@@ -84,7 +84,7 @@ function bind<V extends View>(
   };
 }
 
-function generatorOf(snapshot: Snapshot, view: View, type: GeneratedType): BoundGenerator {
+function generatorOf(snapshot: MeshSnapshot, view: View, type: GeneratedType): BoundGenerator {
   switch (view.part) {
     case 'outbound':
       return bind(OUTBOUND, snapshot, view, type);
@@ -96,7 +96,7 @@ function generatorOf(snapshot: Snapshot, view: View, type: GeneratedType): Bound
 }
 
 /** All units of one type that a view has in a snapshot. */
-export function unitsOf(snapshot: Snapshot, view: View, type: GeneratedType): readonly Unit[] {
+export function unitsOf(snapshot: MeshSnapshot, view: View, type: GeneratedType): readonly Unit[] {
   return generatorOf(snapshot, view, type).units();
 }
 
@@ -104,7 +104,7 @@ export function unitsOf(snapshot: Snapshot, view: View, type: GeneratedType): re
  * Builds the selected units. Deterministic: equal snapshots, views and selections give equal bytes, and a unit's bytes do not
  * depend on what else is selected. Never throws for what stands in the configuration.
  */
-export function generate(snapshot: Snapshot, view: View, selection: UnitSelection): GenerationResult {
+export function generate(snapshot: MeshSnapshot, view: View, selection: UnitSelection): GenerationResult {
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
   const findings: GenerationFinding[] = [];
   const failures: { type: GeneratedType; unit: Unit; message: string }[] = [];
@@ -144,7 +144,7 @@ const provided = new WeakSet<GeneratedResource>();
  * other new clusters or listeners meanwhile.
  */
 function danglingRefs(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
   let routeUnits: ReadonlySet<Unit> | undefined;
@@ -153,7 +153,7 @@ function danglingRefs(
       if (type === 'cds' && provided.has(resource)) continue;
       for (const ref of resource.refs) {
         if (type === 'cds') {
-          if (view.part === 'inbound' || resolveEndpoints(snapshot, view, resource.name)?.name !== ref) {
+          if (view.part === 'inbound' || endpointsNameOf(snapshot, view, resource.name) !== ref) {
             return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
           }
         }

@@ -3,7 +3,7 @@
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
 
-import type { PeerAuthentication, Protocol, Snapshot, WorkloadPolicies } from '../model/types.ts';
+import type { MeshSnapshot, PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
@@ -182,8 +182,8 @@ export interface UnitOutput {
  * that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
  */
 export interface UnitGenerator<V extends View> {
-  readonly units: (snapshot: Snapshot, view: V) => readonly Unit[];
-  readonly generate: (snapshot: Snapshot, view: V, unit: Unit) => UnitOutput;
+  readonly units: (snapshot: MeshSnapshot, view: V) => readonly Unit[];
+  readonly generate: (snapshot: MeshSnapshot, view: V, unit: Unit) => UnitOutput;
 }
 
 /**

@@ -2,6 +2,7 @@
  * From one snapshot to the next: a change of resources goes through the stages, each of which looks only at what the one before
  * found different. Pure and deterministic: the main thread and every worker come to the same snapshot by the same changes.
  */
+import { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import {
@@ -25,7 +26,7 @@ import type { Dirt } from './service-record.ts';
 import { updateServices } from './services.ts';
 import { internalsOf, makeSnapshot } from './snapshot.ts';
 import { type Changed, emptyState, ofKind, type State, tableOf } from './state.ts';
-import type { ChangeSet, ModelSettings, Snapshot } from './types.ts';
+import { type ChangeSet, CONFIG_KINDS, type ModelSettings, type Snapshot } from './types.ts';
 import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
 import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
 import { updatePolicies } from './workload-policies.ts';
@@ -45,24 +46,21 @@ export interface ModelStep {
   readonly changes: ChangeSet;
 }
 
-/** Kinds that generation reads as they are. What services are made of reaches it as services and endpoints instead. */
-const CONFIG_KINDS: ReadonlySet<Kind> = new Set<Kind>([
-  'AuthorizationPolicy',
-  'DestinationRule',
-  'EnvoyFilter',
-  'Gateway',
-  'JsonWebKeySet',
-  'Namespace',
-  'PeerAuthentication',
-  'RequestAuthentication',
-  'Secret',
-  'Sidecar',
-  'VirtualService',
-]);
+const READ_KINDS: ReadonlySet<Kind> = new Set<Kind>(CONFIG_KINDS);
+
+export interface ModelOptions {
+  /** Where the model and what is generated from it remember results. */
+  readonly memos?: Memos;
+}
 
 /** The empty snapshot, version 1. */
-export function createModel(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks): Snapshot {
-  return makeSnapshot(emptyState(settings, mesh, networks), EMPTY_BOOK);
+export function createModel(
+  settings: ModelSettings,
+  mesh: MeshConfig,
+  networks: MeshNetworks,
+  { memos = new Memos() }: ModelOptions = {},
+): Snapshot {
+  return makeSnapshot(emptyState(settings, mesh, networks, memos), EMPTY_BOOK);
 }
 
 /** All resources as one change of an empty snapshot: what a worker that lost its replica does. */
@@ -277,7 +275,7 @@ function changedConfigs(changed: readonly Changed[]): ChangeSet['configs'] {
   const configs = new Map<ResourceKey, { before: AnyResource | undefined; after: AnyResource | undefined }>();
   for (const { key, before, after } of changed) {
     const kind = (after ?? before)?.kind;
-    if (kind === undefined || !CONFIG_KINDS.has(kind)) continue;
+    if (kind === undefined || !READ_KINDS.has(kind)) continue;
     if (!deepEqual(readPart(before), readPart(after))) configs.set(key, { before, after });
   }
   return configs;

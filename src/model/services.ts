@@ -13,7 +13,7 @@ import { hostConflicts, servicesInForce } from './ownership.ts';
 import { peersOf } from './peers.ts';
 import { NO_LOCALITIES, nextPlaces } from './places.ts';
 import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
-import { type State, type Totals, tableOf } from './state.ts';
+import { carriesEndpoints, type State, type Totals, tableOf } from './state.ts';
 import type { ChangeSet, NameConflict, Service, ServiceKey, ServicePeers } from './types.ts';
 import { isPublic } from './visibility.ts';
 
@@ -58,6 +58,13 @@ export function updateServices(
       [...endpoints.keys()].map((key) => {
         const list = records.get(key)?.endpoints;
         return [key, list?.length ? list : undefined] as const;
+      }),
+    ),
+    carriedEndpoints: state.carriedEndpoints.with(
+      [...new Set([...services.keys(), ...endpoints.keys()])].map((key) => {
+        const { service, endpoints: list } = records.get(key) ?? {};
+        const carried = service !== undefined && carriesEndpoints(service, state.settings);
+        return [key, carried && list?.length ? list : undefined] as const;
       }),
     ),
     peers: state.peers.with(peers),

@@ -67,8 +67,10 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
     settings: state.settings,
     mesh: state.mesh,
     networks: state.networks,
+    memos: state.memos,
     services: state.services,
     endpoints: state.endpoints,
+    carriedEndpoints: state.carriedEndpoints,
     peers: state.peers,
     peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(state.peerPolicies, namespace, labels),
     policiesOf: (namespace, labels) => policiesOf(state, namespace, labels),
@@ -91,7 +93,6 @@ export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
     places: state.places.all,
     sourceLabels: (scopeId) => sourceLabels(scopeById(own, scopeId)),
     resources: <K extends Kind>(kind: K) => tableOf(state.resources, kind),
-    namespaceLabels: (namespace) => state.resources.Namespace.get(`Namespace//${namespace}`)?.meta.labels ?? NO_LABELS,
     findings: () => findingsOf(state),
     nameConflicts: () => nameConflictsOf(state),
   };

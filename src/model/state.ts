@@ -2,6 +2,7 @@
  * All that a snapshot is made of: persistent maps, so that the next state shares everything that a change leaves alone.
  * Internal to this room; others see it through `Snapshot`.
  */
+import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { ALL_KINDS, type AnyResource, type Kind, type Resource, type ResourceKey } from '../resources/types.ts';
@@ -30,6 +31,8 @@ export interface Totals {
 
 export interface State {
   readonly version: number;
+  /** Owned by who made the model; every state of it has the same. */
+  readonly memos: Memos;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
@@ -67,6 +70,8 @@ export interface State {
   readonly peerPolicies: PeerPolicies;
   readonly policies: PolicyTable;
   readonly endpoints: PMap<readonly Endpoint[]>;
+  /** Those of `endpoints` that generation reads: of the services that {@link carriesEndpoints}. */
+  readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   readonly peers: PMap<ServicePeers>;
   readonly records: PMap<ServiceRecord>;
   /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
@@ -87,11 +92,21 @@ export interface State {
   readonly gateways: readonly Resource<'Gateway'>[];
 }
 
-export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks): State {
+/**
+ * Whether generation reads a service's endpoints: its clusters carry them where proxies resolve names, and where the pods of a
+ * headless service have listeners of their own. Endpoints of all other services reach proxies by EDS alone.
+ */
+export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
+  if (resolution === 'dns') return true;
+  return headless && resolution === 'passthrough' && settings.headlessPodListeners && !settings.edsForHeadless;
+}
+
+export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks, memos: Memos): State {
   const groups: Groups = PMap.empty();
   const tables = ALL_KINDS.map((kind) => [kind, PMap.empty<AnyResource>()] as const);
   return {
     version: 1,
+    memos,
     settings,
     mesh,
     networks,
@@ -115,6 +130,7 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     peerPolicies: NO_PEER_POLICIES,
     policies: EMPTY_POLICIES,
     endpoints: PMap.empty(),
+    carriedEndpoints: PMap.empty(),
     peers: PMap.empty(),
     records: PMap.empty(),
     readers: groups,

@@ -1,10 +1,11 @@
 /**
- * The snapshot: everything that generation may read, as plain immutable data, built incrementally from resource changes.
- * Every thread that generates keeps its own replica, fed by the same changes; equal inputs make equal snapshots whatever
- * the order of arrival.
+ * The snapshot: the mesh as plain immutable data, built incrementally from resource changes; equal inputs make equal snapshots
+ * whatever the order of arrival. The main thread has the whole ({@link Snapshot}), every thread that generates what generation
+ * may read ({@link MeshSnapshot}).
  *
  *   resources ──changes──▶ services, endpoints, workloads ──▶ indexes (by address, host, namespace) ──▶ scopes (lazy, carried over)
  */
+import type { Memos } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/types.ts';
@@ -320,17 +321,47 @@ export interface SnapshotFindings {
   readonly nameConflicts: number;
 }
 
-/** The immutable whole. Made by `createModel(...)` / `applyChanges(...)` of this room. */
-export interface Snapshot {
+/** Kinds that generation reads as they are. What services are made of reaches it as services and endpoints instead. */
+export const CONFIG_KINDS = [
+  'AuthorizationPolicy',
+  'DestinationRule',
+  'EnvoyFilter',
+  'Gateway',
+  'JsonWebKeySet',
+  'Namespace',
+  'PeerAuthentication',
+  'RequestAuthentication',
+  'Secret',
+  'Sidecar',
+  'VirtualService',
+] as const satisfies readonly Kind[];
+export type ConfigKind = (typeof CONFIG_KINDS)[number];
+
+/** What generation may read: the same on the main thread and in every worker, and immutable. */
+export interface MeshSnapshot {
   readonly version: number;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
+  /** Of the model that made this snapshot: results of generation that are remembered with its values. */
+  readonly memos: Memos;
   readonly services: PMap<Service>;
-  /** All endpoints of a service, in stable order. */
-  readonly endpoints: PMap<readonly Endpoint[]>;
+  /** Endpoints, in stable order, of the services whose clusters or listeners are made of them: see `carriesEndpoints`. */
+  readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   /** Of services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;
+  scopeById(id: string): Scope | undefined;
+  /** Services visible to a gateway of this namespace: all exported to it. */
+  gatewayScope(namespace: string): Scope;
+  /** Virtual services bound to gateway `namespace/name`, precedence order. */
+  virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
+  resources<K extends ConfigKind>(kind: K): PMap<Resource<K>>;
+}
+
+/** The whole, on the main thread. Made by `createModel(...)` / `applyChanges(...)`. */
+export interface Snapshot extends MeshSnapshot {
+  /** All endpoints of a service, in stable order. */
+  readonly endpoints: PMap<readonly Endpoint[]>;
   /** What peer authentication policies ask of a workload with these labels. */
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** The policies about requests to a workload with these labels. */
@@ -341,7 +372,6 @@ export interface Snapshot {
   instancesAt(address: string): readonly BoundInstance[];
   /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. Built on first use, kept. */
   scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
-  scopeById(id: string): Scope | undefined;
   /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
   /**
@@ -349,10 +379,6 @@ export interface Snapshot {
    * of labels once: labels that nobody has to be believed for.
    */
   registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
-  /** Virtual services bound to gateway `namespace/name`, precedence order. */
-  virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
-  /** Services visible to a gateway of this namespace: all exported to it. */
-  gatewayScope(namespace: string): Scope;
   /** Labels `key=value` that some virtual service's `sourceLabels` ask for, seen from a scope (sorted): no others matter. */
   sourceLabels(scopeId: string): readonly string[];
   /**
@@ -361,8 +387,6 @@ export interface Snapshot {
    */
   readonly places: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;
-  /** Namespaces → labels. */
-  namespaceLabels(namespace: string): Readonly<Record<string, string>>;
   findings(): SnapshotFindings;
   /** Documents that claim names of others, by name and document. */
   nameConflicts(): readonly NameConflict[];

@@ -1,5 +1,5 @@
 /** What a change means for a gateway. */
-import type { ChangeSet, ResolvedVirtualService, Snapshot } from '../../model/types.ts';
+import type { ChangeSet, MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
 import { hostsUsedAnew } from '../clusters/gateway.ts';
 import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
@@ -13,8 +13,8 @@ import { markPeers, readOutsideClusters } from './outbound.ts';
 import { virtualServicesAbout } from './references.ts';
 
 export function affectedGateway(
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
   change: ChangeSet,
   view: GatewayView,
 ): UnitSelection | undefined {
@@ -77,7 +77,13 @@ export function affectedGateway(
 }
 
 /** A changed Secret is a new secret alone; where a server gets its first or loses its last, it is a new listener as well. */
-function markSecrets(marks: Marks, previous: Snapshot, next: Snapshot, change: ChangeSet, view: GatewayView): void {
+function markSecrets(
+  marks: Marks,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
+  change: ChangeSet,
+  view: GatewayView,
+): void {
   if ((view.credentialed.length === 0 && !view.clientCredentials) || !hasKind(change, 'Secret')) return;
   const changed = (secret: string) => change.configs.has(resourceKey('Secret', view.namespace, secret));
   const [was, is] = [previous, next].map((snapshot) => new Set(gatewaySecretUnits(snapshot, view)));
@@ -108,8 +114,8 @@ function gatewayKey(gateway: string): string {
 
 /** Those bound to the gateways before or after, if a changed resource made them. */
 function* changedVirtualServices(
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
   change: ChangeSet,
   view: GatewayView,
 ): Generator<ResolvedVirtualService> {

@@ -3,10 +3,10 @@ import { hostMatches, isWildcardHost } from '../../model/index.ts';
 import type {
   ChangeSet,
   MergedDestinationRule,
+  MeshSnapshot,
   ResolvedVirtualService,
   Scope,
   Service,
-  Snapshot,
 } from '../../model/types.ts';
 import { outboundRouteName } from '../common/names.ts';
 import type { ClientView } from '../endpoints/resolve.ts';
@@ -29,8 +29,8 @@ interface Context {
 }
 
 export function affectedOutbound(
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
   change: ChangeSet,
   view: OutboundView,
 ): UnitSelection | undefined {
@@ -128,8 +128,8 @@ export function markPeers(
   marks: Marks,
   scopes: readonly Scope[],
   change: ChangeSet,
-  previous: Snapshot,
-  next: Snapshot,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
 ): void {
   for (const key of change.peers) {
     const hostname = (next.services.get(key) ?? previous.services.get(key))?.hostname;
@@ -139,7 +139,7 @@ export function markPeers(
 }
 
 /** Endpoints travel by EDS, except where they stand in the configuration itself. */
-function markEndpoints({ scopes, marks }: Context, previous: Snapshot, next: Snapshot, key: string): void {
+function markEndpoints({ scopes, marks }: Context, previous: MeshSnapshot, next: MeshSnapshot, key: string): void {
   const snapshots = [previous, next];
   for (const [index, scope] of scopes.entries()) {
     const snapshot = snapshots[index];

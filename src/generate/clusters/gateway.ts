@@ -3,7 +3,7 @@
  * than the services do, and a cluster that is there already makes a new route work at once. Where there are too many services for
  * that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
-import type { Service, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, Service } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
 import { targetHosts } from '../indexes/route-targets.ts';
 import { isPassedOn } from '../plans/passed-on.ts';
@@ -12,13 +12,13 @@ import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster } from './static.ts';
 
-export function gatewayClusterUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+export function gatewayClusterUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
   const scope = snapshot.gatewayScope(view.namespace);
   const hosts = clusterHosts(scope).filter((host) => isUsed(snapshot, view, scope.services.get(host)));
   return [...hosts, STATIC_CLUSTERS_UNIT];
 }
 
-export function gatewayClusters(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayClusters(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
   if (unit === STATIC_CLUSTERS_UNIT) {
     return { resources: [closedCluster(blackHoleCluster(snapshot.mesh.connectTimeout))], findings: [] };
   }
@@ -28,7 +28,7 @@ export function gatewayClusters(snapshot: Snapshot, view: GatewayView, unit: Uni
 }
 
 /** Whether the gateway is to have the service's clusters. */
-function isUsed(snapshot: Snapshot, view: GatewayView, service: Service | undefined): boolean {
+function isUsed(snapshot: MeshSnapshot, view: GatewayView, service: Service | undefined): boolean {
   if (service === undefined) return false;
   if (!snapshot.settings.filterGatewayClusters) return true;
   const { hostname } = service;
@@ -37,7 +37,7 @@ function isUsed(snapshot: Snapshot, view: GatewayView, service: Service | undefi
 }
 
 /** Hosts whose clusters come or go because other routes lead elsewhere, or policies ask somebody else. */
-export function* hostsUsedAnew(previous: Snapshot, next: Snapshot, view: GatewayView): Generator<string> {
+export function* hostsUsedAnew(previous: MeshSnapshot, next: MeshSnapshot, view: GatewayView): Generator<string> {
   if (!next.settings.filterGatewayClusters) return;
   for (const gateway of view.gateways) {
     const [before, after] = [previous, next].map((snapshot) => targetHosts(snapshot.virtualServicesOfGateway(gateway)));

@@ -1,5 +1,5 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
 import { scopeOfView } from '../common/view-scope.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
@@ -8,12 +8,12 @@ import { blackHoleCluster, passthroughCluster } from './static.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-export function outboundClusterUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+export function outboundClusterUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
   return scope === undefined ? [] : [...clusterHosts(scope), STATIC_CLUSTERS_UNIT];
 }
 
-export function outboundClusters(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundClusters(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
   if (unit !== STATIC_CLUSTERS_UNIT) return clustersOfHost(snapshot, view, scope, unit);

@@ -2,12 +2,12 @@
 import { CtlError } from '../../core/errors.ts';
 import type {
   MergedDestinationRule,
+  MeshSnapshot,
   ModelSettings,
   Protocol,
   Scope,
   Service,
   ServicePeers,
-  Snapshot,
 } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
@@ -95,7 +95,7 @@ const NOTHING_CARRIED: CarriedEndpoints = {
 const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
 
 /** All clusters of a host in a scope; none when the scope does not have it. */
-export function clustersOfHost(snapshot: Snapshot, view: ClientView, scope: Scope, host: string): UnitOutput {
+export function clustersOfHost(snapshot: MeshSnapshot, view: ClientView, scope: Scope, host: string): UnitOutput {
   const service = scope.services.get(host);
   if (service === undefined) return { resources: [], findings: [] };
   const { mesh, settings } = snapshot;
@@ -128,12 +128,17 @@ function fileReader({ capabilities }: ClientView): FileReader {
 }
 
 function carriedEndpoints(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: ClientView,
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): CarriedEndpoints {
-  const { networks, endpoints, network, locality } = endpointSources(snapshot, view, service, rule);
+  const { networks, endpoints, network, locality } = endpointSources(
+    snapshot,
+    view,
+    snapshot.carriedEndpoints.get(service.key),
+    rule,
+  );
   const typedDns = view.capabilities.replacements === true;
   return { families: view.families, typedDns, networks, endpoints, network, locality };
 }

@@ -3,7 +3,7 @@
  * whatever a proxy says, there are no more classes than the configuration makes.
  */
 import { placesOfLocality } from '../../model/places.ts';
-import type { Endpoint, MergedDestinationRule, Snapshot } from '../../model/types.ts';
+import type { Endpoint, MergedDestinationRule, MeshSnapshot, Snapshot } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.ts';
 import { localityMatches } from './locality.ts';
@@ -29,7 +29,7 @@ interface LocalityReads {
 
 const readsOfRules = new WeakMap<object, { readonly setting: unknown; readonly reads: LocalityReads }>();
 
-function localityReads(snapshot: Snapshot): LocalityReads {
+function localityReads(snapshot: MeshSnapshot): LocalityReads {
   const { localityLbSetting: setting } = snapshot.mesh;
   const rules = snapshot.resources('DestinationRule');
   const known = readsOfRules.get(rules);

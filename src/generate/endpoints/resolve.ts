@@ -5,6 +5,7 @@
 import type {
   Endpoint,
   MergedDestinationRule,
+  MeshSnapshot,
   ModelSettings,
   Service,
   ServiceKey,
@@ -76,8 +77,8 @@ export interface EndpointSources {
   readonly locality: string;
 }
 
-/** All that the load assignments of a service's clusters are made of. */
-interface ServiceInputs extends EndpointSources {
+/** Which EDS clusters a service has. */
+interface ClusterInputs {
   readonly service: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly settings: ModelSettings;
@@ -87,11 +88,15 @@ interface ServiceInputs extends EndpointSources {
   readonly endpointNames: EndpointNames;
 }
 
+/** All that the load assignments of a service's clusters are made of. */
+interface ServiceInputs extends ClusterInputs, EndpointSources {}
+
 const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NO_CLUSTERS: ReadonlyMap<string, EndpointsInput> = new Map();
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EndpointsInput>>(edsClusters);
+const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EndpointsInput>>(edsInputs);
+const namesByCluster = new InputCache<ClusterInputs, ReadonlyMap<string, string>>(edsNames);
 
 /** Everything that goes into the load assignment of an EDS cluster; undefined when the view has no such cluster. */
 export function resolveEndpoints(
@@ -108,54 +113,83 @@ export function endpointsOfHost(
   view: ClientView,
   host: string,
 ): ReadonlyMap<string, EndpointsInput> {
+  const clusters = clusterInputs(snapshot, view, host);
+  if (clusters === undefined) return NO_CLUSTERS;
+  const { service, rule } = clusters;
+  const sources = endpointSources(snapshot, view, snapshot.endpoints.get(service.key), rule);
+  return inputsByCluster.get(service, { ...clusters, ...sources });
+}
+
+/** What an EDS cluster of the view calls its endpoints; undefined when the view has no such cluster. */
+export function endpointsNameOf(snapshot: MeshSnapshot, view: ClientView, clusterName: string): string | undefined {
+  const clusters = clusterInputs(snapshot, view, hostOfCluster(clusterName));
+  return clusters && namesByCluster.get(clusters.service, clusters).get(clusterName);
+}
+
+function clusterInputs(snapshot: MeshSnapshot, view: ClientView, host: string): ClusterInputs | undefined {
   const scope = scopeOfView(snapshot, view);
   const service = scope?.services.get(host);
-  if (scope === undefined || service === undefined) return NO_CLUSTERS;
-  const inputs: ServiceInputs = {
+  if (scope === undefined || service === undefined) return undefined;
+  return {
     service,
     rule: scope.destinationRule(host),
     settings: snapshot.settings,
     part: view.part,
     passedOn: isPassedOn(snapshot, view, service),
     endpointNames: view.endpointNames,
-    ...endpointSources(snapshot, view, service, scope.destinationRule(host)),
   };
-  return inputsByCluster.get(service, inputs);
 }
 
+/** @param endpoints all that the service has */
 export function endpointSources(
-  snapshot: Snapshot,
+  { mesh, networks }: MeshSnapshot,
   view: ClientView,
-  service: Service,
+  endpoints: readonly Endpoint[] | undefined,
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
-  const { mesh, networks } = snapshot;
   return {
     mesh,
     networks,
-    endpoints: reachableEndpoints(snapshot.endpoints.get(service.key) ?? NO_ENDPOINTS, view),
+    endpoints: reachableEndpoints(endpoints ?? NO_ENDPOINTS, view),
     network: networkClass(networks, view.network),
     locality: readsLocalityOf(mesh, rule) ? view.locality : '',
   };
 }
 
-/** The EDS clusters of a service by name. Of ports or subsets that are said twice, the first stands. */
-function edsClusters(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput> {
-  const { service, rule, settings, endpointNames } = inputs;
-  const found = new Map<string, EndpointsInput>();
+interface EdsCluster {
+  /** The cluster's own name. */
+  readonly name: string;
+  readonly target: ClusterTarget;
+  readonly passedOn: boolean;
+}
+
+/** The EDS clusters of a service. Of ports or subsets that are said twice, the first stands. */
+function* edsClusters({ service, rule, settings, part, passedOn }: ClusterInputs): Generator<EdsCluster> {
+  const found = new Set<string>();
   for (const port of service.ports) {
     if (port.protocol === 'UDP') continue;
     for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
       const name = clusterName('outbound', port.port, subset?.name ?? '', service.hostname);
       if (found.has(name)) continue;
       const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
-      if (discoveryOf(service, policy, settings, inputs) !== 'eds') continue;
+      if (discoveryOf(service, policy, settings, { part }) !== 'eds') continue;
+      found.add(name);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
-      found.set(name, endpointsInput(inputs, endpointName(endpointNames, name), target, false));
-      if (!inputs.passedOn) continue;
+      yield { name, target, passedOn: false };
       const passed = meshServerName(port.port, target.subset, service.hostname);
-      found.set(passed, endpointsInput(inputs, endpointName(endpointNames, passed), target, true));
+      if (passedOn) yield { name: passed, target, passedOn: true };
     }
+  }
+}
+
+function edsNames(inputs: ClusterInputs): ReadonlyMap<string, string> {
+  return new Map([...edsClusters(inputs)].map(({ name }) => [name, endpointName(inputs.endpointNames, name)]));
+}
+
+function edsInputs(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput> {
+  const found = new Map<string, EndpointsInput>();
+  for (const { name, target, passedOn } of edsClusters(inputs)) {
+    found.set(name, endpointsInput(inputs, endpointName(inputs.endpointNames, name), target, passedOn));
   }
   return found;
 }

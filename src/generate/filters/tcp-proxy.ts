@@ -1,5 +1,5 @@
 /** TCP proxying: a connection's bytes go to one cluster, or to one of several by weight. */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/names.ts';
 import { accessLogs } from './access-log.ts';
@@ -26,7 +26,7 @@ export interface TcpProxyOptions {
 
 /** The network filter that passes bytes on. Without any destination connections are refused. */
 export function tcpProxy(
-  { mesh }: Pick<Snapshot, 'mesh'>,
+  { mesh }: Pick<MeshSnapshot, 'mesh'>,
   view: ProxyCapabilities,
   options: TcpProxyOptions,
 ): NetworkFilter {
@@ -45,7 +45,7 @@ export function tcpProxy(
 
 /** A TCP proxy, and what has to stand before it for its destinations. */
 export function tcpFilters(
-  mesh: Pick<Snapshot, 'mesh'>,
+  mesh: Pick<MeshSnapshot, 'mesh'>,
   view: ProxyCapabilities,
   { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
 ): NetworkFilter[] {
@@ -59,7 +59,7 @@ export function tcpFilters(
 
 /** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
 export function tcpProxyChain(
-  snapshot: Pick<Snapshot, 'mesh'>,
+  snapshot: Pick<MeshSnapshot, 'mesh'>,
   view: ProxyCapabilities,
   cluster: string,
   chain: Omit<FilterChain, 'filters'> = {},

@@ -5,7 +5,7 @@
  * the mesh: with a name taken as it comes, whoever reaches the port could choose any cluster, and get past the services' own rules
  * with the gateway's identity (CVE-2021-31921).
  */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { MESH_TLS } from '../common/mesh-tls.ts';
 import { meshServerName } from '../common/names.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
@@ -25,7 +25,7 @@ interface PassingChain {
 }
 
 /** A chain for each name, so that a service that comes or goes leaves the connections to all others alone. */
-export function passingChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
+export function passingChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];
   const scope = snapshot.gatewayScope(view.namespace);

@@ -1,7 +1,7 @@
 /** Where a gateway sends connections whose bytes it does not read: TCP and TLS routes of virtual services. */
 
 import { canonicalHost } from '../../model/hosts.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
 import { destinationTraits, tcpFilters } from '../listeners/index.ts';
@@ -24,7 +24,7 @@ export interface TlsDestination {
 
 /** The TLS routes of a server that passes TLS on: each match in the order of the virtual services. */
 export function tlsDestinations(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
@@ -47,7 +47,7 @@ export function tlsDestinations(
 
 /** The first TCP route that applies to a server; undefined when there is none. */
 export function tcpDestination(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
@@ -64,7 +64,7 @@ export function tcpDestination(
 }
 
 function proxyFilters(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
   destinations: readonly RouteDestination[],
   context: RouteContext,

@@ -1,5 +1,5 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { meshServerSocket, TLS_SOCKET } from '../common/mesh-tls.ts';
 import { listenerName } from '../common/names.ts';
@@ -53,12 +53,12 @@ const CLOSED: FilterChain = {};
 const NOTHING: Built = { chains: [], refs: [], complaints: [] };
 
 /** The ports of all servers, also of those that cannot be opened: so that what is wrong with them is told. */
-export function gatewayListenerUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+export function gatewayListenerUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
   const { listeners, findings } = gatewayPlan(snapshot, view);
   return [...new Set([...listeners.keys(), ...findings.keys()])].sort((a, b) => a - b).map(String);
 }
 
-export function gatewayListeners(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayListeners(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
   const port = Number(unit);
   const plan = gatewayPlan(snapshot, view);
   const resources: GeneratedResource[] = [];
@@ -88,7 +88,7 @@ function listenerMessage(plan: ListenerPlan, filterChains: readonly FilterChain[
   };
 }
 
-function chainsOf(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {
+function chainsOf(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): Built {
   switch (plan.family) {
     case 'http': {
       const [first] = plan.servers;
@@ -113,7 +113,7 @@ function chainsOf(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Bu
 }
 
 function httpChain(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
   plan: ListenerPlan,
   routeName: string,
@@ -132,7 +132,7 @@ function httpChain(
 }
 
 /** Plain bytes carry no name to choose by: the first server that has a route takes the port. */
-function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): Built {
+function tcpChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): Built {
   const routed = plan.servers.flatMap((server) => {
     const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
     return filters === undefined ? [] : [{ server, filters }];
@@ -143,7 +143,7 @@ function tcpChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan): B
   return { chains: [{ filters: first.filters }], refs: [], complaints };
 }
 
-function sniChains(snapshot: Snapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
+function sniChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
   const { label, routeName, tls, credentials } = server;
   if (server.kind === 'auto-passthrough') return [];
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);

@@ -1,6 +1,6 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
-import type { ResolvedVirtualService, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
 import { commonHosts } from '../plans/gateway-hosts.ts';
 import { type GatewayPlan, gatewayPlan } from '../plans/gateway-plan.ts';
 import type { ServerPlan } from '../plans/gateway-servers.ts';
@@ -29,11 +29,11 @@ interface GatewayHost {
 }
 
 /** Names of all route configurations that the gateway's listeners ask for. */
-export function gatewayRouteUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+export function gatewayRouteUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
   return [...gatewayPlan(snapshot, view).routes.keys()];
 }
 
-export function gatewayRoutes(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayRoutes(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
   const plan = gatewayPlan(snapshot, view);
   const servers = plan.routes.get(unit);
   const [first] = servers ?? [];
@@ -68,7 +68,7 @@ function misdirectedHost(host: string, port: number): VirtualHostMessage {
 /** Hosts of the servers' virtual services, each with what it leads to. */
 function gatewayHosts(
   servers: readonly ServerPlan[],
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   context: RouteContext,
 ): ReadonlyMap<string, GatewayHost> {
   const hosts = new Map<string, GatewayHost>();

@@ -1,5 +1,5 @@
 /** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { gatewayPlan } from '../plans/gateway-plan.ts';
 import type { ServerPlan } from '../plans/gateway-servers.ts';
 import { clientSecretUnits } from '../secrets/client-credentials.ts';
@@ -8,10 +8,10 @@ import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-const unitsOfViews = new WeakMap<Snapshot, WeakMap<GatewayView, ReadonlySet<Unit>>>();
+const unitsOfViews = new WeakMap<MeshSnapshot, WeakMap<GatewayView, ReadonlySet<Unit>>>();
 
 /** Names that the servers ask for which are served, and those of clusters. Found once: each unit is held against all of them. */
-function secretUnits(snapshot: Snapshot, view: GatewayView): ReadonlySet<Unit> {
+function secretUnits(snapshot: MeshSnapshot, view: GatewayView): ReadonlySet<Unit> {
   const ofSnapshot = unitsOfViews.get(snapshot) ?? new WeakMap<GatewayView, ReadonlySet<Unit>>();
   unitsOfViews.set(snapshot, ofSnapshot);
   const known = ofSnapshot.get(view);
@@ -26,18 +26,18 @@ function secretUnits(snapshot: Snapshot, view: GatewayView): ReadonlySet<Unit> {
   return units;
 }
 
-export function gatewaySecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+export function gatewaySecretUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
   return [...secretUnits(snapshot, view)].sort();
 }
 
-export function gatewaySecrets(snapshot: Snapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewaySecrets(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
   if (!secretUnits(snapshot, view).has(unit)) return NOTHING;
   const bytes = encodeSecret(unit, snapshot, view.namespace);
   return bytes === undefined ? NOTHING : { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
 }
 
 /** By port: what of its servers' credentials is missing. Where this differs, so do listeners. */
-export function missingByPort(snapshot: Snapshot, view: GatewayView): ReadonlyMap<number, string> {
+export function missingByPort(snapshot: MeshSnapshot, view: GatewayView): ReadonlyMap<number, string> {
   const missing = new Map<number, string>();
   for (const { port, label, credentials } of servers(snapshot, view)) {
     if (credentials?.missing === undefined) continue;
@@ -46,6 +46,6 @@ export function missingByPort(snapshot: Snapshot, view: GatewayView): ReadonlyMa
   return missing;
 }
 
-function servers(snapshot: Snapshot, view: GatewayView): readonly ServerPlan[] {
+function servers(snapshot: MeshSnapshot, view: GatewayView): readonly ServerPlan[] {
   return [...gatewayPlan(snapshot, view).listeners.values()].flat().flatMap((plan) => plan.servers);
 }

@@ -3,7 +3,7 @@
  * first bytes. TLS that is not the mesh's belongs to the application and is passed on as it is.
  */
 import { modeOfPort } from '../../model/index.ts';
-import type { MutualTlsMode, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, MutualTlsMode } from '../../model/types.ts';
 import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/mesh-tls.ts';
 import { hasExtension, TLS_INSPECTOR } from '../filters/extensions.ts';
 import type { ProtocolKind } from '../filters/protocol-kind.ts';
@@ -47,7 +47,7 @@ export interface Guarded {
  * chain for plain text is closed to it, also where another chain takes all ports.
  */
 export function guardedChains(
-  { settings, mesh }: Snapshot,
+  { settings, mesh }: MeshSnapshot,
   view: InboundView,
   { kind, match, access, http, tcp, nowhere, name }: Guarded,
 ): FilterChain[] {

@@ -3,7 +3,7 @@
  * redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { cidrRange } from '../common/cidr.ts';
 import { familiesOf, wildcardBinds } from '../common/ip-families.ts';
@@ -40,7 +40,7 @@ type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** The virtual listener (not without redirection) and the ports that have listeners of their own. */
-export function inboundListenerUnits(snapshot: Snapshot, view: InboundView): readonly Unit[] {
+export function inboundListenerUnits(snapshot: MeshSnapshot, view: InboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return [];
   const bound = inboundPlan(snapshot, view, scope).ports.filter(({ binds }) => binds.length > 0);
@@ -48,7 +48,7 @@ export function inboundListenerUnits(snapshot: Snapshot, view: InboundView): rea
   return view.interception === 'NONE' ? units : [...units, VIRTUAL_LISTENER_UNIT];
 }
 
-export function inboundListeners(snapshot: Snapshot, view: InboundView, unit: Unit): UnitOutput {
+export function inboundListeners(snapshot: MeshSnapshot, view: InboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
   const plan = inboundPlan(snapshot, view, scope);
@@ -66,7 +66,7 @@ export function inboundListeners(snapshot: Snapshot, view: InboundView, unit: Un
 }
 
 function findingsOf(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: InboundView,
   { conflicts }: InboundPlan,
   ports: readonly InboundPortPlan[],
@@ -89,7 +89,7 @@ function findingsOf(
   return found;
 }
 
-function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {
+function virtualInbound(snapshot: MeshSnapshot, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {
   const port = snapshot.mesh.proxyInboundListenPort;
   const ports = all.filter((plan) => plan.port !== port);
   const listener: NamedListener = {
@@ -115,18 +115,26 @@ function virtualInbound(snapshot: Snapshot, view: InboundView, all: readonly Inb
 }
 
 /** The kind of ports that no service declares: nobody has said their protocol. */
-function undeclaredKind({ settings }: Snapshot, view: InboundView): ProtocolKind {
+function undeclaredKind({ settings }: MeshSnapshot, view: InboundView): ProtocolKind {
   return sniffs(settings, 'sniffInbound', view) ? 'auto' : 'tcp';
 }
 
 /** Mutual TLS is looked for wherever it is taken, and before sniffing. */
-function tlsInspectorFor(snapshot: Snapshot, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+function tlsInspectorFor(
+  snapshot: MeshSnapshot,
+  view: InboundView,
+  ports: readonly InboundPortPlan[],
+): ListenerFilter[] {
   const needs = (kind: ProtocolKind, port?: number) => kind === 'auto' || inspectsTls(accessTo(view, port));
   const inspected = inspectedPorts(ports, ({ kind, port }) => needs(kind, port), needs(undeclaredKind(snapshot, view)));
   return inspected === undefined ? [] : tlsInspector(view, inspected);
 }
 
-function httpInspectorFor(snapshot: Snapshot, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
+function httpInspectorFor(
+  snapshot: MeshSnapshot,
+  view: InboundView,
+  ports: readonly InboundPortPlan[],
+): ListenerFilter[] {
   const undeclared = sniffsHttp(undeclaredKind(snapshot, view), accessTo(view));
   const inspected = inspectedPorts(ports, ({ kind, port }) => sniffsHttp(kind, accessTo(view, port)), undeclared);
   return inspected === undefined ? [] : httpInspector(view, inspected);
@@ -149,7 +157,7 @@ function sniffsHttp(kind: ProtocolKind, access: Access): boolean {
 }
 
 function inspected(
-  { settings }: Snapshot,
+  { settings }: MeshSnapshot,
   before: readonly ListenerFilter[],
   inspectors: readonly ListenerFilter[],
 ): Pick<NamedListener, 'listenerFilters' | 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
@@ -164,7 +172,7 @@ function inspected(
  * Ports that no service declares: connections go to the application as they came, and requests among them as those of other ports,
  * under the same policies and with the same header about the client's certificate (specification "policy-resources", rule 2).
  */
-function passthroughChains(snapshot: Snapshot, view: InboundView, family: IpFamily): FilterChain[] {
+function passthroughChains(snapshot: MeshSnapshot, view: InboundView, family: IpFamily): FilterChain[] {
   const [cluster, everything] =
     family === 'ipv6'
       ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
@@ -183,7 +191,12 @@ function passthroughChains(snapshot: Snapshot, view: InboundView, family: IpFami
   });
 }
 
-function boundListener(snapshot: Snapshot, view: InboundView, plan: InboundPortPlan, bind: string): GeneratedResource {
+function boundListener(
+  snapshot: MeshSnapshot,
+  view: InboundView,
+  plan: InboundPortPlan,
+  bind: string,
+): GeneratedResource {
   const port = isSocketPath(bind) ? 0 : plan.port;
   const inspectors = [
     ...(plan.kind === 'auto' || inspectsTls(accessTo(view, plan.port)) ? tlsInspector(view) : []),
@@ -200,7 +213,7 @@ function boundListener(snapshot: Snapshot, view: InboundView, plan: InboundPortP
 }
 
 function portChains(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: InboundView,
   plan: InboundPortPlan,
   match: FilterChainMatch,
@@ -235,7 +248,7 @@ interface GuardedRequests {
 
 /** Requests to the application, past the policies about requests. */
 function guardedRequests(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: InboundView,
   { statPrefix, routes, grpcWeb, mutual, extra }: GuardedRequests,
 ) {
@@ -251,7 +264,7 @@ function guardedRequests(
 }
 
 /** Bytes to a cluster, past the policies about connections. */
-function guardedBytes(snapshot: Snapshot, view: InboundView, cluster: string): FilterChain['filters'] {
+function guardedBytes(snapshot: MeshSnapshot, view: InboundView, cluster: string): FilterChain['filters'] {
   return guardedConnections(snapshot, view)(tcpProxyChain(snapshot, view, cluster).filters ?? []);
 }
 

@@ -4,7 +4,7 @@
  * `chain-merge.ts`).
  */
 import { canonicalHost } from '../../model/hosts.ts';
-import type { ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, ResolvedVirtualService, Scope } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { clusterName } from '../common/names.ts';
 import { type DestinationTraits, destinationTraits } from '../filters/bytes-inside.ts';
@@ -26,7 +26,7 @@ export interface L4Chain {
 
 /** What chains are made for: one service at one listener. */
 interface Context {
-  readonly snapshot: Snapshot;
+  readonly snapshot: MeshSnapshot;
   readonly view: OutboundView;
   readonly scope: Scope;
   readonly listener: Pick<OutboundListenerPlan, 'port' | 'egress'>;
@@ -34,7 +34,7 @@ interface Context {
 }
 
 /** What every TCP proxy is made of besides where it leads. */
-type Proxying = Pick<Snapshot, 'mesh'> & ProxyCapabilities;
+type Proxying = Pick<MeshSnapshot, 'mesh'> & ProxyCapabilities;
 
 /** Gateway name that stands for all sidecars. */
 const MESH = 'mesh';

@@ -1,6 +1,6 @@
 /** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
 import { compareText } from '../../model/order.ts';
-import type { ModelSettings, ResolvedVirtualService, Scope, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, ModelSettings, ResolvedVirtualService, Scope } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { cidrRanges } from '../common/cidr.ts';
@@ -31,13 +31,13 @@ const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-export function outboundListenerUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+export function outboundListenerUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
   if (scopeOfView(snapshot, view) === undefined) return [];
   const ports = [...outboundPlan(snapshot, view).ports.keys()];
   return view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
 }
 
-export function outboundListeners(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundListeners(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
   if (unit === VIRTUAL_LISTENER_UNIT) {
@@ -73,7 +73,7 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
  * services that name a pod, those of its own namespace come first: another one's routes and settings are not for connections to it.
  */
 function podListeners(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: OutboundView,
   plan: OutboundPortPlan,
   port: number,
@@ -84,7 +84,7 @@ function podListeners(
   const taken = new Set(plan.listeners.map(({ bind }) => bind));
   for (const { target, egress } of plan.podTargets) {
     const servicePort = target.service.ports.find((candidate) => candidate.port === target.port);
-    for (const { address, servicePort: name, workload } of snapshot.endpoints.get(target.service.key) ?? []) {
+    for (const { address, servicePort: name, workload } of snapshot.carriedEndpoints.get(target.service.key) ?? []) {
       if (name !== servicePort?.name || !isIpAddress(address) || taken.has(address)) continue;
       if (!hasFamilyOf(view, address)) continue;
       const known = byAddress.get(address);
@@ -181,7 +181,7 @@ const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...re
 
 /** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
 function plainPort(
-  { mesh, settings }: Snapshot,
+  { mesh, settings }: MeshSnapshot,
   view: OutboundView,
   { egress, services, destinationRule, outboundTrafficPolicy }: Scope,
   plan: OutboundPortPlan,
@@ -203,7 +203,7 @@ function plainPort(
 }
 
 function outboundListener(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: OutboundView,
   scope: Scope,
   plan: OutboundListenerPlan,
@@ -287,7 +287,7 @@ function httpChains(
  * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for, it treats
  * as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would never end.
  */
-function virtualOutbound(snapshot: Snapshot, view: OutboundView, scope: Scope): GeneratedResource {
+function virtualOutbound(snapshot: MeshSnapshot, view: OutboundView, scope: Scope): GeneratedResource {
   const port = snapshot.mesh.proxyListenPort;
   const listener: NamedListener = {
     name: VIRTUAL_OUTBOUND_LISTENER,

@@ -1,6 +1,14 @@
 /** Fixtures of the listener tests: views, and what a view's units decode to. */
 import { PMap } from '../../core/pmap.ts';
-import type { EgressListener, Endpoint, ModelSettings, Protocol, Scope, Service, Snapshot } from '../../model/types.ts';
+import type {
+  EgressListener,
+  Endpoint,
+  MeshSnapshot,
+  ModelSettings,
+  Protocol,
+  Scope,
+  Service,
+} from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { serviceOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
@@ -19,7 +27,7 @@ export interface World extends TestWorld {
 }
 
 /** A world as one snapshot with the scope `default/`. */
-export function worldOf({ settings, mesh, endpoints, egress, ingress, ...world }: World): Snapshot {
+export function worldOf({ settings, mesh, endpoints, egress, ingress, ...world }: World): MeshSnapshot {
   const snapshot = snapshotOf(world);
   const base = snapshot.gatewayScope('default');
   const [everything] = base.egress;
@@ -33,7 +41,7 @@ export function worldOf({ settings, mesh, endpoints, egress, ingress, ...world }
     ...snapshot,
     settings: { ...snapshot.settings, ...settings },
     mesh: { ...snapshot.mesh, ...mesh },
-    endpoints: PMap.from(
+    carriedEndpoints: PMap.from(
       (endpoints ?? []).map(([service, addresses]) => [service.key, endpointsOf(service, addresses)]),
     ),
     scopeById: (id) => (id === scope.id ? scope : undefined),
@@ -116,12 +124,12 @@ function listenersOf(outputs: readonly UnitOutput[]) {
 }
 
 /** All outbound listeners of a view, by name. */
-export function outboundOf(snapshot: Snapshot, view: OutboundView = outboundView()) {
+export function outboundOf(snapshot: MeshSnapshot, view: OutboundView = outboundView()) {
   return listenersOf(outboundListenerUnits(snapshot, view).map((unit) => outboundListeners(snapshot, view, unit)));
 }
 
 /** All inbound listeners of a view, by name. */
-export function inboundOf(snapshot: Snapshot, view: InboundView = inboundView()) {
+export function inboundOf(snapshot: MeshSnapshot, view: InboundView = inboundView()) {
   return listenersOf(inboundListenerUnits(snapshot, view).map((unit) => inboundListeners(snapshot, view, unit)));
 }
 

@@ -2,7 +2,7 @@
  * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which TLS
  * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
  */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { addressKey } from '../common/cidr.ts';
 import type { GatewayView, GenerationFinding } from '../types.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
@@ -35,10 +35,10 @@ export interface GatewayPlan {
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 
-const plans = new WeakMap<Snapshot, WeakMap<GatewayView, GatewayPlan>>();
+const plans = new WeakMap<MeshSnapshot, WeakMap<GatewayView, GatewayPlan>>();
 
 /** The plan of a view; made once per snapshot, as every unit of the view reads it. */
-export function gatewayPlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
+export function gatewayPlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
   const ofSnapshot = plans.get(snapshot) ?? new WeakMap<GatewayView, GatewayPlan>();
   plans.set(snapshot, ofSnapshot);
   const plan = ofSnapshot.get(view) ?? makePlan(snapshot, view);
@@ -51,7 +51,7 @@ function familyOf(kind: ServerKind): Family {
   return 'tls';
 }
 
-function makePlan(snapshot: Snapshot, view: GatewayView): GatewayPlan {
+function makePlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
   const { servers, rejected } = gatewayServers(snapshot, view);
   const findings = new Map<number, GenerationFinding[]>();
   const report = (port: number, metric: GenerationFinding['metric'], message: string) => {

@@ -1,6 +1,6 @@
 /** The servers of the gateways that a proxy is, sorted by what Envoy has to do for them. */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Gateway, Snapshot } from '../../model/types.ts';
+import type { Gateway, MeshSnapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
 import { wildcardBinds } from '../common/ip-families.ts';
@@ -59,7 +59,7 @@ const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'G
 const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL']);
 
 /** All servers of a view's gateways. */
-export function gatewayServers(snapshot: Snapshot, view: GatewayView): GatewayServers {
+export function gatewayServers(snapshot: MeshSnapshot, view: GatewayView): GatewayServers {
   const gateways = snapshot.resources('Gateway');
   const servers: ServerPlan[] = [];
   const rejected: RejectedServer[] = [];
@@ -77,7 +77,7 @@ export function gatewayServers(snapshot: Snapshot, view: GatewayView): GatewaySe
 }
 
 function planServer(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   gateway: Gateway,
   server: GatewayServer,
   view: GatewayView,

@@ -3,7 +3,7 @@
  * Sidecar's ingress listeners, which then say it all.
  */
 import { parseProtocol } from '../../model/protocol.ts';
-import type { Scope, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, Scope } from '../../model/types.ts';
 import { loopbackBinds } from '../common/ip-families.ts';
 import { inboundClusterName, inboundRouteName, listenerName } from '../common/names.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/protocol-kind.ts';
@@ -32,7 +32,7 @@ export interface InboundPlan {
   readonly conflicts: ReadonlyMap<number, readonly string[]>;
 }
 
-export function inboundPlan(snapshot: Snapshot, view: InboundView, scope: Scope): InboundPlan {
+export function inboundPlan(snapshot: MeshSnapshot, view: InboundView, scope: Scope): InboundPlan {
   return scope.ingress === undefined
     ? fromServices(snapshot, view)
     : fromIngress(snapshot, view, scope.ingress, scope.namespace);
@@ -49,7 +49,7 @@ function ownBinds(view: InboundView): readonly string[] {
 }
 
 /** Several services may share a port; they are one application, so that the first decides what is spoken there. */
-function fromServices(snapshot: Snapshot, view: InboundView): InboundPlan {
+function fromServices(snapshot: MeshSnapshot, view: InboundView): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
   const conflicts = new Map<number, string[]>();
@@ -78,7 +78,7 @@ function fromServices(snapshot: Snapshot, view: InboundView): InboundPlan {
 }
 
 function fromIngress(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: InboundView,
   ingress: NonNullable<Scope['ingress']>,
   namespace: string,

@@ -2,7 +2,7 @@
  * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see the same
  * services share it, and it outlives every change that leaves the services as they are.
  */
-import type { ModelSettings, Scope, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, ModelSettings, Scope } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { scopeOfView } from '../common/view-scope.ts';
 import { sniffs } from '../filters/protocol-kind.ts';
@@ -35,7 +35,7 @@ const plans = new WeakMap<Egress['services'], PlanEntry[]>();
 const plansOfViews = new WeakMap<OutboundView, ViewPlan>();
 
 /** The plan of a view. */
-export function outboundPlan(snapshot: Snapshot, view: OutboundView): OutboundPlan {
+export function outboundPlan(snapshot: MeshSnapshot, view: OutboundView): OutboundPlan {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return EMPTY;
   const { settings, mesh } = snapshot;

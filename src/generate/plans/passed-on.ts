@@ -1,19 +1,19 @@
 /** Which services a gateway passes mutual TLS on to by its server name (AUTO_PASSTHROUGH): listeners, clusters and endpoints agree on it. */
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
-import type { Service, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, Service } from '../../model/types.ts';
 import type { GatewayView, View } from '../types.ts';
 import { gatewayPlan } from './gateway-plan.ts';
 import type { ServerPlan } from './gateway-servers.ts';
 
 /** Whether a view's proxies pass connections to a service on. */
-export function isPassedOn(snapshot: Snapshot, view: View, service: Service): boolean {
+export function isPassedOn(snapshot: MeshSnapshot, view: View, service: Service): boolean {
   if (view.part !== 'gateway') return false;
   const { passing } = gatewayPlan(snapshot, view);
   return passing.some((server) => covers(server, service));
 }
 
 /** The ports of a view at which connections are passed on: their listeners hold the names of services. */
-export function passingPorts(snapshot: Snapshot, view: GatewayView): ReadonlySet<number> {
+export function passingPorts(snapshot: MeshSnapshot, view: GatewayView): ReadonlySet<number> {
   return new Set(gatewayPlan(snapshot, view).passing.map(({ port }) => port));
 }
 

@@ -4,7 +4,7 @@
  *
  *   external authorizers (CUSTOM) ──▶ end users' tokens ──▶ DENY ──▶ ALLOW ──▶ AUDIT ──▶ everything else
  */
-import type { ChangeSet, Snapshot } from '../../model/types.ts';
+import type { ChangeSet, MeshSnapshot } from '../../model/types.ts';
 import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
 import type { ResourceKey } from '../../resources/types.ts';
 import { BLACKHOLE_CLUSTER } from '../common/names.ts';
@@ -17,13 +17,13 @@ export { askedHosts, guardsPaths, policyProblems } from './authorization/index.t
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to stand before all others. */
-export function requestFilters(snapshot: Snapshot, view: GuardedView): HttpFilter[] {
+export function requestFilters(snapshot: MeshSnapshot, view: GuardedView): HttpFilter[] {
   const { external, local } = requestRules(snapshot, view);
   return [...external, ...tokenFilters(snapshot, view), ...local];
 }
 
 /** Fields of the connection manager that these filters need. */
-export function guardedManager(snapshot: Snapshot, view: GuardedView): ManagerFields {
+export function guardedManager(snapshot: MeshSnapshot, view: GuardedView): ManagerFields {
   return tokenManagerFields(snapshot, view);
 }
 
@@ -33,7 +33,7 @@ export function guardedManager(snapshot: Snapshot, view: GuardedView): ManagerFi
  * before, whose first words a client would be told that may not be served.
  */
 export function guardedConnections(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GuardedView,
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
   const { filters, refusesAll } = connectionRules(snapshot, view);
@@ -43,7 +43,12 @@ export function guardedConnections(
 }
 
 /** Whether a change is about the content of the view's policies, about keys that they ask for, or about whom they ask. */
-export function changesPolicies(previous: Snapshot, next: Snapshot, change: ChangeSet, view: GuardedView): boolean {
+export function changesPolicies(
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
+  change: ChangeSet,
+  view: GuardedView,
+): boolean {
   const { authentication, authorization } = view.policies;
   const { configs } = change;
   if ([...authentication, ...authorization].some((key) => configs.has(key))) return true;
@@ -55,7 +60,7 @@ export function changesPolicies(previous: Snapshot, next: Snapshot, change: Chan
 }
 
 /** Whether a service that is asked comes, goes, or is another than before. */
-function changesAsked(snapshot: Snapshot, { scopes }: ChangeSet, view: GuardedView): boolean {
+function changesAsked(snapshot: MeshSnapshot, { scopes }: ChangeSet, view: GuardedView): boolean {
   const asked = askedHosts(snapshot, view);
   if (asked.size === 0) return false;
   const scope = view.part === 'gateway' ? snapshot.gatewayScope(view.namespace).id : view.scope;
@@ -63,7 +68,7 @@ function changesAsked(snapshot: Snapshot, { scopes }: ChangeSet, view: GuardedVi
   return hosts !== undefined && [...asked].some((host) => hosts.has(host));
 }
 
-function keySetsOf(snapshot: Snapshot, policy: ResourceKey): ResourceKey[] {
+function keySetsOf(snapshot: MeshSnapshot, policy: ResourceKey): ResourceKey[] {
   const rules = snapshot.resources('RequestAuthentication').get(policy)?.content.jwtRules ?? [];
   return rules.flatMap((rule) => {
     const reference = keySetReference(rule);

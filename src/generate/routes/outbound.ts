@@ -3,7 +3,7 @@
  * virtual host for each of them. For a view that discovers its virtual hosts these are resources of their own, the catch-all among
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
-import type { Scope, Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot, Scope } from '../../model/types.ts';
 import { InputCache } from '../common/input-cache.ts';
 import { adsConfigSource } from '../common/values.ts';
 import { scopeOfView } from '../common/view-scope.ts';
@@ -25,11 +25,11 @@ const REST: RouteConfigurationRest = {
 };
 
 /** The names of all route configurations that the view's listeners ask for. */
-export function outboundRouteUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+export function outboundRouteUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
   return [...outboundPlan(snapshot, view).routes.keys()];
 }
 
-export function outboundRoutes(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundRoutes(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
   const plan = outboundPlan(snapshot, view).routes.get(unit);
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined) return NOTHING;
@@ -58,12 +58,12 @@ const discovered = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, cat
 });
 
 /** The names of route configurations whose virtual hosts are resources of their own. */
-export function discoveredUnits(snapshot: Snapshot, view: OutboundView): readonly Unit[] {
+export function discoveredUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
   return [...outboundPlan(snapshot, view).routes].filter(([, plan]) => isDiscovered(view, plan)).map(([name]) => name);
 }
 
 /** The virtual hosts of one route configuration as resources. */
-export function outboundVirtualHosts(snapshot: Snapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundVirtualHosts(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
   const plan = outboundPlan(snapshot, view).routes.get(unit);
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
@@ -93,7 +93,7 @@ interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
   readonly catchAll: Uint8Array | undefined;
 }
 
-function virtualHostsOf(plan: OutboundRoutePlan, scope: Scope, snapshot: Snapshot, view: OutboundView): HostPieces {
+function virtualHostsOf(plan: OutboundRoutePlan, scope: Scope, snapshot: MeshSnapshot, view: OutboundView): HostPieces {
   const context: RouteContext = {
     gateway: MESH_GATEWAY,
     port: plan.port,

@@ -1,14 +1,16 @@
 /** Fixtures that the tests of routes and gateways share. */
 
+import { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
 import type {
+  ConfigKind,
   MergedDestinationRule,
+  MeshSnapshot,
   ResolvedVirtualService,
   Scope,
   Service,
   ServicePort,
-  Snapshot,
 } from '../../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { type ContentOf, SCHEMAS } from '../../resources/schemas.ts';
@@ -120,7 +122,7 @@ export interface TestWorld {
 }
 
 /** One scope `default/` that sees everything, and a snapshot around it: as far as routes and gateways read them. */
-export function snapshotOf(world: TestWorld): Snapshot {
+export function snapshotOf(world: TestWorld): MeshSnapshot {
   const services = PMap.from((world.services ?? []).map((service) => [service.hostname, service] as const));
   const virtualServices = world.virtualServices ?? [];
   const bound = (gateway: string) => virtualServices.filter(({ gateways }) => gateways.includes(gateway));
@@ -137,35 +139,21 @@ export function snapshotOf(world: TestWorld): Snapshot {
   };
   const gateways = PMap.from((world.gateways ?? []).map((gateway) => [keyOf(gateway), gateway] as const));
   const secrets = PMap.from((world.secrets ?? []).map((secret) => [keyOf(secret), secret] as const));
-  const unread = (): never => {
-    throw new Error('routes and gateways do not read this');
-  };
   return {
     version: 1,
     settings: DEFAULT_SETTINGS,
     mesh: defaultMeshConfig(),
     networks: defaultMeshNetworks(),
     services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),
-    endpoints: PMap.empty(),
+    memos: new Memos(),
+    carriedEndpoints: PMap.empty(),
     peers: PMap.empty(),
-    peerAuthenticationOf: unread,
-    policiesOf: unread,
-    servicesByHost: (host) => (world.services ?? []).filter(({ hostname }) => hostname === host),
-    instancesAt: unread,
-    scopeOf: () => scope,
     scopeById: (id) => (id === scope.id ? scope : undefined),
-    gatewaysFor: unread,
-    registeredLabels: unread,
     virtualServicesOfGateway: bound,
     gatewayScope: () => scope,
-    sourceLabels: unread,
-    places: new Set(),
-    resources: <K extends Kind>(kind: K) => {
+    resources: <K extends ConfigKind>(kind: K) => {
       const known: Partial<Record<Kind, PMap<Resource>>> = { Gateway: gateways, Secret: secrets };
       return (known[kind] ?? PMap.empty<never>()) as PMap<Resource<K>>;
     },
-    namespaceLabels: unread,
-    findings: unread,
-    nameConflicts: unread,
   };
 }

@@ -2,7 +2,7 @@
  * Certificates of a gateway as a client (DestinationRule `tls.credentialName`): Secrets of its own namespace, which it has only when it has
  * proved who it is. A cluster whose certificates are missing has no endpoints: it is neither waited for, nor reached in a weaker way.
  */
-import type { MergedDestinationRule, Snapshot } from '../../model/types.ts';
+import type { MergedDestinationRule, MeshSnapshot } from '../../model/types.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/schemas.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
 import { parseCredentialName } from './credentials.ts';
@@ -25,7 +25,7 @@ const NOTHING: ClientCredential = { keyPair: undefined, authorities: undefined, 
  * names no Secrets.
  */
 export function clientCredentials(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: View,
   rule: MergedDestinationRule | undefined,
 ): string | undefined {
@@ -47,7 +47,7 @@ function credentialKey({ mode, credentialName, insecureSkipVerify }: ClientTlsSe
   return JSON.stringify([mode, credentialName, insecureSkipVerify === true]);
 }
 
-function credentialOf(tls: ClientTlsSettings, snapshot: Snapshot, view: View): ClientCredential {
+function credentialOf(tls: ClientTlsSettings, snapshot: MeshSnapshot, view: View): ClientCredential {
   if (view.part !== 'gateway')
     return { ...NOTHING, missing: 'tls.credentialName is for gateways: give the certificates as files' };
   const name = parseCredentialName(tls.credentialName ?? '', view.namespace);
@@ -64,7 +64,7 @@ function missingOf(
   name: string,
   mutual: boolean,
   verified: boolean,
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
 ): string | undefined {
   if (!view.clientCredentials)
@@ -98,10 +98,10 @@ function tlsOf(policy: TrafficPolicy | undefined): ClientTlsSettings[] {
   return [policy, ...(policy.portLevelSettings ?? [])].flatMap(({ tls }) => (tls === undefined ? [] : [tls]));
 }
 
-const hostsByView = new WeakMap<Snapshot, WeakMap<GatewayView, ReadonlyMap<string, string>>>();
+const hostsByView = new WeakMap<MeshSnapshot, WeakMap<GatewayView, ReadonlyMap<string, string>>>();
 
 /** Hosts of a gateway whose rules name Secrets, with what their clusters ask for; found once for all units of a view. */
-export function hostsWithCredentials(snapshot: Snapshot, view: GatewayView): ReadonlyMap<string, string> {
+export function hostsWithCredentials(snapshot: MeshSnapshot, view: GatewayView): ReadonlyMap<string, string> {
   const ofSnapshot = hostsByView.get(snapshot) ?? new WeakMap<GatewayView, ReadonlyMap<string, string>>();
   hostsByView.set(snapshot, ofSnapshot);
   const known = ofSnapshot.get(view);
@@ -121,7 +121,7 @@ export function hostsWithCredentials(snapshot: Snapshot, view: GatewayView): Rea
 const namingByTable = new WeakMap<object, boolean>();
 
 /** Whether any DestinationRule of the mesh names a Secret: mostly none does, and no host has to be looked at. */
-function anyNamesSecrets(snapshot: Snapshot): boolean {
+function anyNamesSecrets(snapshot: MeshSnapshot): boolean {
   const rules = snapshot.resources('DestinationRule');
   const known = namingByTable.get(rules);
   if (known !== undefined) return known;
@@ -135,7 +135,7 @@ function anyNamesSecrets(snapshot: Snapshot): boolean {
 }
 
 /** SDS names that the clusters of a gateway ask for. */
-export function clientSecretUnits(snapshot: Snapshot, view: GatewayView): readonly Unit[] {
+export function clientSecretUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
   const units: Unit[] = [];
   for (const credentials of hostsWithCredentials(snapshot, view).values()) {
     for (const { keyPair, authorities, missing } of Object.values(

@@ -5,7 +5,7 @@
  * A proxy gets Secrets of its own namespace alone, and only for Gateways that its proved identity is known to serve
  * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
  */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
 import type { GatewayView } from '../types.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
@@ -35,7 +35,7 @@ export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
 export function serverCredentials(
   tls: ServerTlsSettings,
   gateway: string,
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   view: GatewayView,
 ): ServerCredentials | undefined {
   if (!namesSecrets(tls)) return undefined;
@@ -96,7 +96,7 @@ function unauthorised(gateway: string, view: GatewayView): string | undefined {
   return `no Secrets for a proxy that has not proved (${proof}) to be a workload of namespace ${view.namespace} that the Gateway selects`;
 }
 
-function keyPairProblem(name: string, snapshot: Snapshot, view: GatewayView): string | undefined {
+function keyPairProblem(name: string, snapshot: MeshSnapshot, view: GatewayView): string | undefined {
   // Its SDS name would be that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
     return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
@@ -108,7 +108,7 @@ function keyPairProblem(name: string, snapshot: Snapshot, view: GatewayView): st
     : `Secret ${view.namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;
 }
 
-function authoritiesProblem(name: string, snapshot: Snapshot, view: GatewayView): string | undefined {
+function authoritiesProblem(name: string, snapshot: MeshSnapshot, view: GatewayView): string | undefined {
   const found = findAuthorities(name, snapshot, view.namespace);
   if (found === undefined)
     return `waits for the authorities of its clients, Secret ${view.namespace}/${name} or ${view.namespace}/${name}${AUTHORITIES_SUFFIX}`;

@@ -2,7 +2,7 @@
  * SDS resources made of Secrets. `kubernetes://<name>` is the key pair of the Secret of that name, `kubernetes://<name>-cacert` the
  * authorities that belong to it; always those of the gateway's own namespace, which therefore need not stand in the name.
  */
-import type { Snapshot } from '../../model/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { authoritiesOf, keyPairOf, secretBytes } from '../../resources/credentials.ts';
 import type { SecretContent } from '../../resources/schemas.ts';
@@ -34,7 +34,7 @@ export function secretsBehind(name: string): readonly string[] {
 }
 
 /** The encoded resource of a name made by {@link sdsName}; undefined while no Secret has it. */
-export function encodeSecret(name: string, snapshot: Snapshot, namespace: string): Uint8Array | undefined {
+export function encodeSecret(name: string, snapshot: MeshSnapshot, namespace: string): Uint8Array | undefined {
   const secret = name.slice(SCHEME.length);
   const find = secret.endsWith(AUTHORITIES_SUFFIX) ? findAuthorities : findKeyPair;
   const message = find(secret, snapshot, namespace)?.message;
@@ -47,13 +47,13 @@ interface Found {
   readonly message: SecretMessage | undefined;
 }
 
-export function findKeyPair(name: string, snapshot: Snapshot, namespace: string): Found | undefined {
+export function findKeyPair(name: string, snapshot: MeshSnapshot, namespace: string): Found | undefined {
   const content = contentOf(name, snapshot, namespace);
   return content && { secret: name, message: keyPairMessage(content) };
 }
 
 /** A Secret of their own counts as soon as it is there: what stands beside the key pair may be wider. */
-export function findAuthorities(name: string, snapshot: Snapshot, namespace: string): Found | undefined {
+export function findAuthorities(name: string, snapshot: MeshSnapshot, namespace: string): Found | undefined {
   for (const secret of authoritiesNames(name)) {
     const content = contentOf(secret, snapshot, namespace);
     if (content !== undefined) return { secret, message: authoritiesMessage(content) };
@@ -67,7 +67,7 @@ function authoritiesNames(name: string): readonly [apart: string, beside: string
   return [`${base}${AUTHORITIES_SUFFIX}`, base];
 }
 
-function contentOf(name: string, snapshot: Snapshot, namespace: string): SecretContent | undefined {
+function contentOf(name: string, snapshot: MeshSnapshot, namespace: string): SecretContent | undefined {
   return snapshot.resources('Secret').get(resourceKey('Secret', namespace, name))?.content;
 }
 

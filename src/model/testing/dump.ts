@@ -29,6 +29,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
   return {
     services: snapshot.services.sorted(),
     endpoints: snapshot.endpoints.sorted(),
+    carried: snapshot.carriedEndpoints.sorted(),
     peers: snapshot.peers.sorted(),
     peerAuthentication: ask.proxies.map(({ namespace, labels }) => snapshot.peerAuthenticationOf(namespace, labels)),
     byHost: ask.hosts.map((host) => [host, snapshot.servicesByHost(host)]),

@@ -7,7 +7,7 @@
  * HTTP where bytes are passed on) lets nobody pass whom its rules match.
  */
 import { canonicalHost } from '../../../model/hosts.ts';
-import type { Scope, ServicePort, Snapshot } from '../../../model/types.ts';
+import type { MeshSnapshot, Scope, ServicePort } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import type { ExtensionProvider } from '../../../resources/mesh-config.ts';
 import { clusterName } from '../../common/names.ts';
@@ -45,7 +45,7 @@ export interface Unreachable {
 }
 
 /** The authorizer of a name, for proxies of a scope. */
-export function authorizerOf({ mesh }: Snapshot, scope: Scope | undefined, name: string): Authorizer | Unreachable {
+export function authorizerOf({ mesh }: MeshSnapshot, scope: Scope | undefined, name: string): Authorizer | Unreachable {
   const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
   if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
   if (second !== undefined) return { problem: `the mesh configuration has several extension providers ${name}` };
@@ -67,7 +67,7 @@ export function authorizerOf({ mesh }: Snapshot, scope: Scope | undefined, name:
 }
 
 /** The host that a provider names, whether or not there is such a service. */
-export function authorizerHosts({ mesh }: Snapshot, name: string): string[] {
+export function authorizerHosts({ mesh }: MeshSnapshot, name: string): string[] {
   return mesh.extensionProviders
     .filter((each) => each.name === name)
     .flatMap(({ envoyExtAuthzGrpc, envoyExtAuthzHttp }) => {

@@ -3,7 +3,7 @@
  * order: the external authorizers that CUSTOM rules name are asked; no DENY rule may match it; where there are ALLOW policies, one
  * of their rules has to match it; AUDIT rules note it.
  */
-import type { Snapshot } from '../../../model/types.ts';
+import type { MeshSnapshot } from '../../../model/types.ts';
 import type { AuthorizationRule } from '../../../resources/schema/security.ts';
 import type { Resource } from '../../../resources/types.ts';
 import { trustDomainsOf } from '../../common/mesh-tls.ts';
@@ -33,7 +33,7 @@ export interface RequestRules {
   readonly local: readonly HttpFilter[];
 }
 
-export function requestRules(snapshot: Snapshot, view: GuardedView): RequestRules {
+export function requestRules(snapshot: MeshSnapshot, view: GuardedView): RequestRules {
   const rules = rulesFor(snapshot, view, 'http');
   return {
     external: rules.custom.flatMap(({ authorizer, policies }) =>
@@ -49,7 +49,7 @@ export interface ConnectionRules {
   readonly refusesAll: boolean;
 }
 
-export function connectionRules(snapshot: Snapshot, view: GuardedView): ConnectionRules {
+export function connectionRules(snapshot: MeshSnapshot, view: GuardedView): ConnectionRules {
   const rules = rulesFor(snapshot, view, 'tcp');
   const denied = [rules.deny];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
@@ -64,18 +64,18 @@ export function connectionRules(snapshot: Snapshot, view: GuardedView): Connecti
 }
 
 /** Whether what is allowed here depends on a request's path. */
-export function guardsPaths(snapshot: Snapshot, view: GuardedView): boolean {
+export function guardsPaths(snapshot: MeshSnapshot, view: GuardedView): boolean {
   return policiesFor(snapshot, view).some(({ content }) => (content.rules ?? []).some(asksForPaths));
 }
 
 /** The hosts of services that are asked, whether or not they exist. */
-export function askedHosts(snapshot: Snapshot, view: GuardedView): ReadonlySet<string> {
+export function askedHosts(snapshot: MeshSnapshot, view: GuardedView): ReadonlySet<string> {
   const names = policiesFor(snapshot, view).flatMap(({ content: { provider } }) => provider?.name ?? []);
   return new Set(names.flatMap((name) => authorizerHosts(snapshot, name)));
 }
 
 /** What is wrong with policies that hold here, one line each. */
-export function policyProblems(snapshot: Snapshot, view: GuardedView): string[] {
+export function policyProblems(snapshot: MeshSnapshot, view: GuardedView): string[] {
   return rulesFor(snapshot, view, 'http').custom.flatMap(({ authorizer, policies }) =>
     'problem' in authorizer
       ? [`${authorizer.problem}; refused is what matches ${Object.keys(policies).join(', ')}`]
@@ -95,7 +95,7 @@ interface Rules {
 
 const NO_RULES: Rules = { custom: [], deny: {}, allow: undefined, audit: {} };
 
-function rulesFor(snapshot: Snapshot, view: GuardedView, protocol: Protocol): Rules {
+function rulesFor(snapshot: MeshSnapshot, view: GuardedView, protocol: Protocol): Rules {
   const all = policiesFor(snapshot, view);
   if (all.length === 0) return NO_RULES;
   const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
@@ -126,7 +126,7 @@ function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpF
 }
 
 /** In order of precedence. Of the plugins, `policy` is for those that ask somebody, `authz` for the others. */
-function policiesFor(snapshot: Snapshot, { policies }: GuardedView): Policy[] {
+function policiesFor(snapshot: MeshSnapshot, { policies }: GuardedView): Policy[] {
   if (policies.authorization.length === 0) return [];
   const { plugins } = snapshot.settings;
   const table = snapshot.resources('AuthorizationPolicy');
@@ -137,7 +137,7 @@ function policiesFor(snapshot: Snapshot, { policies }: GuardedView): Policy[] {
 
 /** The rules of policies, named as they stand in Envoy's logs: `ns[…]-policy[…]-rule[…]`. */
 function named(
-  { settings, mesh }: Snapshot,
+  { settings, mesh }: MeshSnapshot,
   policies: readonly Policy[],
   use: Omit<Use, keyof Meaning>,
 ): NamedPolicies {
