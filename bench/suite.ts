@@ -10,6 +10,7 @@ import { encode } from './benches/encode.ts';
 import { fanOut } from './benches/fan-out.ts';
 import { growth } from './benches/growth.ts';
 import { memoryPerProxy } from './benches/memory.ts';
+import { model } from './benches/model.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
@@ -29,6 +30,7 @@ export const BENCHES: readonly Bench[] = [
   slow,
   pushLatency,
   encode,
+  model,
   sign,
   fanOut,
   scope,
@@ -74,8 +76,8 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     const program = await programFor(scopeOfRun, first.server);
     for (const options of runs)
       for (const { name, run } of benches) {
-        // Encoding and the agent do not know of protocols.
-        if ([encode.name, agent.name, sign.name].includes(name) && options !== first) continue;
+        // Encoding, the model and the agent do not know of protocols.
+        if ([encode.name, model.name, agent.name, sign.name].includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));

@@ -1,0 +1,172 @@
+/**
+ * What the model costs without the server around it: the step from one snapshot to the next, the first snapshot of a large mesh, and the
+ * replica of a generation worker that was started anew.
+ */
+import { fileURLToPath } from 'node:url';
+import { defaultDiscoverySettings } from '../../src/cli/index.ts';
+import { modelSettings } from '../../src/discovery/model-settings.ts';
+import { applyChanges, createModel } from '../../src/model/index.ts';
+import type { Snapshot } from '../../src/model/types.ts';
+import { workerUrl } from '../../src/paths.ts';
+import { ReplicaLog } from '../../src/push/replica-log.ts';
+import { WorkerSlot } from '../../src/push/worker-slot.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
+import type { AnyResource } from '../../src/resources/types.ts';
+import type { Bench } from '../mesh.ts';
+import { median } from '../results.ts';
+import { changesOf, namespaceOf, nodeOf, podOf, routeOf, serviceOf, sliceOf } from '../world/resources.ts';
+
+const NAMESPACES = 10;
+const NODES = 100;
+/** As the orchestrator's controller makes them, at most. */
+const SLICE = 100;
+/** Longest wait for a worker, ms. */
+const TIMEOUT_MS = 60_000;
+
+function empty(): Snapshot {
+  const mesh = defaultMeshConfig();
+  const settings = { ...modelSettings(defaultDiscoverySettings(), mesh), useEndpointSlice: true };
+  return createModel(settings, mesh, defaultMeshNetworks());
+}
+
+function nextOf(snapshot: Snapshot, resources: readonly AnyResource[]): Snapshot {
+  return applyChanges(snapshot, { changes: changesOf(resources) }).snapshot;
+}
+
+/** A snapshot whose namespaces all have proxies: their scopes are kept up to date. */
+function inUse(snapshot: Snapshot): Snapshot {
+  for (let number = 0; number < NAMESPACES; number++) snapshot.scopeOf(namespaceOf(number, NAMESPACES), {});
+  return snapshot;
+}
+
+type Cells = (string | number | undefined)[];
+
+interface Times {
+  /** Before the compiler has seen the code much. */
+  readonly first: number;
+  readonly median: number;
+}
+
+function times(values: readonly number[]): Times {
+  const [first = Number.NaN, ...later] = values;
+  return { first, median: median(later.length === 0 ? values : later) };
+}
+
+function timed(work: () => void): number {
+  const started = performance.now();
+  work();
+  return performance.now() - started;
+}
+
+/** Steps that set what `change` makes for the number of the step, each on the snapshot of the one before. */
+function steps(start: Snapshot, rounds: number, change: (round: number) => readonly AnyResource[]): Times {
+  let snapshot = start;
+  const values: number[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    const resources = change(round);
+    values.push(timed(() => (snapshot = nextOf(snapshot, resources))));
+  }
+  return times(values);
+}
+
+/** One pod of a service after the other is not ready any more. */
+function endpoint(endpoints: number, rounds: number): Times {
+  const [namespace, service] = [namespaceOf(0, NAMESPACES), 'large'];
+  const slices = Math.ceil(endpoints / SLICE);
+  const slice = (index: number, broken: number): AnyResource =>
+    sliceOf(namespace, service, index, { from: index * SLICE, count: SLICE }, broken);
+  const start = nextOf(empty(), [
+    serviceOf(namespace, service, 0),
+    ...Array.from({ length: NODES }, (_, number) => nodeOf(number)),
+    ...Array.from({ length: slices * SLICE }, (_, number) => podOf(namespace, service, number)),
+    ...Array.from({ length: slices }, (_, index) => slice(index, 0)),
+  ]);
+  return steps(inUse(start), rounds, (round) => [slice(round % slices, 1 + Math.floor(round / slices))]);
+}
+
+/** One VirtualService among many says something else. */
+function route(routes: number, rounds: number): Times {
+  const of = (number: number) => [namespaceOf(number, NAMESPACES), `svc-${number}`] as const;
+  const numbers = Array.from({ length: routes }, (_, number) => number);
+  const start = nextOf(empty(), [
+    ...numbers.map((number) => serviceOf(...of(number), number)),
+    ...numbers.map((number) => routeOf(...of(number), 0)),
+  ]);
+  return steps(inUse(start), rounds, (round) => [routeOf(...of((round * 7919) % routes), round)]);
+}
+
+/** Services of 20 pods each. */
+function meshOf(pods: number): AnyResource[] {
+  const perService = 20;
+  const resources = Array.from({ length: NODES }, (_, number) => nodeOf(number));
+  for (let number = 0; number * perService < pods; number++) {
+    const [namespace, name] = [namespaceOf(number, NAMESPACES), `svc-${number}`];
+    const from = number * perService;
+    resources.push(serviceOf(namespace, name, number), sliceOf(namespace, name, 0, { from, count: perService }));
+    for (let pod = from; pod < from + perService; pod++) resources.push(podOf(namespace, name, pod));
+  }
+  return resources;
+}
+
+function fromNothing(resources: readonly AnyResource[], rounds: number): Times {
+  return times(Array.from({ length: rounds }, () => timed(() => nextOf(empty(), resources))));
+}
+
+interface Restart {
+  /** CPU of the main thread. */
+  readonly main: number;
+  /** From the task that brings the replica up to date to its answer, in a thread that has loaded its code. */
+  readonly ready: number;
+}
+
+/** What a worker needs that has lost its replica, as after a crash. */
+async function restart(snapshot: Snapshot): Promise<Restart> {
+  const slot = new WorkerSlot(fileURLToPath(workerUrl('generate')), (error) => {
+    throw error;
+  });
+  try {
+    await slot.run(new ReplicaLog(empty()), [], TIMEOUT_MS);
+    slot.version = 0;
+    const log = new ReplicaLog(snapshot);
+    const cpu = process.threadCpuUsage();
+    const started = performance.now();
+    const answer = await slot.run(log, [], TIMEOUT_MS);
+    const ready = performance.now() - started;
+    if (answer.kind !== 'done') throw new Error(`the worker answers ${answer.kind}`);
+    const { user, system } = process.threadCpuUsage(cpu);
+    return { main: (user + system) / 1000, ready };
+  } finally {
+    await slot.close();
+  }
+}
+
+export const model: Bench = {
+  name: 'model',
+  about: 'the model alone: an endpoint of 10,000, a route among 10,000, 20,000 pods, a worker that starts anew',
+  async run({ options, progress }) {
+    const { rounds } = options;
+    const row = (what: string, { first, median: middle }: Times): Cells => [what, first, middle];
+    const rows: Cells[] = [];
+    for (const endpoints of [1000, 10_000]) {
+      progress(`one endpoint of ${endpoints}`);
+      rows.push(row(`one endpoint of a service with ${endpoints}`, endpoint(endpoints, 10 * rounds)));
+    }
+    for (const routes of [1000, 10_000]) {
+      progress(`one route among ${routes}`);
+      rows.push(row(`one route among ${routes} VirtualServices`, route(routes, 10 * rounds)));
+    }
+    const pods = 20_000;
+    progress(`${pods} pods`);
+    const resources = meshOf(pods);
+    rows.push(row(`${pods} pods from nothing`, fromNothing(resources, rounds + 1)));
+    const snapshot = nextOf(empty(), resources);
+    const restarts: Restart[] = [];
+    for (let round = 0; round <= rounds; round++) restarts.push(await restart(snapshot));
+    rows.push(
+      row(`worker started anew, ${pods} pods: CPU of the main thread`, times(restarts.map(({ main }) => main))),
+    );
+    rows.push(row('… until its replica is ready', times(restarts.map(({ ready }) => ready))));
+    const columns = ['what', 'first ms', 'median ms'];
+    return { rows: [], tables: [{ title: 'The model, without the server around it', columns, rows }] };
+  },
+};
