@@ -3,10 +3,15 @@
  * here that refers to what does not exist.
  */
 import type { MeshSnapshot } from '../model/types.ts';
-import { gatewayClusters, gatewayClusterUnits } from './clusters/gateway.ts';
-import { inboundClusters, inboundClusterUnits } from './clusters/inbound.ts';
-import { outboundClusters, outboundClusterUnits } from './clusters/outbound.ts';
-import { endpointsNameOf } from './endpoints/resolve.ts';
+import {
+  gatewayClusters,
+  gatewayClusterUnits,
+  inboundClusters,
+  inboundClusterUnits,
+  outboundClusters,
+  outboundClusterUnits,
+} from './clusters/index.ts';
+import { endpointsNameOf } from './endpoints/index.ts';
 import {
   gatewayListeners,
   gatewayListenerUnits,

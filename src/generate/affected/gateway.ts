@@ -1,12 +1,12 @@
 /** What a change means for a gateway. */
 import type { ChangeSet, MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
 import { type Kind, resourceKey } from '../../resources/types.ts';
-import { hostsUsedAnew } from '../clusters/gateway.ts';
-import { gatewaySecretUnits, missingByPort, secretsBehind } from '../gateways/index.ts';
+import { hostsUsedAnew } from '../clusters/index.ts';
+import { gatewaySecretUnits, missingByPort } from '../gateways/index.ts';
 import { routesConnections } from '../listeners/index.ts';
-import { passingPorts } from '../plans/passed-on.ts';
+import { passingPorts } from '../plans/index.ts';
 import { changesPolicies } from '../policies/index.ts';
-import { hostsWithCredentials } from '../secrets/client-credentials.ts';
+import { hostsWithCredentials, secretsBehind } from '../secrets/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { markPeers, readOutsideClusters } from './outbound.ts';

@@ -1,6 +1,6 @@
 /** Units collected for a view: what has to be generated again. */
 import type { ServicePort } from '../../model/types.ts';
-import { outboundRouteName, serviceRouteName } from '../common/names.ts';
+import { outboundRouteName, serviceRouteName } from '../common/index.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit, type UnitSelection } from '../types.ts';
 
 export const ALL_UNITS: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };

@@ -8,9 +8,10 @@ import type {
   Scope,
   Service,
 } from '../../model/types.ts';
-import { outboundRouteName } from '../common/names.ts';
-import type { ClientView } from '../endpoints/resolve.ts';
-import { routesConnections, sniffs } from '../listeners/index.ts';
+import { outboundRouteName } from '../common/index.ts';
+import type { ClientView } from '../endpoints/index.ts';
+import { sniffs } from '../filters/index.ts';
+import { routesConnections } from '../listeners/index.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { virtualServicesAbout } from './references.ts';

@@ -4,7 +4,7 @@
  */
 import { hostMatches, isWildcardHost } from '../../model/index.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
-import { destinationsOf } from '../indexes/route-targets.ts';
+import { destinationsOf } from '../indexes/index.ts';
 
 interface References {
   readonly byHost: ReadonlyMap<string, readonly ResolvedVirtualService[]>;

@@ -2,7 +2,7 @@
 
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, TcpKeepalive } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 

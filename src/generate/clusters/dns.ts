@@ -1,6 +1,6 @@
 /** Clusters whose endpoints Envoy resolves by name. */
 import { envoy, packAny } from '../../protobuf/index.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 import type { NodeFamilies } from '../types.ts';
 import { STRICT_DNS } from './static.ts';
 

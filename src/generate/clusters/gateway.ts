@@ -4,9 +4,9 @@
  * that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
 import type { MeshSnapshot, Service } from '../../model/types.ts';
-import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
-import { targetHosts } from '../indexes/route-targets.ts';
-import { isPassedOn } from '../plans/passed-on.ts';
+import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
+import { targetHosts } from '../indexes/index.ts';
+import { isPassedOn } from '../plans/index.ts';
 import { askedHosts } from '../policies/index.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';

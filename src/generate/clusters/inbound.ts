@@ -3,10 +3,15 @@ import { parseProtocol } from '../../model/protocol.ts';
 import type { MeshSnapshot, Protocol } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
-import { type Binds, familiesOf, loopbackBinds } from '../common/ip-families.ts';
-import { INBOUND_CLUSTERS_UNIT, inboundClusterName } from '../common/names.ts';
-import { addressOf } from '../common/values.ts';
-import { scopeOfView } from '../common/view-scope.ts';
+import {
+  addressOf,
+  type Binds,
+  familiesOf,
+  INBOUND_CLUSTERS_UNIT,
+  inboundClusterName,
+  loopbackBinds,
+  scopeOfView,
+} from '../common/index.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';

@@ -1,21 +1,20 @@
 /** How a cluster speaks to workloads of the mesh: mutual TLS where they take it, found out endpoint by endpoint. */
+import type { ModelSettings, Service, ServicePeers } from '../../model/types.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/mesh-config.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
 import {
   anyWorkload,
   exactName,
   MESH_ALPN,
+  meshServerName,
   meshTlsContext,
   type SanMatcher,
   TLS_SOCKET,
   trustDomainsOf,
   workloadsOf,
-} from '../common/mesh-tls.ts';
-import { meshServerName } from '../common/names.ts';
-import type { Discovery } from '../endpoints/discovery.ts';
-import { TLS_MODE } from '../endpoints/message.ts';
-import type { ClusterTarget } from '../endpoints/resolve.ts';
-import type { ClusterInputs } from './service-clusters.ts';
+} from '../common/index.ts';
+import { type ClusterTarget, type Discovery, TLS_MODE } from '../endpoints/index.ts';
 import type { UpstreamHttp } from './upstream-protocol.ts';
 
 const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
@@ -24,11 +23,21 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
 
+/** What decides how a service is spoken to within the mesh. */
+export interface MeshPeering {
+  readonly service: Service;
+  readonly mesh: MeshConfig;
+  readonly settings: ModelSettings;
+  /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
+  readonly sds: boolean;
+  readonly peers: ServicePeers | undefined;
+}
+
 const PLAIN: Transport = {};
 
 /** The transport of a cluster whose settings say mesh mutual TLS, or nothing at all. */
 export function meshTransport(
-  inputs: ClusterInputs,
+  inputs: MeshPeering,
   target: ClusterTarget,
   discovery: Discovery,
   speaks: UpstreamHttp,
@@ -59,7 +68,7 @@ export function meshTransport(
 }
 
 function mutualTls(
-  inputs: ClusterInputs,
+  inputs: MeshPeering,
   { service, port, subset }: ClusterTarget,
   tls: ClientTlsSettings | undefined,
   speaks: UpstreamHttp,
@@ -85,7 +94,7 @@ function serverName(port: number, subset: string, host: string): string {
 }
 
 /** Whom to expect: as the rule says, else the accounts of the service's workloads, else any workload of the mesh. */
-function peersOf({ service, peers, settings, mesh }: ClusterInputs, tls: ClientTlsSettings | undefined): SanMatcher[] {
+function peersOf({ service, peers, settings, mesh }: MeshPeering, tls: ClientTlsSettings | undefined): SanMatcher[] {
   if (tls?.subjectAltNames !== undefined && tls.subjectAltNames.length > 0) return tls.subjectAltNames.map(exactName);
   const trustDomains = trustDomainsOf(settings, mesh);
   const known = [...workloadsOf(peers?.accounts ?? [], trustDomains), ...service.subjectAltNames.map(exactName)];

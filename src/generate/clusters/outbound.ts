@@ -1,7 +1,6 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
 import type { MeshSnapshot } from '../../model/types.ts';
-import { STATIC_CLUSTERS_UNIT } from '../common/names.ts';
-import { scopeOfView } from '../common/view-scope.ts';
+import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';

@@ -1,7 +1,7 @@
 /** Which failures take an endpoint out of load balancing, and for how long. */
 import type { envoy } from '../../protobuf/index.ts';
 import type { OutlierDetection } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;
 

@@ -1,40 +1,36 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
 import { CtlError } from '../../core/errors.ts';
-import type {
-  MergedDestinationRule,
-  MeshSnapshot,
-  ModelSettings,
-  Protocol,
-  Scope,
-  Service,
-  ServicePeers,
-} from '../../model/types.ts';
+import type { MergedDestinationRule, MeshSnapshot, Protocol, Scope, Service } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { endpointName } from '../common/endpoint-names.ts';
-import { InputCache } from '../common/input-cache.ts';
-import { clusterName, meshServerName } from '../common/names.ts';
-import { effectivePolicy } from '../common/traffic-policy.ts';
-import { adsConfigSource } from '../common/values.ts';
-import { assignEndpoints } from '../endpoints/assign.ts';
-import { type Discovery, discoveryOf } from '../endpoints/discovery.ts';
-import { assignmentMessage } from '../endpoints/message.ts';
 import {
+  adsConfigSource,
+  clusterName,
+  effectivePolicy,
+  endpointName,
+  InputCache,
+  meshServerName,
+} from '../common/index.ts';
+import {
+  assignEndpoints,
+  assignmentMessage,
   type ClientView,
   type ClusterTarget,
+  type Discovery,
+  discoveryOf,
   type EndpointSources,
   endpointSources,
   endpointsInput,
   localitySetting,
-} from '../endpoints/resolve.ts';
-import { isHttp } from '../filters/protocol-kind.ts';
-import { isPassedOn } from '../plans/passed-on.ts';
-import { type ClientCredential, clientCredentials, readCredential } from '../secrets/client-credentials.ts';
+} from '../endpoints/index.ts';
+import { isHttp } from '../filters/index.ts';
+import { isPassedOn } from '../plans/index.ts';
+import { type ClientCredential, clientCredentials, readCredential } from '../secrets/index.ts';
 import type { EndpointNames, GeneratedResource, GenerationFinding, NodeFamilies, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';
-import { meshTransport } from './mesh-upstream.ts';
+import { type MeshPeering, meshTransport } from './mesh-upstream.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { CLUSTER_PROVIDED, EDS, emptyCluster, type NamedCluster, ORIGINAL_DST } from './static.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
@@ -54,21 +50,15 @@ export function clusterHosts(scope: Scope): readonly Unit[] {
 }
 
 /** All that the clusters of a service are made of. */
-export interface ClusterInputs extends CarriedEndpoints {
-  readonly service: Service;
+interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly rule: MergedDestinationRule | undefined;
-  readonly mesh: MeshConfig;
-  readonly settings: ModelSettings;
   readonly part: ClientView['part'];
   /** Whether the view also passes the mutual TLS of others on to the service. */
   readonly passedOn: boolean;
   /** How the clusters name the endpoints that they ask for. */
   readonly endpointNames: EndpointNames;
-  /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
-  readonly sds: boolean;
   /** Who reads the files that the rule's TLS names. */
   readonly files: FileReader;
-  readonly peers: ServicePeers | undefined;
   /** What the rule's TLS asks of Secrets, for gateways. */
   readonly credentials: string | undefined;
 }

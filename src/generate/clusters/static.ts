@@ -1,13 +1,13 @@
 /** Clusters that belong to no service. */
 import type { envoy } from '../../protobuf/index.ts';
-import { familiesOf } from '../common/ip-families.ts';
 import {
   BLACKHOLE_CLUSTER,
+  durationOf,
+  familiesOf,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
   INBOUND_PASSTHROUGH_CLUSTER_IPV6,
   PASSTHROUGH_CLUSTER,
-} from '../common/names.ts';
-import { durationOf } from '../common/values.ts';
+} from '../common/index.ts';
 import type { IpFamily, NodeFamilies } from '../types.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
 import { protocolOptions } from './upstream-protocol.ts';

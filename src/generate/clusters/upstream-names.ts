@@ -6,7 +6,7 @@
  */
 import type { Service } from '../../model/types.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
-import { exactName, type SanMatcher } from '../common/mesh-tls.ts';
+import { exactName, type SanMatcher } from '../common/index.ts';
 
 /** What the cluster sends to the server. */
 export type Traffic =

@@ -3,7 +3,7 @@
 import type { Protocol } from '../../model/types.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { ConnectionPool } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 import type { ServerNames } from './upstream-names.ts';
 
 const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;

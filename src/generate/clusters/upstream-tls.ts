@@ -4,9 +4,8 @@ import { CtlError } from '../../core/errors.ts';
 import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
-import { agentFileSecret, type SanMatcher, TLS_SOCKET } from '../common/mesh-tls.ts';
-import type { ClientCredential } from '../secrets/client-credentials.ts';
-import { adsSecret } from '../secrets/secrets.ts';
+import { agentFileSecret, type SanMatcher, TLS_SOCKET } from '../common/index.ts';
+import { adsSecret, type ClientCredential } from '../secrets/index.ts';
 import type { ServerNames } from './upstream-names.ts';
 
 const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;

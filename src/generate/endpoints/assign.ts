@@ -4,7 +4,7 @@
  * for clusters that carry their endpoints themselves (`message.ts`).
  */
 import type { Endpoint, Health } from '../../model/types.ts';
-import { isIpAddress, isSocketPath } from '../common/values.ts';
+import { isIpAddress, isSocketPath } from '../common/index.ts';
 import { shareLocalities } from './locality.ts';
 import type { NetworkGateway } from './networks.ts';
 import type { EndpointsInput } from './resolve.ts';

@@ -1,6 +1,6 @@
 /** How a cluster's endpoints become known to Envoy. Clusters and endpoints must agree on it. */
 import type { ModelSettings, Service } from '../../model/types.ts';
-import type { EffectivePolicy } from '../common/traffic-policy.ts';
+import type { EffectivePolicy } from '../common/index.ts';
 import type { View } from '../types.ts';
 
 /** `eds` sent by us, `dns` resolved by Envoy, `original` wherever the connection was going. */

@@ -3,7 +3,7 @@
  * change of an endpoint. Field numbers are those of endpoint.proto, endpoint_components.proto, address.proto, base.proto and
  * wrappers.proto; a test compares it with the compiled messages.
  */
-import { isSocketPath } from '../common/values.ts';
+import { isSocketPath } from '../common/index.ts';
 import { type AssignedEndpoint, type AssignedLocality, assignEndpoints } from './assign.ts';
 import { HEALTH_STATUS, TLS_MODE } from './message.ts';
 import { BackwardWriter } from './protobuf-writer.ts';

@@ -2,7 +2,7 @@
 
 import type { Health } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
-import { addressOf } from '../common/values.ts';
+import { addressOf } from '../common/index.ts';
 import type { AssignedLocality, Assignment } from './assign.ts';
 
 /** `envoy.config.core.v3.HealthStatus`: UNKNOWN counts as healthy and takes no bytes. */

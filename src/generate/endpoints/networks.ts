@@ -1,6 +1,6 @@
 /** Gateways by which the networks of a mesh are entered from other networks. */
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
-import { isIpAddress } from '../common/values.ts';
+import { isIpAddress } from '../common/index.ts';
 
 export interface NetworkGateway {
   readonly address: string;

@@ -13,13 +13,18 @@ import type {
   Snapshot,
 } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import { endpointName } from '../common/endpoint-names.ts';
-import { InputCache } from '../common/input-cache.ts';
-import { reachableEndpoints } from '../common/ip-families.ts';
-import { clusterName, hostOfCluster, meshServerName } from '../common/names.ts';
-import { type EffectivePolicy, effectivePolicy } from '../common/traffic-policy.ts';
-import { scopeOfView } from '../common/view-scope.ts';
-import { isPassedOn } from '../plans/passed-on.ts';
+import {
+  clusterName,
+  type EffectivePolicy,
+  effectivePolicy,
+  endpointName,
+  hostOfCluster,
+  InputCache,
+  meshServerName,
+  reachableEndpoints,
+  scopeOfView,
+} from '../common/index.ts';
+import { isPassedOn } from '../plans/index.ts';
 import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
 import { localityClass, networkClass, readsLocalityOf } from './classes.ts';
 import { discoveryOf } from './discovery.ts';

@@ -4,8 +4,7 @@
  */
 import type { Scope } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { MESH_ALPN } from '../common/mesh-tls.ts';
-import { effectivePolicy } from '../common/traffic-policy.ts';
+import { effectivePolicy, MESH_ALPN } from '../common/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
 import { protocolKind } from './protocol-kind.ts';
 

@@ -1,7 +1,7 @@
 /** TCP proxying: a connection's bytes go to one cluster, or to one of several by weight. */
 import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/names.ts';
+import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import { accessLogs } from './access-log.ts';
 import { bytesInside, type DestinationTraits } from './bytes-inside.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';

@@ -6,11 +6,9 @@
  * with the gateway's identity (CVE-2021-31921).
  */
 import type { MeshSnapshot } from '../../model/types.ts';
-import { MESH_TLS } from '../common/mesh-tls.ts';
-import { meshServerName } from '../common/names.ts';
-import { destinationTraits, type FilterChain, tcpProxy } from '../listeners/index.ts';
-import type { ListenerPlan } from '../plans/gateway-plan.ts';
-import { covers } from '../plans/passed-on.ts';
+import { MESH_TLS, meshServerName } from '../common/index.ts';
+import { destinationTraits, type FilterChain, tcpProxy } from '../filters/index.ts';
+import { covers, type ListenerPlan } from '../plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { GatewayView } from '../types.ts';
 

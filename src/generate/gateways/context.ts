@@ -1,6 +1,6 @@
 /** The surroundings of a gateway's routes. */
 import type { MeshSnapshot } from '../../model/types.ts';
-import { type RouteContext, routeFeatures, scopeLookups } from '../routes/context.ts';
+import { type RouteContext, routeFeatures, scopeLookups } from '../routes/index.ts';
 import type { GatewayView } from '../types.ts';
 
 /** `port` is the servers' port, which clients address; `gateway` is `namespace/name`. */

@@ -4,14 +4,10 @@ import { canonicalHost } from '../../model/hosts.ts';
 import type { MeshSnapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
-import { destinationTraits, tcpFilters } from '../listeners/index.ts';
-import { commonHosts } from '../plans/gateway-hosts.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
+import { destinationTraits, tcpFilters } from '../filters/index.ts';
+import { commonHosts, type ServerPlan } from '../plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
-import { weighted } from '../routes/action.ts';
-import type { RouteContext } from '../routes/context.ts';
-import { destinationCluster, destinationPort } from '../routes/destination.ts';
-import { appliesHere } from '../routes/match.ts';
+import { appliesHere, destinationCluster, destinationPort, type RouteContext, weighted } from '../routes/index.ts';
 import type { GatewayView } from '../types.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];

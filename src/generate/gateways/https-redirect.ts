@@ -4,8 +4,8 @@
  */
 import { hostMatches } from '../../model/hosts.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { GatewayPlan } from '../plans/gateway-plan.ts';
-import type { Route } from '../routes/messages.ts';
+import type { GatewayPlan } from '../plans/index.ts';
+import type { Route } from '../routes/index.ts';
 
 const { MOVED_PERMANENTLY } = envoy.config.route.v3.RedirectAction.RedirectResponseCode;
 

@@ -1,20 +1,16 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
 import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { meshServerSocket, TLS_SOCKET } from '../common/mesh-tls.ts';
-import { listenerName } from '../common/names.ts';
+import { listenerName, meshServerSocket, TLS_SOCKET } from '../common/index.ts';
+import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
 import {
-  type FilterChain,
   httpConnectionManager,
   listenerAddresses,
   listenerResource,
   type NamedListener,
   SERVER_NAME,
-  TLS_INSPECTOR,
-  typedConfig,
 } from '../listeners/index.ts';
-import { gatewayPlan, type ListenerPlan } from '../plans/gateway-plan.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
+import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../plans/index.ts';
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { passingChains } from './auto-passthrough.ts';

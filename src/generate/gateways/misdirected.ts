@@ -5,8 +5,7 @@
  * a connection between hosts, come again by a connection of its own.
  */
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
-import type { GatewayPlan } from '../plans/gateway-plan.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
+import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
 
 /** What of a server's hosts is to be had only by the server names of others. */
 export interface Misdirected {

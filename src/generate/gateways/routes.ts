@@ -1,16 +1,20 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
-import { commonHosts } from '../plans/gateway-hosts.ts';
-import { type GatewayPlan, gatewayPlan } from '../plans/gateway-plan.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
-import { contextKey, type RouteContext } from '../routes/context.ts';
-import { MAX_BODY_BYTES } from '../routes/direct-response.ts';
-import { hasRoutes, joinRoutes, virtualServiceRoutes } from '../routes/http-route.ts';
-import type { VirtualHostMessage } from '../routes/messages.ts';
-import { encodeVirtualHost, routeConfiguration } from '../routes/route-configuration.ts';
-import { withSharedRetries } from '../routes/shared-retries.ts';
-import { encodedVirtualHost } from '../routes/virtual-host-cache.ts';
+import { commonHosts, type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
+import {
+  contextKey,
+  encodedVirtualHost,
+  encodeVirtualHost,
+  hasRoutes,
+  joinRoutes,
+  MAX_BODY_BYTES,
+  type RouteContext,
+  routeConfiguration,
+  type VirtualHostMessage,
+  virtualServiceRoutes,
+  withSharedRetries,
+} from '../routes/index.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';

@@ -1,9 +1,7 @@
 /** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
 import type { MeshSnapshot } from '../../model/types.ts';
-import { gatewayPlan } from '../plans/gateway-plan.ts';
-import type { ServerPlan } from '../plans/gateway-servers.ts';
-import { clientSecretUnits } from '../secrets/client-credentials.ts';
-import { encodeSecret } from '../secrets/secrets.ts';
+import { gatewayPlan, type ServerPlan } from '../plans/index.ts';
+import { clientSecretUnits, encodeSecret } from '../secrets/index.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };

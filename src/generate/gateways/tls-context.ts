@@ -2,9 +2,8 @@
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
-import { agentFileSecret, exactName } from '../common/mesh-tls.ts';
-import type { ServerCredentials } from '../secrets/credentials.ts';
-import { adsSecret } from '../secrets/secrets.ts';
+import { agentFileSecret, exactName } from '../common/index.ts';
+import { adsSecret, type ServerCredentials } from '../secrets/index.ts';
 
 type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
@@ -14,7 +13,7 @@ type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Inp
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
 /**
- * The transport socket's configuration; `tls` has passed the checks of `servers.ts`, and nothing of `credentials` is missing.
+ * The transport socket's configuration; `tls` has passed the checks of `plans/gateway-servers.ts`, and nothing of `credentials` is missing.
  *
  * @param agent whether the proxy has an agent that serves secrets
  * @param alpn empty for plain bytes

@@ -1,9 +1,9 @@
 /** The HTTP connection manager: what turns a connection's bytes into requests, for sidecars and gateways alike. */
 import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { adsConfigSource, durationOf } from '../common/values.ts';
-import { accessLogs } from '../filters/access-log.ts';
+import { adsConfigSource, durationOf } from '../common/index.ts';
 import {
+  accessLogs,
   CORS_FILTER,
   FAULT_FILTER,
   GRPC_STATS_FILTER,
@@ -13,7 +13,7 @@ import {
   type ProxyCapabilities,
   ROUTER_FILTER,
   typedConfig,
-} from '../filters/extensions.ts';
+} from '../filters/index.ts';
 import { guardsPaths } from '../policies/index.ts';
 import type { View } from '../types.ts';
 

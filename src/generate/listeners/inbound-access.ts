@@ -4,10 +4,14 @@
  */
 import { modeOfPort } from '../../model/index.ts';
 import type { MeshSnapshot, MutualTlsMode } from '../../model/types.ts';
-import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/mesh-tls.ts';
-import { hasExtension, TLS_INSPECTOR } from '../filters/extensions.ts';
-import type { ProtocolKind } from '../filters/protocol-kind.ts';
-import type { FilterChain, FilterChainMatch } from '../filters/tcp-proxy.ts';
+import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/index.ts';
+import {
+  type FilterChain,
+  type FilterChainMatch,
+  hasExtension,
+  type ProtocolKind,
+  TLS_INSPECTOR,
+} from '../filters/index.ts';
 import type { InboundView } from '../types.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 

@@ -5,21 +5,23 @@
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { cidrRange } from '../common/cidr.ts';
-import { familiesOf, wildcardBinds } from '../common/ip-families.ts';
 import {
+  addressOf,
   BLACKHOLE_CLUSTER,
+  cidrRange,
+  durationOf,
+  familiesOf,
   INBOUND_PASSTHROUGH_CLUSTER_IPV4,
   INBOUND_PASSTHROUGH_CLUSTER_IPV6,
+  isSocketPath,
   listenerName,
+  scopeOfView,
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_LISTENER_UNIT,
-} from '../common/names.ts';
-import { addressOf, durationOf, isSocketPath } from '../common/values.ts';
-import { scopeOfView } from '../common/view-scope.ts';
-import { type ProtocolKind, sniffs } from '../filters/protocol-kind.ts';
-import { type FilterChain, type FilterChainMatch, tcpProxyChain } from '../filters/tcp-proxy.ts';
-import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/inbound-plan.ts';
+  wildcardBinds,
+} from '../common/index.ts';
+import { type FilterChain, type FilterChainMatch, type ProtocolKind, sniffs, tcpProxyChain } from '../filters/index.ts';
+import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/index.ts';
 import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, IpFamily, Unit, UnitOutput } from '../types.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';

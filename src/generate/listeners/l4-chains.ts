@@ -6,13 +6,17 @@
 import { canonicalHost } from '../../model/hosts.ts';
 import type { MeshSnapshot, ResolvedVirtualService, Scope } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
-import { clusterName } from '../common/names.ts';
-import { type DestinationTraits, destinationTraits } from '../filters/bytes-inside.ts';
-import type { ProxyCapabilities } from '../filters/extensions.ts';
-import { isTls } from '../filters/protocol-kind.ts';
-import { tcpFilters, type WeightedTcpCluster } from '../filters/tcp-proxy.ts';
-import { virtualServicesFor } from '../indexes/host-index.ts';
-import type { OutboundListenerPlan, TcpTarget } from '../plans/port-plan.ts';
+import { clusterName } from '../common/index.ts';
+import {
+  type DestinationTraits,
+  destinationTraits,
+  isTls,
+  type ProxyCapabilities,
+  tcpFilters,
+  type WeightedTcpCluster,
+} from '../filters/index.ts';
+import { virtualServicesFor } from '../indexes/index.ts';
+import type { OutboundListenerPlan, TcpTarget } from '../plans/index.ts';
 import type { OutboundView } from '../types.ts';
 
 /** A filter chain before it is known which of its matches it keeps. Empty lists match everything. */

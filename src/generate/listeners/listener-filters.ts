@@ -1,16 +1,15 @@
 /** Listener filters: what looks at a connection before a filter chain is chosen for it. */
 import { envoy } from '../../protobuf/index.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 import {
+  type FilterChain,
   HTTP_INSPECTOR,
   hasExtension,
   ORIGINAL_DST_FILTER,
   type ProxyCapabilities,
   TLS_INSPECTOR,
   typedConfig,
-} from '../filters/extensions.ts';
-
-import type { FilterChain } from '../filters/tcp-proxy.ts';
+} from '../filters/index.ts';
 
 type Listener = envoy.config.listener.v3.Listener.Input;
 type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;

@@ -1,7 +1,6 @@
 /** Encoded listeners. */
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { Binds } from '../common/ip-families.ts';
-import { addressOf } from '../common/values.ts';
+import { addressOf, type Binds } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 
 /** Every listener has a name, whatever the message type says. */

@@ -3,21 +3,37 @@ import { compareText } from '../../model/order.ts';
 import type { MeshSnapshot, ModelSettings, ResolvedVirtualService, Scope } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { cidrRanges } from '../common/cidr.ts';
-import { InputCache } from '../common/input-cache.ts';
-import { hasFamilyOf, wildcardBinds } from '../common/ip-families.ts';
-import { BLACKHOLE_CLUSTER, listenerName, VIRTUAL_LISTENER_UNIT, VIRTUAL_OUTBOUND_LISTENER } from '../common/names.ts';
-import { isIpAddress } from '../common/values.ts';
-import { scopeOfView } from '../common/view-scope.ts';
-import { type DestinationTraits, destinationTraits } from '../filters/bytes-inside.ts';
-import { sharedCapabilities } from '../filters/extensions.ts';
-import { sniffs } from '../filters/protocol-kind.ts';
-import { type FilterChain, tcpProxyChain, unknownTrafficCluster } from '../filters/tcp-proxy.ts';
-import { withoutHeldRanges } from '../plans/held-ranges.ts';
-import { outboundPlan } from '../plans/outbound-plan.ts';
-import type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../plans/port-plan.ts';
+import {
+  BLACKHOLE_CLUSTER,
+  cidrRanges,
+  hasFamilyOf,
+  InputCache,
+  isIpAddress,
+  listenerName,
+  scopeOfView,
+  VIRTUAL_LISTENER_UNIT,
+  VIRTUAL_OUTBOUND_LISTENER,
+  wildcardBinds,
+} from '../common/index.ts';
+import {
+  type DestinationTraits,
+  destinationTraits,
+  type FilterChain,
+  sharedCapabilities,
+  sniffs,
+  tcpProxyChain,
+  unknownTrafficCluster,
+} from '../filters/index.ts';
+import {
+  type HttpTarget,
+  type OutboundListenerPlan,
+  type OutboundPortPlan,
+  outboundPlan,
+  type TcpTarget,
+} from '../plans/index.ts';
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
+import { withoutHeldRanges } from './held-ranges.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';

@@ -3,7 +3,7 @@
  * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
  */
 import type { MeshSnapshot } from '../../model/types.ts';
-import { addressKey } from '../common/cidr.ts';
+import { addressKey } from '../common/index.ts';
 import type { GatewayView, GenerationFinding } from '../types.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
 

@@ -3,10 +3,8 @@ import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Gateway, MeshSnapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
-import { wildcardBinds } from '../common/ip-families.ts';
-import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../common/names.ts';
-import { isIpAddress } from '../common/values.ts';
-import { type ServerCredentials, serverCredentials } from '../secrets/credentials.ts';
+import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
+import { type ServerCredentials, serverCredentials } from '../secrets/index.ts';
 import type { GatewayView } from '../types.ts';
 import { type ServerHost, serverHost } from './gateway-hosts.ts';
 

@@ -4,9 +4,8 @@
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { MeshSnapshot, Scope } from '../../model/types.ts';
-import { loopbackBinds } from '../common/ip-families.ts';
-import { inboundClusterName, inboundRouteName, listenerName } from '../common/names.ts';
-import { type ProtocolKind, protocolKind, sniffs } from '../filters/protocol-kind.ts';
+import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
+import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { InboundView, OutboundView } from '../types.ts';
 import { socketPath } from './port-plan.ts';
 

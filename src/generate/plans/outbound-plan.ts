@@ -4,8 +4,8 @@
  */
 import type { MeshSnapshot, ModelSettings, Scope } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { scopeOfView } from '../common/view-scope.ts';
-import { sniffs } from '../filters/protocol-kind.ts';
+import { scopeOfView } from '../common/index.ts';
+import { sniffs } from '../filters/index.ts';
 import type { OutboundView } from '../types.ts';
 import { ingressListenerNames } from './inbound-plan.ts';
 import { type Egress, makePlan, type OutboundPlan, type PlanInput } from './port-plan.ts';

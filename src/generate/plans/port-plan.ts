@@ -12,12 +12,19 @@
  */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { EgressListener, Protocol, Service } from '../../model/types.ts';
-import { addressKey, isRange } from '../common/cidr.ts';
-import { hasFamilyOf, loopbackBinds, wildcardBinds } from '../common/ip-families.ts';
-import { listenerName, outboundRouteName, serviceRouteName } from '../common/names.ts';
-import { isSocketPath } from '../common/values.ts';
-import { isHttp, type ProtocolKind, protocolKind } from '../filters/protocol-kind.ts';
-import { type ServicePortEntry, servicesByPort } from '../indexes/service-index.ts';
+import {
+  addressKey,
+  hasFamilyOf,
+  isRange,
+  isSocketPath,
+  listenerName,
+  loopbackBinds,
+  outboundRouteName,
+  serviceRouteName,
+  wildcardBinds,
+} from '../common/index.ts';
+import { isHttp, type ProtocolKind, protocolKind } from '../filters/index.ts';
+import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
 import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
 import { holderOfRange } from './held-ranges.ts';
 

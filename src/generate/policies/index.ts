@@ -7,8 +7,8 @@
 import type { ChangeSet, MeshSnapshot } from '../../model/types.ts';
 import { keySetKey, keySetReference } from '../../resources/key-sets.ts';
 import type { ResourceKey } from '../../resources/types.ts';
-import { BLACKHOLE_CLUSTER } from '../common/names.ts';
-import { tcpProxyChain } from '../filters/tcp-proxy.ts';
+import { BLACKHOLE_CLUSTER } from '../common/index.ts';
+import { tcpProxyChain } from '../filters/index.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { askedHosts, connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';

@@ -1,6 +1,6 @@
 /** The forwarding action of a route: clusters, time limits, retries, rewrites. */
 import type { HttpRoute, HttpRouteDestination } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationCluster } from './destination.ts';
 import { hashPolicies } from './hash-policy.ts';

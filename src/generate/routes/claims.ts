@@ -6,8 +6,7 @@
 import type { PMap } from '../../core/pmap.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
-import { virtualServicesFor } from '../indexes/host-index.ts';
-import type { ServicePortEntry } from '../indexes/service-index.ts';
+import { type ServicePortEntry, virtualServicesFor } from '../indexes/index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { type BookedHost, type DomainBook, domainBook } from './domain-book.ts';
 import { hostDomains, type Viewer } from './domains.ts';

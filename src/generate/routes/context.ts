@@ -7,7 +7,7 @@
  */
 import type { Scope } from '../../model/types.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
-import { effectivePolicy } from '../common/traffic-policy.ts';
+import { effectivePolicy } from '../common/index.ts';
 import {
   type AskedExtension,
   CORS_FILTER,
@@ -16,7 +16,7 @@ import {
   PREVIOUS_HOSTS,
   PREVIOUS_PRIORITIES,
   type ProxyCapabilities,
-} from '../filters/extensions.ts';
+} from '../filters/index.ts';
 
 /** Questions about the world around a virtual host. */
 export interface RouteLookups {

@@ -1,6 +1,6 @@
 /** Which cluster a destination of a virtual service means. */
 import type { Destination } from '../../resources/schemas.ts';
-import { clusterName } from '../common/names.ts';
+import { clusterName } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 
 /** The port of a destination: as written, else the service's only port, else the port that the client addressed. */

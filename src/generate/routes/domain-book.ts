@@ -4,7 +4,7 @@
  * from different namespaces, services differ only in the short names of the namespace's own.
  */
 import { PMap } from '../../core/pmap.ts';
-import type { ServicePortEntry } from '../indexes/service-index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer } from './domains.ts';
 
 /** A namespace's own services of a book. */

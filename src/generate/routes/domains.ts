@@ -1,6 +1,6 @@
 /** Under which `Host` headers a service or host is known to clients. */
 import type { Service } from '../../model/types.ts';
-import { isIpAddress } from '../common/values.ts';
+import { isIpAddress } from '../common/index.ts';
 
 /** Where clients are, as far as it decides which short names lead to services. */
 export interface Viewer {

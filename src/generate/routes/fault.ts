@@ -1,7 +1,7 @@
 /** Injected faults of a route, as configuration of the fault filter for that route. */
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { FaultAbort, FaultDelay, HttpRoute } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
+import { durationOf } from '../common/index.ts';
 import { fractionalPercent } from './percent.ts';
 
 const { HTTPFault } = envoy.extensions.filters.http.fault.v3;

@@ -1,8 +1,8 @@
 /** HTTP routes of a virtual service as Envoy's routes, in order. */
 import type { ResolvedVirtualService } from '../../model/types.ts';
 import type { HttpMatch, HttpRoute } from '../../resources/schemas.ts';
-import { clusterName } from '../common/names.ts';
-import { CORS_FILTER, FAULT_FILTER } from '../filters/extensions.ts';
+import { clusterName } from '../common/index.ts';
+import { CORS_FILTER, FAULT_FILTER } from '../filters/index.ts';
 import { forwardAction, timeoutFields, weighted } from './action.ts';
 import type { RouteContext } from './context.ts';
 import { corsConfig } from './cors.ts';

@@ -5,7 +5,7 @@
 
 import { compareCreated } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
-import { PASSTHROUGH_CLUSTER } from '../common/names.ts';
+import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import { timeoutFields } from './action.ts';
 import { ClaimEncoder } from './claim-encodings.ts';
 import { type Claim, type ClaimSet, type ClaimSources, claimOf, claimSet } from './claims.ts';

@@ -4,11 +4,8 @@
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
 import type { MeshSnapshot, Scope } from '../../model/types.ts';
-import { InputCache } from '../common/input-cache.ts';
-import { adsConfigSource } from '../common/values.ts';
-import { scopeOfView } from '../common/view-scope.ts';
-import { outboundPlan } from '../plans/outbound-plan.ts';
-import type { OutboundRoutePlan } from '../plans/port-plan.ts';
+import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
+import { type OutboundRoutePlan, outboundPlan } from '../plans/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 import { MAX_BODY_BYTES } from './direct-response.ts';

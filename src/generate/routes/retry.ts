@@ -1,8 +1,8 @@
 /** Retries of a route. */
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { HttpRetries } from '../../resources/schemas.ts';
-import { durationOf } from '../common/values.ts';
-import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES } from '../filters/extensions.ts';
+import { durationOf } from '../common/index.ts';
+import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES } from '../filters/index.ts';
 import type { RouteFeatures } from './context.ts';
 import type { RetryPolicy } from './messages.ts';
 

@@ -1,6 +1,6 @@
 /** Route configurations joined from virtual hosts that are encoded already. */
 import { encode, envoy } from '../../protobuf/index.ts';
-import { joinedResource } from '../common/joined-resource.ts';
+import { joinedResource } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import type { VirtualHostMessage } from './messages.ts';
 

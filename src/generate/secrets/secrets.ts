@@ -7,7 +7,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { authoritiesOf, keyPairOf, secretBytes } from '../../resources/credentials.ts';
 import type { SecretContent } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
-import { API_VERSION_V3 } from '../common/values.ts';
+import { API_VERSION_V3 } from '../common/index.ts';
 
 const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 type SecretMessage = Omit<envoy.extensions.transport_sockets.tls.v3.Secret.Input, 'name'>;

@@ -4,7 +4,7 @@
  */
 import type { MeshSnapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
-import { typedConfig } from '../../filters/extensions.ts';
+import { typedConfig } from '../../filters/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
 
 import { JWT_FILTER } from './metadata.ts';

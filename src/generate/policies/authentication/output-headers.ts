@@ -5,7 +5,7 @@
  * tokens are read from: there, an application could find a token that nobody has looked at.
  */
 import { envoy } from '../../../protobuf/index.ts';
-import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/extensions.ts';
+import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/index.ts';
 import type { GuardedView } from '../types.ts';
 import { placesOfRule } from './places.ts';
 import type { TokenRule } from './rules.ts';

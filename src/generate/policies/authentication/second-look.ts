@@ -5,7 +5,7 @@
  * (see `one-token.ts`).
  */
 import { envoy } from '../../../protobuf/index.ts';
-import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/extensions.ts';
+import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
 import type { GuardedView, HttpFilter } from '../types.ts';
 import { FAILURE, JWT_FILTER, PAYLOAD } from './metadata.ts';
 import { ambiguousPlaces } from './one-token.ts';

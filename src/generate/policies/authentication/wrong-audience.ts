@@ -3,7 +3,7 @@
  * is 401 (specification "policy-resources", end-user JWT rules); 403 says that who one is has been understood, and is not let in.
  */
 import type { envoy } from '../../../protobuf/index.ts';
-import { hasExtension, LUA_FILTER } from '../../filters/extensions.ts';
+import { hasExtension, LUA_FILTER } from '../../filters/index.ts';
 import type { GuardedView } from '../types.ts';
 import { FAILURE, JWT_FILTER } from './metadata.ts';
 import type { TokenRule } from './rules.ts';

@@ -6,8 +6,7 @@
 import type { MeshSnapshot } from '../../../model/types.ts';
 import type { AuthorizationRule } from '../../../resources/schema/security.ts';
 import type { Resource } from '../../../resources/types.ts';
-import { trustDomainsOf } from '../../common/mesh-tls.ts';
-import { scopeOfView } from '../../common/view-scope.ts';
+import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
 import type { Meaning } from './attributes.ts';
 import {

@@ -1,5 +1,5 @@
 /** What is asked for, and from where: hosts, methods, paths, ports and addresses. */
-import { cidrRange } from '../../common/cidr.ts';
+import { cidrRange } from '../../common/index.ts';
 import {
   ALWAYS,
   allOf,

@@ -1,6 +1,6 @@
 /** Envoy's RBAC filters, for requests and for connections. */
 import { envoy } from '../../../protobuf/index.ts';
-import { typedConfig } from '../../filters/extensions.ts';
+import { typedConfig } from '../../filters/index.ts';
 import type { HttpFilter, NetworkFilter } from '../types.ts';
 import type { NamedPolicies } from './rules.ts';
 

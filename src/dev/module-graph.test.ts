@@ -1,0 +1,131 @@
+/**
+ * The shape of the program, read from its import statements: modules import downwards only and through each other's entry points, and
+ * no file reaches itself through others. Tests and what they share may import from anywhere.
+ */
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, normalize } from 'node:path';
+import { test } from 'node:test';
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+
+/** Folders of `src`, the lowest first: each may import from those before it. */
+const MODULES = [
+  'paths',
+  'core',
+  'protobuf',
+  'grpc',
+  'http',
+  'resources',
+  'sources',
+  'store',
+  'model',
+  'generate',
+  'push',
+  'security',
+  'xds',
+  'observe',
+  'cli',
+  'discovery',
+  'agent',
+];
+
+/** Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put it together. */
+const GENERATORS = [
+  'types',
+  'common',
+  'indexes',
+  'filters',
+  'policies',
+  'secrets',
+  'plans',
+  'endpoints',
+  'clusters',
+  'listeners',
+  'routes',
+  'gateways',
+  'affected',
+  'generate',
+  'index',
+];
+
+interface Import {
+  readonly from: string;
+  readonly to: string;
+}
+
+const isTest = (file: string) => /\.test\.ts$|\/testing[^/]*\.ts$|\/testing\//.test(file);
+
+const FILES = globSync(['src/**/*.ts', 'workers/*.ts'], { cwd: REPOSITORY }).filter((file) => !isTest(file));
+
+const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
+  const text = readFileSync(join(REPOSITORY, from), 'utf8');
+  const statements = text.matchAll(/^(?:import|export)\s(?:[^'";]*?\sfrom\s)?'(\.[^']+)'/gm);
+  return [...statements].map(([, path]) => ({ from, to: normalize(join(dirname(from), path ?? '')) }));
+});
+
+/** Imports between the modules of a folder that go upwards, or past an entry point. A module is a folder, or a file beside them. */
+function misdirected(folder: string, order: readonly string[]): string[] {
+  const moduleOf = (file: string) => /^([^/]+?)(?:\.ts|\/.*)$/.exec(file.slice(folder.length))?.[1] ?? file;
+  const found: string[] = [];
+  for (const { from, to } of IMPORTS) {
+    if (!from.startsWith(folder) || !to.startsWith(folder)) continue;
+    const [importing, imported] = [moduleOf(from), moduleOf(to)];
+    if (importing === imported || !order.includes(importing)) continue;
+    if (order.indexOf(imported) >= order.indexOf(importing)) found.push(`${from} imports ${to}, which is above it`);
+    else if (!order.includes(imported)) found.push(`${from} imports ${to}: expected its module in the order`);
+  }
+  return found;
+}
+
+/** Modules in which files still do. */
+const WITH_CYCLES = ['src/model/', 'src/resources/', 'src/xds/'];
+
+/** Groups of files each of which imports the others, directly or not. */
+function cycles(): string[][] {
+  const files = FILES.filter((file) => !WITH_CYCLES.some((folder) => file.startsWith(folder)));
+  const imported = new Map<string, string[]>(files.map((file) => [file, []]));
+  for (const { from, to } of IMPORTS) if (imported.has(to)) imported.get(from)?.push(to);
+  const reach = (start: string): Set<string> => {
+    const seen = new Set<string>();
+    const open = [...(imported.get(start) ?? [])];
+    for (let file = open.pop(); file !== undefined; file = open.pop()) {
+      if (seen.has(file)) continue;
+      seen.add(file);
+      open.push(...(imported.get(file) ?? []));
+    }
+    return seen;
+  };
+  const reached = new Map(files.map((file) => [file, reach(file)]));
+  const groups = new Map<string, string[]>();
+  for (const file of files) {
+    const group = [...(reached.get(file) ?? [])].filter((other) => reached.get(other)?.has(file) === true).sort();
+    if (group.length > 0) groups.set(group.join(), group);
+  }
+  return [...groups.values()];
+}
+
+test('modules import from lower ones alone', () => {
+  assert.deepEqual(misdirected('src/', MODULES), []);
+});
+
+test('modules of generation import from lower ones alone', () => {
+  assert.deepEqual(misdirected('src/generate/', GENERATORS), []);
+});
+
+test('modules of generation import each other through their entry points', () => {
+  const past = IMPORTS.filter(({ from, to }) => {
+    const [, module, rest] = /^src\/generate\/([^/]+)\/(.+)$/.exec(to) ?? [];
+    return (
+      module !== undefined &&
+      module !== 'affected' &&
+      rest !== 'index.ts' &&
+      !from.startsWith(`src/generate/${module}/`)
+    );
+  });
+  assert.deepEqual(past, []);
+});
+
+test('no file imports itself through others', () => {
+  assert.deepEqual(cycles(), []);
+});

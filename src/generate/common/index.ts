@@ -1,0 +1,55 @@
+/**
+ * What every generator uses: names of resources, address families and ranges, TLS of the mesh, and caches by input. Nothing here knows
+ * of one resource type more than of another.
+ */
+export { addressKey, cidrRange, cidrRanges, isRange, rangeHolds } from './cidr.ts';
+export { endpointName } from './endpoint-names.ts';
+export { InputCache } from './input-cache.ts';
+export {
+  type Binds,
+  familiesOf,
+  familiesOfNode,
+  hasFamilyOf,
+  loopbackBinds,
+  reachableEndpoints,
+  wildcardBinds,
+} from './ip-families.ts';
+export { joinedResource } from './joined-resource.ts';
+export {
+  agentFileSecret,
+  anyWorkload,
+  exactName,
+  HTTP_INSIDE,
+  MESH_ALPN,
+  MESH_TLS,
+  meshServerSocket,
+  meshTlsContext,
+  type SanMatcher,
+  TLS_SOCKET,
+  trustDomainsOf,
+  workloadsOf,
+} from './mesh-tls.ts';
+export {
+  BLACKHOLE_CLUSTER,
+  clusterName,
+  gatewayHttpRouteName,
+  gatewayHttpsRouteName,
+  hostOfCluster,
+  INBOUND_CLUSTERS_UNIT,
+  INBOUND_PASSTHROUGH_CLUSTER_IPV4,
+  INBOUND_PASSTHROUGH_CLUSTER_IPV6,
+  inboundClusterName,
+  inboundRouteName,
+  listenerName,
+  meshServerName,
+  outboundRouteName,
+  PASSTHROUGH_CLUSTER,
+  STATIC_CLUSTERS_UNIT,
+  serviceRouteName,
+  VIRTUAL_INBOUND_LISTENER,
+  VIRTUAL_LISTENER_UNIT,
+  VIRTUAL_OUTBOUND_LISTENER,
+} from './names.ts';
+export { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
+export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
+export { scopeOfView } from './view-scope.ts';

@@ -1,0 +1,34 @@
+/** The filters and access logs that listeners of every part are made of, and which of them a proxy has. */
+export { accessLogs } from './access-log.ts';
+export { type DestinationTraits, destinationTraits } from './bytes-inside.ts';
+export {
+  ASKED_EXTENSIONS,
+  type AskedExtension,
+  CORS_FILTER,
+  EARLY_HEADER_MUTATION,
+  FAULT_FILTER,
+  GRPC_STATS_FILTER,
+  GRPC_WEB_FILTER,
+  HTTP_CONNECTION_MANAGER,
+  HTTP_INSPECTOR,
+  hasExtension,
+  LUA_FILTER,
+  ORIGINAL_DST_FILTER,
+  PREVIOUS_HOSTS,
+  PREVIOUS_PRIORITIES,
+  type ProxyCapabilities,
+  ROUTER_FILTER,
+  sharedCapabilities,
+  TLS_INSPECTOR,
+  typedConfig,
+} from './extensions.ts';
+export { isHttp, isTls, type ProtocolKind, protocolKind, sniffs } from './protocol-kind.ts';
+export {
+  type FilterChain,
+  type FilterChainMatch,
+  tcpFilters,
+  tcpProxy,
+  tcpProxyChain,
+  unknownTrafficCluster,
+  type WeightedTcpCluster,
+} from './tcp-proxy.ts';

@@ -1,0 +1,15 @@
+/**
+ * Which listeners and route configurations a part has, and who gets a port that several want. Listeners, routes, clusters and endpoints
+ * are all made from these plans, so that they agree.
+ *
+ *   services, egress and ingress listeners of a Sidecar ──▶ outbound and inbound plan
+ *   Gateway servers ──────merge per port──────────────────▶ gateway plan
+ */
+export { commonHosts } from './gateway-hosts.ts';
+export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
+export type { ServerPlan } from './gateway-servers.ts';
+export { holderOfRange } from './held-ranges.ts';
+export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
+export { outboundPlan } from './outbound-plan.ts';
+export { covers, isPassedOn, passingPorts } from './passed-on.ts';
+export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';
