@@ -13,7 +13,7 @@
  *   So readers ask for mesh names only, and either spelling selects either spelling.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
  */
-import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './types.ts';
+import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './kinds.ts';
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';

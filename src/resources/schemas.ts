@@ -3,6 +3,7 @@
  * without `apiVersion`, `kind` and `metadata`. What fields mean beyond their type is checked in `validate/`.
  */
 import type { z } from 'zod';
+import type { Kind } from './kinds.ts';
 import * as core from './schema/core.ts';
 import { destinationRule } from './schema/destination-rule.ts';
 import { envoyFilter } from './schema/envoy-filter.ts';
@@ -11,7 +12,6 @@ import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthenti
 import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
 import { sidecar } from './schema/sidecar.ts';
 import { virtualService } from './schema/virtual-service.ts';
-import type { Kind } from './types.ts';
 
 export const SCHEMAS = {
   AuthorizationPolicy: authorizationPolicy,

@@ -3,7 +3,7 @@
  * listener of every proxy at once.
  */
 import type { Fault } from '../issues.ts';
-import type { MeshConfig } from '../mesh-config.ts';
+import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
 import { faultList } from './faults.ts';
 import { checkDuration, checkNotNegative, checkPort } from './values.ts';
