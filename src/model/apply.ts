@@ -28,7 +28,7 @@ import { internalsOf, makeSnapshot } from './snapshot.ts';
 import { type Changed, emptyState, ofKind, type State, tableOf } from './state.ts';
 import { type ChangeSet, CONFIG_KINDS, type ModelSettings, type Snapshot } from './types.ts';
 import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
-import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
+import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
 import { updatePolicies } from './workload-policies.ts';
 import { ownAddresses } from './workloads.ts';
 
@@ -78,11 +78,11 @@ export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep
   const policies = updatePolicies(stored, changed);
   const guarded = { ...stored, peerPolicies: peerPolicies.policies, policies: policies.policies };
   const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed);
-  const indexed = indexWorkloads({ ...guarded, registered }, changed);
+  const indexed = indexEndpointAddresses(before, indexWorkloads({ ...guarded, registered }, changed), changed);
   const dirty = everything
     ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
-    : dirtyServices(indexed, changed);
-  if (everything) for (const key of dirtyServices(indexed, changed).keys()) dirty.set(key, 'all');
+    : dirtyServices(before, indexed, changed);
+  if (everything) for (const key of dirtyServices(before, indexed, changed).keys()) dirty.set(key, 'all');
   for (const [key, dirt] of guardedServices(before, indexed, peerPolicies.change)) {
     dirty.set(key, joinedDirt(dirty.get(key), dirt));
   }

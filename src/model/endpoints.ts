@@ -2,11 +2,20 @@
  * The endpoints of one service, part by part from what is known now: the orchestrator's Endpoints or slices joined with pods,
  * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
-import { type AnyResource, keyOf, type Resource, type ResourceKey, resourceKey } from '../resources/types.ts';
+import type { PMap } from '../core/pmap.ts';
+import {
+  type AnyResource,
+  type Kind,
+  keyOf,
+  type Resource,
+  type ResourceKey,
+  resourceKey,
+} from '../resources/types.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import type { AddressIndexes } from './ownership.ts';
 import type { Health, Service } from './types.ts';
 import {
   bareWorkload,
@@ -25,13 +34,12 @@ import {
   type WorkloadIndexes,
 } from './workloads.ts';
 
-export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext {
+export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext, AddressIndexes {
+  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
   /** `namespace/name` of an orchestrator service → keys of its slices. */
   readonly slicesByService: Groups;
-  /** Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Pods that have it. */
-  readonly addressOwners: Groups;
 }
 
 export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;

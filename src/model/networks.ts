@@ -34,6 +34,36 @@ function groupBytes(text: string): number[] | undefined {
   return bytes;
 }
 
+/** The same with IPv4 addresses that are written as IPv6 ones (RFC 4291, section 2.5.5.2) in their own form. */
+export function canonicalBytes(address: string): readonly number[] | undefined {
+  const bytes = addressBytes(address);
+  if (bytes?.length !== 16) return bytes;
+  const mapped = bytes[10] === 255 && bytes[11] === 255 && bytes.slice(0, 10).every((byte) => byte === 0);
+  return mapped ? bytes.slice(12) : bytes;
+}
+
+/** A text of fixed length for each address family, in the order of addresses; undefined for what is no address. */
+export function sortableAddress(address: string): string | undefined {
+  const bytes = canonicalBytes(address);
+  return bytes === undefined ? undefined : sortableBytes(bytes);
+}
+
+function sortableBytes(bytes: readonly number[]): string {
+  return `${bytes.length}:${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined for what is none. */
+export function addressRange(cidr: string): { readonly first: string; readonly last: string } | undefined {
+  const range = parseRange('', cidr);
+  if (range === undefined) return undefined;
+  const { bytes, bits } = range;
+  const mask = (index: number) => (0xff00 >> Math.max(0, Math.min(8, bits - index * 8))) & 0xff;
+  return {
+    first: sortableBytes(bytes.map((byte, index) => byte & mask(index))),
+    last: sortableBytes(bytes.map((byte, index) => byte | (~mask(index) & 0xff))),
+  };
+}
+
 export function isIpAddress(address: string): boolean {
   return addressBytes(address) !== undefined;
 }
@@ -47,7 +77,7 @@ interface Range {
 function parseRange(network: string, cidr: string): Range | undefined {
   const [address = '', length] = cidr.split('/');
   const bytes = addressBytes(address);
-  const bits = Number(length);
+  const bits = length === '' ? Number.NaN : Number(length);
   if (bytes === undefined || !Number.isInteger(bits) || bits < 0 || bits > bytes.length * 8) return undefined;
   return { network, bytes, bits };
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AnyResource } from '../resources/types.ts';
 import { mayClaimForOthers } from './ownership.ts';
-import { fqdn, type MetaFields, meshOf, resource, service, step } from './testing/build.ts';
+import { endpoints, fqdn, type MetaFields, meshOf, pod, resource, service, step } from './testing/build.ts';
 import type { Snapshot } from './types.ts';
 
 const WEB = fqdn('web.shop');
@@ -181,4 +181,70 @@ test('a VirtualService for a gateway keeps all its hosts', () => {
     [[WEB]],
   );
   assert.deepEqual(snapshot.nameConflicts(), []);
+});
+
+const HEADLESS = { clusterIP: 'None', ports: [{ name: 'http', port: 8080 }] };
+const tcpAt = (...addresses: string[]) => ({ ports: [{ number: 8080, name: 'tcp', protocol: 'TCP' }], addresses });
+
+test('a range around the pods of a headless Service does not count at its ports, whatever came first', () => {
+  const claims = tcpAt('10.0.0.0/30', '10.1.0.0/16', '::ffff:10.0.0.0/126');
+  const documents = [
+    service('shop/db', HEADLESS),
+    endpoints('shop/db', ['10.0.0.1=db-0']),
+    entry('evil/x', ['x.example.com'], claims),
+  ];
+  const heldBy = (snapshot: Snapshot, key = 'evil/x.example.com') =>
+    snapshot.services.get(key)?.heldRanges?.map(({ range, port, holder }) => `${range} ${port} ${holder}`);
+  const expected = ['10.0.0.0/30 8080 Endpoints/shop/db'];
+  for (const order of [documents, documents.toReversed()]) {
+    const stepped = order.reduce((before, each) => step(before, [each]).snapshot, meshOf([]));
+    assert.deepEqual(heldBy(stepped), expected);
+    const { snapshot: moved, changes } = step(stepped, [endpoints('shop/db', ['10.0.0.9=db-0'])]);
+    assert.equal(heldBy(moved), undefined);
+    assert.ok(changes.services.has('evil/x.example.com'));
+    assert.deepEqual([...step(moved, [endpoints('shop/db', ['10.0.0.10=db-0'])]).changes.services], []);
+    assert.equal(heldBy(step(stepped, [service('shop/db')]).snapshot), undefined);
+    const otherPort = service('shop/db', { ...HEADLESS, ports: [{ name: 'http', port: 80 }] });
+    assert.equal(heldBy(step(stepped, [otherPort]).snapshot), undefined);
+    assert.equal(heldBy(step(stepped, [], ['Service/shop/db']).snapshot), undefined);
+  }
+  const plainTcp = service('shop/db', { ...HEADLESS, ports: [{ name: 'tcp', port: 8080 }] });
+  assert.equal(heldBy(meshOf([...documents, plainTcp])), undefined, 'its pods have listeners of their own');
+  assert.deepEqual(
+    heldBy(meshOf([...documents, plainTcp], { settings: { headlessPodListeners: false } })),
+    expected,
+    'they have none',
+  );
+  const own = meshOf([...documents, entry('shop/x', ['x.example.com'], claims)]);
+  assert.equal(heldBy(own, 'shop/x.example.com'), undefined);
+  const merged = meshOf([...documents, entry('evil/y', ['x.example.com'], { ...claims, addresses: ['10.0.0.0/8'] })]);
+  assert.deepEqual(heldBy(merged), [...expected, '10.0.0.0/8 8080 Endpoints/shop/db']);
+});
+
+test('addresses that only endpoints of another namespace name are not a ServiceEntry’s, the oldest document decides', () => {
+  const written = ['192.0.2.7', '192.0.2.8'];
+  const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
+  const claimant = entry('evil/x', ['x.example.com'], tcpAt(...written));
+  const db = [service('shop/db', HEADLESS), endpoints('shop/db', ['192.0.2.7'], ['192.0.2.9'])];
+  for (const order of [
+    [...db, claimant],
+    [claimant, ...db],
+  ]) {
+    const stepped = order.reduce((before, each) => step(before, [each]).snapshot, meshOf([]));
+    assert.deepEqual(addressesOf(stepped), ['192.0.2.8']);
+    assert.match(stepped.nameConflicts()[0]?.message ?? '', /address 192\.0\.2\.7 belongs to Endpoints\/shop\/db/);
+    assert.deepEqual(addressesOf(step(stepped, [endpoints('shop/db', [])]).snapshot), written);
+    assert.deepEqual(addressesOf(step(stepped, [pod('evil/x', '192.0.2.7')]).snapshot), written);
+    assert.deepEqual(addressesOf(step(stepped, [endpoints('evil/x', ['192.0.2.7'])]).snapshot), written, 'evil < shop');
+    const young = resource('Endpoints', 'evil/x', { subsets: [{ addresses: [{ ip: '192.0.2.7' }] }] }, { created: 1 });
+    assert.deepEqual(addressesOf(step(stepped, [young]).snapshot), ['192.0.2.8']);
+  }
+  const slice = resource(
+    'EndpointSlice',
+    'shop/db-1',
+    { addressType: 'IPv4', endpoints: [{ addresses: ['192.0.2.8'] }], ports: [] },
+    { labels: { 'kubernetes.io/service-name': 'db' } },
+  );
+  const sliced = meshOf([claimant, ...db, slice], { settings: { useEndpointSlice: true } });
+  assert.deepEqual(addressesOf(sliced), ['192.0.2.7']);
 });

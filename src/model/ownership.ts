@@ -3,10 +3,13 @@
  * namespace that it contains; a virtual IP belongs to the orchestrator Service that has it. What a namespace says of names that are
  * not its own holds for its own callers at most. The rules stand in docs/security-model.md.
  */
-import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { PMap } from '../core/pmap.ts';
+import { type Kind, keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
+import { type HeadlessAddresses, heldRanges } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';
-import { addressBytes } from './networks.ts';
+import { addressBytes, canonicalBytes } from './networks.ts';
+import { compareCreated } from './order.ts';
 import type { ModelSettings, NameConflict, Service } from './types.ts';
 import { isPublic } from './visibility.ts';
 
@@ -73,10 +76,9 @@ export function hostConflicts(services: readonly Service[], settings: OwnershipS
 /** One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything else. */
 export function addressId(written: string): string | undefined {
   const [address = '', length] = written.split('/');
-  const bytes = addressBytes(address);
-  if (bytes === undefined || (length !== undefined && Number(length) !== bytes.length * 8)) return undefined;
-  const mapped = bytes.length === 16 && bytes.slice(0, 10).every((byte) => byte === 0) && bytes[10] === 255;
-  return (mapped && bytes[11] === 255 ? bytes.slice(12) : bytes).join('.');
+  const bytes = addressBytes(address)?.length ?? 0;
+  if (length !== undefined && Number(length) !== bytes * 8) return undefined;
+  return canonicalBytes(address)?.join('.');
 }
 
 /** Note in what a service read: the orchestrator Services and the Pods that have this address. */
@@ -90,13 +92,21 @@ export function virtualIps(resource: Resource<'Service'> | undefined): readonly 
   return [...new Set(written.flatMap((address) => addressId(address) ?? []))];
 }
 
+/** Where it is found whose an address is. */
+export interface AddressIndexes {
+  /** Address (`addressId`) → keys of the Services, Pods and documents of endpoints that it may belong to. */
+  readonly addressOwners: Groups;
+  readonly headlessAddresses: HeadlessAddresses;
+  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+}
+
 /**
- * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services and Pods: a listener
- * there would take the connections to them. Adds what was looked up to `reads`.
+ * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services, Pods and endpoints: a
+ * listener there would take the connections to them. Adds what was looked up to `reads`.
  */
 export function withoutTakenAddresses(
   service: Service,
-  owners: Groups,
+  indexes: AddressIndexes,
   reads: Set<string>,
 ): { readonly service: Service; readonly conflicts: readonly NameConflict[] } {
   const conflicts: NameConflict[] = [];
@@ -104,7 +114,7 @@ export function withoutTakenAddresses(
     const id = addressId(address);
     if (id === undefined) return true;
     reads.add(`${ADDRESS_READ}${id}`);
-    const owner = ownerOutside(service.namespace, membersOf(owners, id));
+    const owner = ownerOutside(service.namespace, membersOf(indexes.addressOwners, id), indexes);
     if (owner === undefined) return true;
     const message = `${service.source}: address ${address} belongs to ${owner}, the entry does not count for it`;
     conflicts.push({ resource: service.source, message });
@@ -113,9 +123,34 @@ export function withoutTakenAddresses(
   return conflicts.length === 0 ? { service, conflicts } : { service: { ...service, addresses }, conflicts };
 }
 
-/** The first of some Services and Pods, unless one of them is of `namespace` itself. */
-function ownerOutside(namespace: string, owners: readonly ResourceKey[]): ResourceKey | undefined {
-  return owners.some((key) => key.split('/')[1] === namespace) ? undefined : owners[0];
+/** The service with what of its ranges is held by others. Adds what was looked up to `reads`. */
+export function withHeldRanges(service: Service, { headlessAddresses }: AddressIndexes, reads: Set<string>): Service {
+  const held = heldRanges(service, headlessAddresses, reads);
+  return held.length === 0 ? service : { ...service, heldRanges: held };
+}
+
+/**
+ * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods that have it. Where there is none, Endpoints
+ * and EndpointSlices count, which anybody may write about any address: the oldest of them, so that nobody gets an address by naming it too.
+ */
+function ownerOutside(
+  namespace: string,
+  owners: readonly ResourceKey[],
+  { resources }: Pick<AddressIndexes, 'resources'>,
+): ResourceKey | undefined {
+  const isOwn = (key: ResourceKey) => key.split('/')[1] === namespace;
+  const holders = owners.filter((key) => !isEndpointsKey(key));
+  if (holders.length > 0) return holders.some(isOwn) ? undefined : holders[0];
+  const documents = owners.flatMap(
+    (key) => resources('Endpoints').get(key) ?? resources('EndpointSlice').get(key) ?? [],
+  );
+  const [oldest] = documents.sort((a, b) => compareCreated(a.meta.created, b.meta.created));
+  const key = oldest && keyOf(oldest);
+  return key === undefined || isOwn(key) ? undefined : key;
+}
+
+function isEndpointsKey(key: ResourceKey): boolean {
+  return key.startsWith('Endpoints/') || key.startsWith('EndpointSlice/');
 }
 
 /** Hosts of a document that hold for its own callers alone. */

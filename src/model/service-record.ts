@@ -7,7 +7,7 @@ import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts'
 import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
 import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText } from './order.ts';
-import { withoutTakenAddresses } from './ownership.ts';
+import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
 import { countLocalities, type Localities, NO_LOCALITIES } from './places.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
@@ -69,19 +69,20 @@ export function nextRecord(
   const definitions = definers.map((definer) => {
     const definition = definitionOf(definer, key, indexes);
     if (definer.kind === 'Service') return definition;
-    const own = withoutTakenAddresses(definition, indexes.addressOwners, reads);
+    const own = withoutTakenAddresses(definition, indexes, reads);
     conflicts.push(...own.conflicts);
     return own.service;
   });
   const merged = mergeDefinitions(definitions);
+  const defined = merged && withHeldRanges(merged.service, indexes, reads);
   const namespace = merged?.service.namespace ?? '';
   const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
   const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);
   const delta = deltaOf(before?.parts ?? NO_PARTS, parts, remade);
   const changedReads = readsChanged(before, parts, reads, remade);
-  if (merged === undefined) return { record: undefined, delta, ...changedReads };
+  if (merged === undefined || defined === undefined) return { record: undefined, delta, ...changedReads };
   const endpoints = joined(before?.endpoints ?? NO_ENDPOINTS, delta);
-  const service = keepIfEqual(before?.service, merged.service);
+  const service = keepIfEqual(before?.service, defined);
   const record: ServiceRecord = {
     service,
     parts,

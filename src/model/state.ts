@@ -8,6 +8,7 @@ import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { ALL_KINDS, type AnyResource, type Kind, type Resource, type ResourceKey } from '../resources/types.ts';
 import type { RuleTable } from './destination-rules.ts';
 import type { Groups } from './groups.ts';
+import type { HeadlessAddresses } from './headless-addresses.ts';
 import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import { NO_PLACES, type Places } from './places.ts';
@@ -52,8 +53,14 @@ export interface State {
   /** Service key → keys of the resources that define it. */
   readonly definers: Groups;
   readonly services: PMap<Service>;
-  /** Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Pods that have it. */
+  /**
+   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, of the Pods that have it, and of the Endpoints or
+   * EndpointSlices that name it without a Pod.
+   */
   readonly addressOwners: Groups;
+  readonly headlessAddresses: HeadlessAddresses;
+  /** Address ranges (as `claimedRanges` writes them) → keys of the ServiceEntries that have them. */
+  readonly claimedRanges: Groups;
   /** Host name → all services that claim it: the orchestrator's before others, then oldest first, then by namespace. */
   readonly claimants: PMap<readonly Service[]>;
   /** Host name → those of its claimants that are in force. */
@@ -121,6 +128,8 @@ export function emptyState(settings: ModelSettings, mesh: MeshConfig, networks: 
     definers: groups,
     services: PMap.empty(),
     addressOwners: groups,
+    headlessAddresses: groups,
+    claimedRanges: groups,
     claimants: PMap.empty(),
     servicesByHost: PMap.empty(),
     publicServices: PMap.empty(),

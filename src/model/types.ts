@@ -84,6 +84,15 @@ export type Resolution = 'eds' | 'dns' | 'passthrough';
 /** `namespace/hostname`: one host may be defined in several namespaces. */
 export type ServiceKey = string;
 
+/** One of a service's address ranges, at one of its ports. */
+export interface HeldRange {
+  /** As among the addresses of the service. */
+  readonly range: string;
+  readonly port: number;
+  /** The document that says that the headless Service is there. */
+  readonly holder: ResourceKey;
+}
+
 export interface Service {
   readonly key: ServiceKey;
   readonly hostname: string;
@@ -91,6 +100,8 @@ export interface Service {
   readonly ports: readonly ServicePort[];
   /** Virtual IPs (cluster IPs) or ServiceEntry addresses (CIDRs allowed); empty for headless services and address-less entries. */
   readonly addresses: readonly string[];
+  /** Where ranges among {@link addresses} do not count, because connections there are to a headless Service of another namespace. */
+  readonly heldRanges?: readonly HeldRange[];
   readonly resolution: Resolution;
   /** A cluster-IP-less orchestrator service: its pods are reached by their own addresses. */
   readonly headless: boolean;

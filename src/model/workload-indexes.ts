@@ -6,11 +6,19 @@ import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
+import {
+  bareAddresses,
+  claimedRanges,
+  documentsOf,
+  type EndpointsDocument,
+  headlessKeys,
+  rangesAround,
+} from './headless-addresses.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { ADDRESS_READ, addressId, virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
-import { type Changed, ofKind, type State } from './state.ts';
+import { type Changed, ofKind, type State, tableOf } from './state.ts';
 import type { ServiceKey } from './types.ts';
 import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
@@ -39,6 +47,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const selecting = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
+  const ranges = new GroupEdits();
   for (const { key, before, after } of changed) {
     switch ((after ?? before)?.kind) {
       case 'Pod': {
@@ -61,6 +70,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
       case 'Service':
       case 'ServiceEntry':
         ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
+        ranges.move(key, claimedRanges(before), claimedRanges(after));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
         break;
@@ -75,7 +85,66 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     selecting: selecting.apply(state.selecting),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
+    claimedRanges: ranges.apply(state.claimedRanges),
   };
+}
+
+/**
+ * `after` with its indexes of the addresses that Endpoints or EndpointSlices speak of. It depends on the Services whether these are
+ * headless, and at which ports.
+ */
+export function indexEndpointAddresses(before: State, after: State, changed: readonly Changed[]): State {
+  const headless = new GroupEdits();
+  const owners = new GroupEdits();
+  for (const key of addressDocuments(before, after, changed)) {
+    const [was, is] = [endpointsDocument(before, key), endpointsDocument(after, key)];
+    headless.move(key, headlessAddressesOf(before, was), headlessAddressesOf(after, is));
+    owners.move(key, ownedIds(was), ownedIds(is));
+  }
+  return {
+    ...after,
+    headlessAddresses: headless.apply(after.headlessAddresses),
+    addressOwners: owners.apply(after.addressOwners),
+  };
+}
+
+/** Documents of endpoints that changed, or whose Service did. */
+function addressDocuments(before: State, after: State, changed: readonly Changed[]): ReadonlySet<ResourceKey> {
+  const keys = new Set<ResourceKey>();
+  for (const { key, before: was, after: is } of changed) {
+    const resource = is ?? was;
+    if (resource === undefined) continue;
+    const { kind, meta } = resource;
+    if (kind === (after.settings.useEndpointSlice ? 'EndpointSlice' : 'Endpoints')) keys.add(key);
+    if (kind !== 'Service') continue;
+    for (const state of [before, after])
+      for (const document of documentsOf(`${meta.namespace}/${meta.name}`, state)) keys.add(document);
+  }
+  return keys;
+}
+
+function endpointsDocument({ resources, settings }: State, key: ResourceKey): EndpointsDocument | undefined {
+  return settings.useEndpointSlice
+    ? tableOf(resources, 'EndpointSlice').get(key)
+    : tableOf(resources, 'Endpoints').get(key);
+}
+
+function headlessAddressesOf(state: State, document: EndpointsDocument | undefined): readonly string[] {
+  const id = serviceOfDocument(document);
+  if (document === undefined || id === undefined) return [];
+  const service = orchestratorServiceKey(document.meta.namespace, id, state.settings);
+  const services = tableOf(state.resources, 'Service');
+  const definers = membersOf(state.definers, service).flatMap((key) => services.get(key) ?? []);
+  return headlessKeys(document, definers, state.settings);
+}
+
+/** Name of the Service that a document of endpoints is about. */
+function serviceOfDocument(document: EndpointsDocument | undefined): string | undefined {
+  return document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
+}
+
+function ownedIds(document: EndpointsDocument | undefined): readonly string[] {
+  return [...new Set(bareAddresses(document).flatMap((address) => addressId(address) ?? []))];
 }
 
 function selectingNamespace(resource: AnyResource | undefined, state: State): string[] {
@@ -106,6 +175,19 @@ class DirtyServices {
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
+  /** Services that claim an address which a document of endpoints names. */
+  addOwned(resource: AnyResource): void {
+    const { useEndpointSlice } = this.#state.settings;
+    const document = useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
+    for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
+  }
+
+  /** Services that claim address ranges in which a headless Service has come or gone. */
+  addRangesAround(headlessKeys: readonly string[]): void {
+    if (headlessKeys.length === 0 || this.#state.claimedRanges.size === 0) return;
+    for (const range of rangesAround(headlessKeys, this.#state.claimedRanges.keys())) this.addReaders(range);
+  }
+
   /** Services of a namespace that select a workload with these labels; only service entries select pods. */
   addSelecting(namespace: string, labels: Labels, what: 'pods' | 'entries'): void {
     const { resources, selecting, settings } = this.#state;
@@ -118,13 +200,14 @@ class DirtyServices {
   }
 }
 
-/** Of which services what may differ after `changed`. `state` has its indexes up to date. */
-export function dirtyServices(state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
+/** Of which services what may differ after `changed`. `state`, which follows `before`, has its indexes up to date. */
+export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
   const dirty = new DirtyServices(state);
-  for (const { key, before, after } of changed) {
-    for (const side of [before, after]) if (side !== undefined) addSide(dirty, state, key, side);
-    const node = before ?? after;
-    if (node?.kind === 'Node' && nodeLocality(before?.meta.labels ?? {}) !== nodeLocality(after?.meta.labels ?? {})) {
+  dirty.addRangesAround(state.headlessAddresses.changedKeys(before.headlessAddresses));
+  for (const { key, before: was, after: is } of changed) {
+    for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);
+    const node = was ?? is;
+    if (node?.kind === 'Node' && nodeLocality(was?.meta.labels ?? {}) !== nodeLocality(is?.meta.labels ?? {})) {
       dirty.addReaders(`node:${node.meta.name}`);
     }
   }
@@ -141,9 +224,11 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
       break;
     case 'Endpoints':
+      dirty.addOwned(side);
       dirty.add(orchestratorServiceKey(namespace, name, settings), key);
       break;
     case 'EndpointSlice':
+      dirty.addOwned(side);
       for (const id of sliceService(ofKind(side, 'EndpointSlice'))) {
         dirty.add(orchestratorServiceKey(namespace, id.slice(namespace.length + 1), settings), key);
       }

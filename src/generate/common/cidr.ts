@@ -35,6 +35,12 @@ export function rangeHolds(range: string, address: string): boolean {
   return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & maskOf(outer.bits - index * 8)));
 }
 
+/** Whether all of the range (or single address) `inner` is in `outer`; false for texts that are neither. */
+export function rangeCovers(outer: string, inner: string): boolean {
+  const [wide, narrow] = [parse(outer), parse(inner)];
+  return wide !== undefined && narrow !== undefined && wide.bits <= narrow.bits && rangeHolds(outer, inner);
+}
+
 /** Equal for texts that mean the same address or range; other texts (socket paths) stand for themselves. */
 export function addressKey(text: string): string {
   const range = parse(text);

@@ -2,7 +2,7 @@
  * What every generator uses: names of resources, address families and ranges, TLS of the mesh, and caches by input. Nothing here knows
  * of one resource type more than of another.
  */
-export { addressKey, cidrRange, cidrRanges, isRange, rangeHolds } from './cidr.ts';
+export { addressKey, cidrRange, cidrRanges, isRange, rangeCovers, rangeHolds } from './cidr.ts';
 export { endpointName } from './endpoint-names.ts';
 export { InputCache } from './input-cache.ts';
 export {

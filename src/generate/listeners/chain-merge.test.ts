@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { serviceOf } from '../routes/testing.ts';
 import { mergeChains } from './chain-merge.ts';
 import type { L4Chain } from './l4-chains.ts';
 
 function chain(owner: string, serverNames: readonly string[] = [], ranges: readonly string[] = []): L4Chain {
   return {
     owner,
+    service: serviceOf(owner, []),
     serverNames,
     ranges,
     filters: [{ name: owner, typedConfig: { typeUrl: '', value: new Uint8Array() } }],

@@ -1,23 +1,37 @@
-/** Routes of connections keep off address ranges in which orchestrator Services have HTTP. */
-import type { Scope } from '../../model/types.ts';
-import { servicesByPort } from '../indexes/index.ts';
+/** Address ranges of routes in which other Services have connections: no filter chain may take these. */
+import type { Scope, Service } from '../../model/types.ts';
+import { rangeCovers } from '../common/index.ts';
+import { protocolKind } from '../filters/index.ts';
+import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
 import { holderOfRange, type OutboundListenerPlan } from '../plans/index.ts';
 import type { L4Chain } from './l4-chains.ts';
 
-/** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their HTTP. */
+/** How the services of a port share a listener. */
+interface PortSharing {
+  readonly sniff: boolean;
+  /** Whether pods of headless TCP services have listeners of their own. */
+  readonly podListeners: boolean;
+}
+
+/** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their connections. */
 export function withoutHeldRanges(
   chains: readonly L4Chain[],
   scope: Scope,
   { http, bindToPort, port, egress }: OutboundListenerPlan,
-  sniff: boolean,
+  { sniff, podListeners }: PortSharing,
 ): { readonly kept: readonly L4Chain[]; readonly conflicts: readonly string[] } {
   const services = scope.egress[egress]?.services;
-  if (http === undefined || bindToPort || services === undefined) return { kept: chains, conflicts: [] };
+  if (bindToPort || services === undefined) return { kept: chains, conflicts: [] };
   const entries = servicesByPort(services).get(port) ?? [];
+  const headless = entries.filter(
+    (entry) => entry.service.headless && (!podListeners || protocolKind(entry.port.protocol, sniff) !== 'tcp'),
+  );
   const conflicts: string[] = [];
   const kept = chains.flatMap((chain) => {
     const ranges = chain.ranges.filter((range) => {
-      const holder = holderOfRange(range, entries, sniff);
+      const holder =
+        (http === undefined ? undefined : holderOfRange(range, entries, sniff)) ??
+        headlessHolder(range, chain.service, port, headless);
       if (holder !== undefined)
         conflicts.push(`${chain.owner}: port ${port} of ${range} is HTTP of ${holder.hostname} already`);
       return holder === undefined;
@@ -25,4 +39,20 @@ export function withoutHeldRanges(
     return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];
   });
   return { kept, conflicts };
+}
+
+/**
+ * The headless Service of another namespace whose pods may be in a range. Where they are is not asked here: of a service's own addresses
+ * the model knows that they are nobody else's (`heldRanges`), of other ranges nothing is known.
+ */
+function headlessHolder(
+  range: string,
+  { namespace, addresses, heldRanges }: Service,
+  port: number,
+  headless: readonly ServicePortEntry[],
+): Service | undefined {
+  const holder = headless.find(({ service }) => service.namespace !== namespace)?.service;
+  if (holder === undefined) return undefined;
+  const isHeld = (address: string) => heldRanges?.some((held) => held.range === address && held.port === port) === true;
+  return addresses.some((address) => rangeCovers(address, range) && !isHeld(address)) ? undefined : holder;
 }

@@ -4,7 +4,7 @@
  * `chain-merge.ts`).
  */
 import { canonicalHost } from '../../model/hosts.ts';
-import type { MeshSnapshot, ResolvedVirtualService, Scope } from '../../model/types.ts';
+import type { MeshSnapshot, ResolvedVirtualService, Scope, Service } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { clusterName } from '../common/index.ts';
 import {
@@ -26,6 +26,8 @@ export interface L4Chain {
   readonly filters: ReturnType<typeof tcpFilters>;
   /** Whom it is for, for messages. */
   readonly owner: string;
+  /** Whose connections it takes. */
+  readonly service: Service;
 }
 
 /** What chains are made for: one service at one listener. */
@@ -162,7 +164,8 @@ export function serviceChains(proxying: Proxying, target: TcpTarget, traits: Des
   if (names === undefined) return [];
   const cluster = clusterName('outbound', port, '', service.hostname);
   const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], destinations: [traits] };
-  return [chainOf(proxying, options, range === undefined ? [] : [range], names, service.hostname)];
+  const match = { ranges: range === undefined ? [] : [range], serverNames: names };
+  return [{ ...match, filters: tcpFilters(proxying, proxying, options), owner: service.hostname, service }];
 }
 
 function routeChain(
@@ -183,17 +186,8 @@ function routeChain(
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;
   const proxying = { mesh: snapshot.mesh, capabilities: view.capabilities };
-  return chainOf(proxying, { statPrefix, clusters, destinations }, ranges, serverNames, `${namespace}/${name}`);
-}
-
-function chainOf(
-  proxying: Proxying,
-  options: Parameters<typeof tcpFilters>[2],
-  ranges: readonly string[],
-  serverNames: readonly string[],
-  owner: string,
-): L4Chain {
-  return { ranges, serverNames, filters: tcpFilters(proxying, proxying, options), owner };
+  const filters = tcpFilters(proxying, proxying, { statPrefix, clusters, destinations });
+  return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service: context.target.service };
 }
 
 function onlyPort({ scope }: Context, host: string): number | undefined {

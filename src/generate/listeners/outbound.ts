@@ -26,6 +26,7 @@ import {
 } from '../filters/index.ts';
 import {
   type HttpTarget,
+  hasPodListeners,
   type OutboundListenerPlan,
   type OutboundPortPlan,
   outboundPlan,
@@ -231,7 +232,10 @@ function outboundListener(
   const plain = plainListener({ plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
   const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
-  const { kept, conflicts } = withoutHeldRanges(l4, scope, plan, sniffs(settings, 'sniffOutbound', view));
+  const { kept, conflicts } = withoutHeldRanges(l4, scope, plan, {
+    sniff: sniffs(settings, 'sniffOutbound', view),
+    podListeners: hasPodListeners(settings),
+  });
   const merged = mergeChains(kept);
   return assembled(surroundings, plan, { ...merged, conflicts: [...conflicts, ...merged.conflicts] });
 }

@@ -10,6 +10,6 @@ export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan
 export type { ServerPlan } from './gateway-servers.ts';
 export { holderOfRange } from './held-ranges.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
-export { outboundPlan } from './outbound-plan.ts';
+export { hasPodListeners, outboundPlan } from './outbound-plan.ts';
 export { covers, isPassedOn, passingPorts } from './passed-on.ts';
 export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';

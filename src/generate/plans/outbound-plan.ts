@@ -70,8 +70,13 @@ function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView
     sniff: sniffs(settings, 'sniffOutbound', view),
     intercepted,
     families: view.families,
-    podListeners: settings.headlessPodListeners && !settings.edsForHeadless,
+    podListeners: hasPodListeners(settings),
     reserved: intercepted ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [],
     taken: ingressListenerNames(scope, view),
   };
+}
+
+/** Whether each pod of a headless TCP service has a listener of its own. */
+export function hasPodListeners({ headlessPodListeners, edsForHeadless }: ModelSettings): boolean {
+  return headlessPodListeners && !edsForHeadless;
 }

@@ -242,11 +242,14 @@ class PortBuilder {
     draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: place.range, shared: place.shared });
   }
 
-  /** Whether a range would take the connections to an orchestrator Service that shares the listener. */
+  /** Whether a range would take the connections to an orchestrator Service that shares the listener, or to pods of a headless one. */
   #rangeIsTaken({ range }: Place, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
-    const owner = range === undefined ? undefined : holderOfRange(range, entries, this.#input.sniff);
-    if (owner === undefined || owner === service) return false;
-    const message = `${service.hostname}: port ${this.#port} of ${range} is HTTP of ${owner.hostname} already`;
+    if (range === undefined) return false;
+    const held = service.heldRanges?.find((each) => each.range === range && each.port === this.#port);
+    const owner = holderOfRange(range, entries, this.#input.sniff);
+    if (held === undefined && (owner === undefined || owner === service)) return false;
+    const whose = held === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${held.holder}`;
+    const message = `${service.hostname}: port ${this.#port} of ${range} is ${whose} already`;
     this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
     return true;
   }

@@ -151,10 +151,16 @@ const serviceEntries = some(
       ports: fc.constantFrom(
         [{ number: 80, name: 'http', protocol: 'HTTP' }],
         [{ number: 443, name: 'tls', protocol: 'TLS' }],
+        [{ number: 80, name: 'tcp', protocol: 'TCP' }],
       ),
       resolution: fc.constantFrom('STATIC', 'DNS', 'NONE'),
       endpoints: fc.array(workload, { maxLength: 2 }),
-      addresses: fc.constantFrom(['10.1.0.1'], ['10.1.0.1/32', '10.1.0.2'], ['10.1.0.0/24']),
+      addresses: fc.constantFrom(
+        ['10.1.0.1'],
+        ['10.1.0.1/32', '10.1.0.2'],
+        ['10.1.0.0/24'],
+        ['10.0.0.2', '10.0.0.0/30'],
+      ),
       workloadSelector: selector.map((own) => ({ labels: own })),
       exportTo: exportTo.map((names) => names ?? ['*']),
     },

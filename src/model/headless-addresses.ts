@@ -1,0 +1,161 @@
+/**
+ * Where connections go that no virtual IP speaks of: the addresses of headless Services, port by port, and addresses that are known from
+ * Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or filter chains there.
+ */
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import { type Groups, membersOf } from './groups.ts';
+import { addressRange, sortableAddress } from './networks.ts';
+import { protocolOfPort } from './protocol.ts';
+import type { HeldRange, ModelSettings, Service } from './types.ts';
+
+/** `port/address` (in the form of {@link sortableAddress}) → the documents that say that a headless Service is there. */
+export type HeadlessAddresses = Groups;
+
+/** Note in what a service read: the headless addresses in a range. */
+export const RANGE_READ = 'range:';
+
+export type EndpointsDocument = Resource<'Endpoints'> | Resource<'EndpointSlice'>;
+
+interface WrittenAddress {
+  readonly address: string;
+  readonly namesPod: boolean;
+}
+
+/** The addresses of a document; `namesPod`: it says of which Pod. */
+function* writtenAddresses(document: EndpointsDocument): Generator<WrittenAddress> {
+  if (document.kind === 'EndpointSlice') {
+    const { addressType, endpoints = [] } = (document as Resource<'EndpointSlice'>).content;
+    if (addressType === 'FQDN') return;
+    for (const { addresses, targetRef } of endpoints)
+      for (const address of addresses) yield { address, namesPod: targetRef?.kind === 'Pod' };
+    return;
+  }
+  for (const { addresses = [], notReadyAddresses = [] } of (document as Resource<'Endpoints'>).content.subsets ?? [])
+    for (const list of [addresses, notReadyAddresses])
+      for (const { ip, targetRef } of list) yield { address: ip, namesPod: targetRef?.kind === 'Pod' };
+}
+
+/** Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no Pod. */
+export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
+  if (document === undefined) return [];
+  const bare = new Set<string>();
+  for (const { address, namesPod } of writtenAddresses(document)) if (!namesPod) bare.add(address);
+  return [...bare];
+}
+
+/**
+ * Ports of a headless Service at which its connections meet those of other services: a filter chain that another one has for their
+ * destination would come before them. Where pods have listeners of their own, those of plain TCP do not.
+ */
+function sharedPorts({ content: { spec } }: Resource<'Service'>, settings: ModelSettings): readonly number[] {
+  if (spec.clusterIP !== 'None' || spec.type === 'ExternalName') return [];
+  const podListeners = settings.headlessPodListeners && !settings.edsForHeadless;
+  return (spec.ports ?? []).flatMap((port) => {
+    if (port.protocol !== 'TCP') return [];
+    const protocol = protocolOfPort(port.port, port.name ?? '', port.appProtocol);
+    const shared = !podListeners || protocol === 'Unsupported' || HTTP_PROTOCOLS.has(protocol);
+    return shared ? [port.port] : [];
+  });
+}
+
+const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-Web']);
+
+/** Keys in {@link HeadlessAddresses} of a document about these Services (one name, in several clusters). */
+export function headlessKeys(
+  document: EndpointsDocument | undefined,
+  services: Iterable<Resource<'Service'>>,
+  settings: ModelSettings,
+): readonly string[] {
+  if (document === undefined) return [];
+  const ports = new Set<number>();
+  for (const service of services) for (const port of sharedPorts(service, settings)) ports.add(port);
+  if (ports.size === 0) return [];
+  const keys = new Set<string>();
+  for (const { address } of writtenAddresses(document)) {
+    const sortable = sortableAddress(address);
+    if (sortable !== undefined) for (const port of ports) keys.add(`${port}/${sortable}`);
+  }
+  return [...keys];
+}
+
+/** Address ranges that a resource claims, in the form of {@link rangeRead}. */
+export function claimedRanges(resource: AnyResource | undefined): readonly string[] {
+  if (resource?.kind !== 'ServiceEntry') return [];
+  const addresses = (resource as Resource<'ServiceEntry'>).content.addresses ?? [];
+  return [...new Set(addresses.flatMap((address) => rangeRead(address) ?? []))];
+}
+
+/** The note of a range; undefined for single addresses, which have owners of their own. */
+function rangeRead(written: string): string | undefined {
+  const range = addressRange(written);
+  return range === undefined || range.first === range.last ? undefined : `${RANGE_READ}${range.first}-${range.last}`;
+}
+
+/** What of `ranges` (as {@link claimedRanges} writes them) holds one of these keys of {@link HeadlessAddresses}. */
+export function rangesAround(keys: readonly string[], ranges: Iterable<string>): ReadonlySet<string> {
+  const addresses = keys.map((key) => key.slice(key.indexOf('/') + 1)).sort();
+  const around = new Set<string>();
+  for (const range of ranges) {
+    const [first = '', last = ''] = range.slice(RANGE_READ.length).split('-');
+    const at = lowerBound(addresses.length, (index) => (addresses[index] ?? '') >= first);
+    const address = addresses[at];
+    if (address !== undefined && address <= last) around.add(range);
+  }
+  return around;
+}
+
+/** The first index of which `isBehind` holds, where it holds of all that follow. */
+function lowerBound(length: number, isBehind: (index: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBehind(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/**
+ * Ports of a ServiceEntry's service at which one of its ranges would take the connections to a headless Service of another namespace.
+ * Adds what was looked up to `reads`.
+ */
+export function heldRanges(service: Service, headless: HeadlessAddresses, reads: Set<string>): readonly HeldRange[] {
+  const held: HeldRange[] = [];
+  for (const written of service.addresses) {
+    const read = rangeRead(written);
+    const range = read === undefined ? undefined : addressRange(written);
+    if (read === undefined || range === undefined) continue;
+    reads.add(read);
+    if (headless.size === 0) continue;
+    for (const { port, protocol } of service.ports) {
+      const holder = protocol === 'UDP' ? undefined : holderIn(headless, port, range, service.namespace);
+      if (holder !== undefined) held.push({ range: written, port, holder });
+    }
+  }
+  return held;
+}
+
+function holderIn(
+  headless: HeadlessAddresses,
+  port: number,
+  { first, last }: { readonly first: string; readonly last: string },
+  namespace: string,
+): ResourceKey | undefined {
+  const sorted = headless.sorted();
+  const [from, to] = [`${port}/${first}`, `${port}/${last}`];
+  for (let i = lowerBound(sorted.length, (index) => (sorted[index]?.[0] ?? '') >= from); i < sorted.length; i++) {
+    const [key, documents] = sorted[i] ?? ['', []];
+    if (key > to) return undefined;
+    const outside = documents.find((document) => document.split('/')[1] !== namespace);
+    if (outside !== undefined) return outside;
+  }
+  return undefined;
+}
+
+/** The documents that name the endpoints of an orchestrator Service `namespace/name`. */
+export function documentsOf(
+  id: string,
+  { settings, slicesByService }: { readonly settings: ModelSettings; readonly slicesByService: Groups },
+): readonly ResourceKey[] {
+  return settings.useEndpointSlice ? membersOf(slicesByService, id) : [`Endpoints/${id}`];
+}
