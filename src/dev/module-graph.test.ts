@@ -35,6 +35,7 @@ const GENERATORS = [
   'types',
   'common',
   'indexes',
+  'domains',
   'filters',
   'policies',
   'secrets',

@@ -1,7 +1,8 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
-import { commonHosts, type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
+import { commonHosts } from '../domains/index.ts';
+import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
 import {
   contextKey,
   encodedVirtualHost,

@@ -4,9 +4,9 @@ import type { Gateway, MeshSnapshot } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
 import { resourceKey } from '../../resources/types.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
+import { type ServerHost, serverHost } from '../domains/index.ts';
 import { type ServerCredentials, serverCredentials } from '../secrets/index.ts';
 import type { GatewayView } from '../types.ts';
-import { type ServerHost, serverHost } from './gateway-hosts.ts';
 
 /**
  * - `http`: plain HTTP.

@@ -5,7 +5,6 @@
  *   services, egress and ingress listeners of a Sidecar ──▶ outbound and inbound plan
  *   Gateway servers ──────merge per port──────────────────▶ gateway plan
  */
-export { commonHosts } from './gateway-hosts.ts';
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export type { ServerPlan } from './gateway-servers.ts';
 export { holderOfRange } from './held-ranges.ts';

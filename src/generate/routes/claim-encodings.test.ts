@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PMap } from '../../core/pmap.ts';
 import { envoy } from '../../protobuf/index.ts';
+import { viewerOf } from '../domains/service-domains.ts';
 import { ClaimEncoder } from './claim-encodings.ts';
 import { type ClaimSources, claimSet } from './claims.ts';
 import { scopeLookups } from './context.ts';
-import { viewerOf } from './domains.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const { RouteConfiguration } = envoy.config.route.v3;

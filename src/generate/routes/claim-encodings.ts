@@ -3,10 +3,10 @@
  * out once; each adds the virtual hosts that are its own, which are those of its own services, whose short names it alone knows, and those
  * that depend on who sends the requests.
  */
+
+import { ownHosts, serviceDomains, type Viewer } from '../domains/index.ts';
 import type { Claim, ClaimSet } from './claims.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
-import { ownHosts } from './domain-book.ts';
-import { serviceDomains, type Viewer } from './domains.ts';
 import { virtualHost } from './virtual-host.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 

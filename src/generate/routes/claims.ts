@@ -6,10 +6,9 @@
 import type { PMap } from '../../core/pmap.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
+import { type BookedHost, type DomainBook, domainBook, hostDomains, type Viewer } from '../domains/index.ts';
 import { type ServicePortEntry, virtualServicesFor } from '../indexes/index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
-import { type BookedHost, type DomainBook, domainBook } from './domain-book.ts';
-import { hostDomains, type Viewer } from './domains.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
 import { type KeptVirtualHosts, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';

@@ -6,12 +6,11 @@
 import { compareCreated } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
+import { ownHosts, type Viewer, viewerOf } from '../domains/index.ts';
 import { timeoutFields } from './action.ts';
 import { ClaimEncoder } from './claim-encodings.ts';
 import { type Claim, type ClaimSet, type ClaimSources, claimOf, claimSet } from './claims.ts';
 import type { RouteContext } from './context.ts';
-import { ownHosts } from './domain-book.ts';
-import { type Viewer, viewerOf } from './domains.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';

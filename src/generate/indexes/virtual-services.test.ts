@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { hostMatches } from '../../model/hosts.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
-import { virtualServicesFor } from './host-index.ts';
+import { virtualServicesFor } from './virtual-services.ts';
 
 const host = fc.constantFrom(
   'a.example.com',

@@ -5,7 +5,7 @@
  */
 import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
-import { foreignViewer, isOwn, serviceDomains, type Viewer } from './domains.ts';
+import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-domains.ts';
 
 /** A namespace's own services of a book. */
 interface OwnHosts {

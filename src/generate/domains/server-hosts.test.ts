@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { commonHosts, serverHost } from './gateway-hosts.ts';
+import { commonHosts, serverHost } from './server-hosts.ts';
 
 describe('hosts that a server and a virtual service have in common', () => {
   const rows: readonly [behaviour: string, server: string[], hosts: string[], expected: string[]][] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { serviceDomains, viewerOf } from './domains.ts';
-import { httpPort, serviceOf } from './testing.ts';
+import { httpPort, serviceOf } from '../routes/testing.ts';
+import { serviceDomains, viewerOf } from './service-domains.ts';
 
 const OWN = 'default.svc.cluster.local';
 const OTHER = 'shop.svc.cluster.local';

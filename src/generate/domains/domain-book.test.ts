@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { httpPort, serviceOf } from '../routes/testing.ts';
 import { domainBook } from './domain-book.ts';
-import { viewerOf } from './domains.ts';
-import { httpPort, serviceOf } from './testing.ts';
+import { viewerOf } from './service-domains.ts';
 
 const viewer = viewerOf('shop.svc.cluster.local');
 const port = httpPort(80);
