@@ -12,7 +12,11 @@ export function compareCreated(a: number | undefined, b: number | undefined): nu
   return b === undefined ? 1 : a - b;
 }
 
+interface Dated extends Pick<ResourceMeta, 'namespace' | 'name'> {
+  readonly created?: number | undefined;
+}
+
 /** Precedence among resources of one kind: oldest first, then by namespace, then by name. */
-export function compareMeta(a: ResourceMeta, b: ResourceMeta): number {
+export function compareMeta(a: Dated, b: Dated): number {
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }

@@ -1,7 +1,7 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
-import { compareCreated, compareText } from '../../model/order.ts';
+import { compareMeta, compareText } from '../../model/order.ts';
 import type { MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
-import { commonHosts } from '../domains/index.ts';
+import { commonHosts, settleDomains } from '../domains/index.ts';
 import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
 import {
   contextKey,
@@ -20,6 +20,12 @@ import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 import { gatewayContext } from './context.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';
+
+/** A virtual host of a route configuration: of a host that other servers serve (`content` undefined), or of one that leads somewhere. */
+interface HostClaim {
+  readonly host: string;
+  readonly content: GatewayHost | undefined;
+}
 
 /** A virtual service as bound to one gateway: its matches may name gateways. */
 interface Contribution {
@@ -45,11 +51,21 @@ export function gatewayRoutes(snapshot: MeshSnapshot, view: GatewayView, unit: U
   if (servers === undefined || first === undefined) return { resources: [], findings: [] };
   const context = gatewayContext(snapshot, view, first.port, first.gateway);
   const misdirected = misdirectedHosts(plan, first);
-  const hosts = [...gatewayHosts(servers, snapshot, context)]
-    .filter(([host]) => !misdirected.covers(host))
-    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  const virtualHosts = hosts.map(([host, content]) => encodeHost(host, content, context, plan));
-  for (const host of misdirected.hosts) virtualHosts.push(encodeVirtualHost(misdirectedHost(host, first.port)));
+  const served = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => compareText(a, b));
+  const claims: readonly HostClaim[] = [
+    ...misdirected.hosts.map((host) => ({ host, content: undefined })),
+    ...served.map(([host, content]) => ({ host, content })),
+  ];
+  const { owned } = settleDomains(claims, ({ host, content }) =>
+    content !== undefined && misdirected.covers(host) ? [] : [host],
+  );
+  const refused: Uint8Array[] = [];
+  const virtualHosts: Uint8Array[] = [];
+  for (const [{ host, content }, domains] of owned) {
+    if (content === undefined) refused.push(encodeVirtualHost(misdirectedHost(host, domains, first.port)));
+    else virtualHosts.push(encodeHost(host, domains, content, context, plan));
+  }
+  virtualHosts.push(...refused);
   if (virtualHosts.length === 0) {
     virtualHosts.push(encodeVirtualHost({ name: `blackhole:${first.port}`, domains: ['*'] }));
   }
@@ -65,9 +81,9 @@ export function gatewayRoutes(snapshot: MeshSnapshot, view: GatewayView, unit: U
 /** RFC 9110, section 15.5.20 */
 const MISDIRECTED_REQUEST = 421;
 
-function misdirectedHost(host: string, port: number): VirtualHostMessage {
+function misdirectedHost(host: string, domains: readonly string[], port: number): VirtualHostMessage {
   const routes = [{ match: { prefix: '' }, directResponse: { status: MISDIRECTED_REQUEST } }];
-  return { name: `misdirected|${host}:${port}`, domains: [host], routes };
+  return { name: `misdirected|${host}:${port}`, domains, routes };
 }
 
 /** Hosts of the servers' virtual services, each with what it leads to. */
@@ -99,17 +115,17 @@ function gatewayHosts(
   return hosts;
 }
 
-/** The order of virtual services in general, here across gateways. */
-function byPrecedence({ virtualService: a }: Contribution, { virtualService: b }: Contribution): number {
-  return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
-}
-
-function encodeHost(host: string, content: GatewayHost, context: RouteContext, plan: GatewayPlan): Uint8Array {
+function encodeHost(
+  host: string,
+  domains: readonly string[],
+  content: GatewayHost,
+  context: RouteContext,
+  plan: GatewayPlan,
+): Uint8Array {
   const secure = content.httpsRedirect ? httpsPort(plan, host) : undefined;
   const before = content.httpsRedirect ? redirectRoutes(context.port, secure) : [];
-  const contributions = content.contributions.toSorted(byPrecedence);
+  const contributions = content.contributions.toSorted((a, b) => compareMeta(a.virtualService, b.virtualService));
   const name = `${host}:${context.port}`;
-  const domains = [host];
   const shell: VirtualHostMessage = {
     name,
     domains,

@@ -4,7 +4,7 @@
  * that depend on who sends the requests.
  */
 
-import { ownHosts, serviceDomains, type Viewer } from '../domains/index.ts';
+import { domainsOfClaim, ownHosts, type Viewer } from '../domains/index.ts';
 import type { Claim, ClaimSet } from './claims.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { virtualHost } from './virtual-host.ts';
@@ -74,15 +74,9 @@ export class ClaimEncoder {
         if (booked !== undefined && own.has(booked)) places.push(place);
     for (const place of places) {
       const claim = set.ordered[place];
-      if (claim !== undefined) pieces[place] = this.encode(claim, this.domainsOf(claim, own));
+      if (claim !== undefined) pieces[place] = this.encode(claim, domainsOfClaim(claim, own, this.#viewer));
     }
     return pieces.filter((piece) => piece !== undefined);
-  }
-
-  /** The domains of a claim as the viewer sees it. */
-  domainsOf({ booked, domains }: Claim, own: ReadonlySet<unknown>): readonly string[] {
-    if (booked === undefined || !own.has(booked)) return domains;
-    return serviceDomains(booked.entry.service, booked.port, this.#viewer);
   }
 
   #sharedPieces(set: ClaimSet): SharedPieces {

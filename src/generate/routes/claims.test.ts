@@ -3,9 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
-import { serviceDomains, viewerOf } from '../domains/service-domains.ts';
+import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
 import { type ClaimSources, claimSet } from './claims.ts';
-import { isDisjoint } from './outbound-hosts.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const aHost = fc.constantFrom(

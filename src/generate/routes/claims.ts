@@ -1,12 +1,21 @@
 /**
- * Who claims which domains of a route configuration: first the virtual services in precedence order, then the services that none of
- * them took. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
+ * Who claims domains of a route configuration: first the virtual services in precedence order, then the services that none of them took.
+ * Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
  * services are its own.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
-import { type BookedHost, type DomainBook, domainBook, hostDomains, type Viewer } from '../domains/index.ts';
+import {
+  type BookedHost,
+  type ClaimedDomains,
+  claimedDomains,
+  type DomainBook,
+  domainBook,
+  hostDomains,
+  type SidecarClaim,
+  type Viewer,
+} from '../domains/index.ts';
 import { type ServicePortEntry, virtualServicesFor } from '../indexes/index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
@@ -24,30 +33,20 @@ export interface ClaimSources {
 }
 
 /** A virtual host before it is known which of its domains it keeps. */
-export interface Claim {
-  readonly host: string;
+export interface Claim extends SidecarClaim {
   /** Of the virtual host: host and port. */
   readonly name: string;
-  /** The service that it is for; undefined for a host that is none. */
-  readonly booked: BookedHost | undefined;
   /** What clients name as the port, and where requests go that say none. */
   readonly port: number;
-  /** As those see it who have no services of their own. */
-  readonly domains: readonly string[];
   readonly made: VirtualHostInputs['made'];
   readonly owner: ResolvedVirtualService | Service;
   readonly routes: (context: RouteContext) => Route[];
   readonly kept: KeptVirtualHosts;
 }
 
-export interface ClaimSet {
-  readonly book: DomainBook;
+export interface ClaimSet extends ClaimedDomains {
   /** Precedence order. */
   readonly claims: readonly Claim[];
-  /** Whether no two claims have a domain in common, leaving aside the short names of a namespace's own services. */
-  readonly disjoint: boolean;
-  /** The domains of hosts that are no services. */
-  readonly otherDomains: ReadonlySet<string>;
   /** In the order of their names, where they are disjoint. */
   readonly ordered: readonly Claim[];
 }
@@ -79,7 +78,7 @@ export function claimSet(sources: ClaimSources, context: RouteContext, viewer: V
   }
   const asked = { any: false };
   const claims = [...claimsOf(sources, book, { ...context, lookups: noting(context.lookups, asked) })];
-  const set = { book, claims, ...disjointness(book, claims), ordered: inOrder(claims, book) };
+  const set = { claims, ...claimedDomains(book, claims), ordered: inOrder(claims, book) };
   if (asked.any) return set;
   if (known.length >= MAX_SETS) known.shift();
   known.push({ services, virtualServices, key, set });
@@ -208,27 +207,6 @@ function servesOtherwise(services: PMap<Service>, host: string, port: number): b
   const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;
   if (!isWildcardHost(host)) return has(services.get(host));
   return services.sorted().some(([name, service]) => hostMatches(host, name) && has(service));
-}
-
-function disjointness(
-  book: DomainBook,
-  claims: readonly Claim[],
-): { readonly disjoint: boolean; readonly otherDomains: ReadonlySet<string> } {
-  const claimed = new Set<string>();
-  const otherDomains = new Set<string>();
-  let { disjoint } = book;
-  for (const { host, booked, domains } of claims) {
-    if (booked !== undefined) {
-      disjoint &&= !claimed.has(host);
-      claimed.add(host);
-      continue;
-    }
-    for (const domain of domains) {
-      disjoint &&= !book.domains.has(domain) && !otherDomains.has(domain);
-      otherDomains.add(domain);
-    }
-  }
-  return { disjoint, otherDomains };
 }
 
 /** By name. The order of services is known, so that only the others are sorted in. */

@@ -1,15 +1,13 @@
 /**
- * The virtual hosts of one sidecar route configuration: those that are claimed (see `claims.ts`), then where everything else goes. A
- * domain belongs to the first that claims it.
+ * The virtual hosts of one sidecar route configuration: those that are claimed (see `claims.ts`), then where everything else goes.
  */
-
-import { compareCreated } from '../../model/order.ts';
+import { compareText } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
-import { ownHosts, type Viewer, viewerOf } from '../domains/index.ts';
+import { isDisjoint, type LostDomain, settleClaims, takesAll, viewerOf } from '../domains/index.ts';
 import { timeoutFields } from './action.ts';
 import { ClaimEncoder } from './claim-encodings.ts';
-import { type Claim, type ClaimSet, type ClaimSources, claimOf, claimSet } from './claims.ts';
+import { type Claim, type ClaimSources, claimOf, claimSet } from './claims.ts';
 import type { RouteContext } from './context.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route } from './messages.ts';
@@ -39,19 +37,16 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   const set = claimSet(hosts, context, viewer);
   const encoder = new ClaimEncoder(context, viewer);
   if (isDisjoint(set, viewer)) {
-    const takesAll = set.book.domains.has('*') || set.otherDomains.has('*');
-    return { virtualHosts: encoder.encodeAll(set), duplicates: NO_DUPLICATES, takesAll };
+    return { virtualHosts: encoder.encodeAll(set), duplicates: NO_DUPLICATES, takesAll: takesAll(set) };
   }
-  const { hosts: own } = ownHosts(set.book, viewer);
-  const duplicates: string[] = [];
-  const owners = new Map<string, Claim['owner']>();
-  const encoded: [name: string, bytes: Uint8Array][] = [];
-  for (const claim of set.claims.toSorted(byPrecedence)) {
-    const domains = freeDomains(claim, encoder.domainsOf(claim, own), owners, duplicates);
-    if (domains.length > 0) encoded.push([claim.name, encoder.encode(claim, domains)]);
-  }
-  encoded.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return { virtualHosts: encoded.map(([, bytes]) => bytes), duplicates, takesAll: owners.has('*') };
+  const settled = settleClaims(set.claims, set, viewer);
+  const encoded = settled.owned.map(([claim, domains]) => [claim.name, encoder.encode(claim, domains)] as const);
+  encoded.sort(([a], [b]) => compareText(a, b));
+  return {
+    virtualHosts: encoded.map(([, bytes]) => bytes),
+    duplicates: settled.lost.map(lostText),
+    takesAll: settled.takesAll,
+  };
 }
 
 /** The one virtual host of a service that has its listener for itself: whatever the `Host` header says. */
@@ -61,40 +56,8 @@ export function singleHost(hosts: OutboundHosts, host: string, context: RouteCon
   return claim === undefined ? undefined : new ClaimEncoder(context, viewer).encode(claim, ANY_DOMAIN);
 }
 
-/** Whether no two claims have a domain in common as the viewer sees them. May say no where it is so after all. */
-export function isDisjoint({ book, disjoint, otherDomains }: ClaimSet, viewer: Viewer): boolean {
-  if (!disjoint) return false;
-  const { domains } = ownHosts(book, viewer);
-  if (new Set(domains).size < domains.length) return false;
-  return !domains.some((domain) => book.domains.has(domain) || otherDomains.has(domain));
-}
-
-/**
- * Services come before hosts that are none, the orchestrator's before others, then the oldest: a domain of a Service, such as its
- * short name or its address, is no other's because that one's name is spelled like it. Otherwise the order of the claims stays.
- */
-function byPrecedence(a: Claim, b: Claim): number {
-  const services = [a.booked?.entry.service, b.booked?.entry.service] as const;
-  const ranks = services.map((service) => (service === undefined ? 2 : service.registry === 'Orchestrator' ? 0 : 1));
-  return (ranks[0] ?? 0) - (ranks[1] ?? 0) || compareCreated(services[0]?.created, services[1]?.created);
-}
-
-/** The domains that no earlier virtual host has; they are the claim's from now on. */
-function freeDomains(
-  claim: Claim,
-  domains: readonly string[],
-  owners: Map<string, Claim['owner']>,
-  duplicates: string[],
-): readonly string[] {
-  const clashes = domains.filter((domain) => owners.has(domain));
-  const free = clashes.length === 0 ? domains : domains.filter((domain) => !owners.has(domain));
-  for (const domain of free) owners.set(domain, claim.owner);
-  const [first] = clashes;
-  const owner = first === undefined ? undefined : owners.get(first);
-  if (first !== undefined && owner !== undefined) {
-    duplicates.push(`${ownerText(claim.owner)}: domain ${first} is already taken by ${ownerText(owner)}`);
-  }
-  return free;
+function lostText({ domain, claim, owner }: LostDomain<Claim>): string {
+  return `${ownerText(claim.owner)}: domain ${domain} is already taken by ${ownerText(owner.owner)}`;
 }
 
 function ownerText(owner: Claim['owner']): string {
