@@ -33,8 +33,8 @@ const MODULES = [
 /** Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put it together. */
 const GENERATORS = [
   'types',
-  'common',
   'indexes',
+  'common',
   'domains',
   'filters',
   'policies',

@@ -5,3 +5,4 @@ export { isEmptySelector, labelsMatch } from './labels.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { defaultScopeId } from './scope-plan.ts';
 export { builtScopes, releaseScopes } from './snapshot.ts';
+export { destinationHosts } from './virtual-services.ts';

@@ -3,6 +3,7 @@ import type { ChangeSet, MeshSnapshot, ResolvedVirtualService } from '../../mode
 import { type Kind, resourceKey } from '../../resources/types.ts';
 import { hostsUsedAnew } from '../clusters/index.ts';
 import { gatewaySecretUnits, missingByPort } from '../gateways/index.ts';
+import { virtualServicesAbout } from '../indexes/index.ts';
 import { routesConnections } from '../listeners/index.ts';
 import { passingPorts } from '../plans/index.ts';
 import { changesPolicies } from '../policies/index.ts';
@@ -10,7 +11,6 @@ import { hostsWithCredentials, secretsBehind } from '../secrets/index.ts';
 import type { GatewayView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
 import { markPeers, readOutsideClusters } from './outbound.ts';
-import { virtualServicesAbout } from './references.ts';
 
 export function affectedGateway(
   previous: MeshSnapshot,

@@ -11,10 +11,10 @@ import type {
 import { outboundRouteName } from '../common/index.ts';
 import type { ClientView } from '../endpoints/index.ts';
 import { sniffs } from '../filters/index.ts';
+import { virtualServicesAbout } from '../indexes/index.ts';
 import { routesConnections } from '../listeners/index.ts';
 import type { OutboundView, UnitSelection } from '../types.ts';
 import { ALL_UNITS, Marks } from './marks.ts';
-import { virtualServicesAbout } from './references.ts';
 
 const DEFAULT_HTTP_PORT = 80;
 /** Route configuration in which virtual services stand whose hosts are no services there. */
