@@ -3,20 +3,13 @@
  * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
 import type { PMap } from '../core/pmap.ts';
-import {
-  type AnyResource,
-  type Kind,
-  keyOf,
-  type Resource,
-  type ResourceKey,
-  resourceKey,
-} from '../resources/types.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey, resourceKey } from '../resources/types.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { AddressIndexes } from './ownership.ts';
-import type { Health, Service } from './types.ts';
+import type { Health, RegistryKind, Service } from './types.ts';
 import {
   bareWorkload,
   endpointAddress,
@@ -35,7 +28,7 @@ import {
 } from './workloads.ts';
 
 export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext, AddressIndexes {
-  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
   /** `namespace/name` of an orchestrator service → keys of its slices. */

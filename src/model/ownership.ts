@@ -4,13 +4,13 @@
  * not its own holds for its own callers at most. The rules stand in docs/security-model.md.
  */
 import type { PMap } from '../core/pmap.ts';
-import { type Kind, keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { type HeadlessAddresses, heldRanges } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';
 import { addressBytes, canonicalBytes } from './networks.ts';
 import { compareCreated } from './order.ts';
-import type { ModelSettings, NameConflict, Service } from './types.ts';
+import type { ModelSettings, NameConflict, RegistryKind, Service } from './types.ts';
 import { isPublic } from './visibility.ts';
 
 /** Instead of a namespace: the host is a wildcard over names of several namespaces. */
@@ -97,7 +97,7 @@ export interface AddressIndexes {
   /** Address (`addressId`) → keys of the Services, Pods and documents of endpoints that it may belong to. */
   readonly addressOwners: Groups;
   readonly headlessAddresses: HeadlessAddresses;
-  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
 }
 
 /**

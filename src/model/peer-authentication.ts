@@ -10,7 +10,8 @@ import type { Resource } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareMeta } from './order.ts';
-import { type Changed, ofKind, type State, tableOf } from './state.ts';
+import type { State } from './state.ts';
+import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { MutualTlsMode, PeerAuthentication, WorkloadSelection } from './types.ts';
 
 type Policy = Resource<'PeerAuthentication'>;

@@ -6,7 +6,8 @@ import { PMap } from '../core/pmap.ts';
 import type { AnyResource } from '../resources/types.ts';
 import type { Labels } from './labels.ts';
 import { compareText } from './order.ts';
-import { type Changed, ofKind, type State } from './state.ts';
+import type { State } from './state.ts';
+import { type Changed, ofKind } from './tables.ts';
 import { entryLabels, isFinished } from './workloads.ts';
 
 interface Registered {

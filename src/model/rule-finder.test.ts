@@ -28,7 +28,7 @@ test('what a finder finds is what its namespace sees, whoever shares it', () => 
           after: remove ? undefined : after,
         }));
         snapshot = applyChanges(snapshot, { changes }).snapshot;
-        const { state } = internalsOf(snapshot);
+        const { mesh: state } = internalsOf(snapshot);
         const finders = new Set();
         for (const { namespace, labels } of QUESTIONS.proxies) {
           const scope = snapshot.scopeOf(namespace, labels);

@@ -5,9 +5,9 @@
 import { PMap } from '../core/pmap.ts';
 import { membersOf } from './groups.ts';
 import { hostsOverlap } from './hosts.ts';
+import type { MeshState } from './mesh-state.ts';
 import { ruleFinder } from './rule-finder.ts';
 import { importsHost, type ListenerPlan, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
-import type { State } from './state.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, Service } from './types.ts';
 import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
@@ -24,7 +24,7 @@ export interface BuiltScope {
 
 /** The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes. */
 function choose(
-  state: State,
+  state: MeshState,
   namespace: string,
   hostname: string,
   accept: (service: Service) => boolean,
@@ -40,7 +40,7 @@ function choose(
 
 /** What `hostname` means to an egress listener. A listener of one port has the services of that port. */
 export function listenerService(
-  state: State,
+  state: MeshState,
   namespace: string,
   plan: ListenerPlan,
   hostname: string,
@@ -60,13 +60,13 @@ export function listenerService(
  * All that a namespace sees: the map of public services, which is shared, with what differs for this namespace. A map without
  * differences is the shared map itself.
  */
-export function visibleServices(state: State, namespace: string): PMap<Service> {
+export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
   const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
   return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
 }
 
 /** Host names that a listener could import; more than it does is fine. */
-function* candidateHosts(state: State, plan: ListenerPlan): Generator<string> {
+function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string> {
   yield* membersOf(state.wildcardHosts, '');
   for (const [owner, { exact, wildcards }] of plan.imports) {
     yield* exact;
@@ -76,7 +76,7 @@ function* candidateHosts(state: State, plan: ListenerPlan): Generator<string> {
   }
 }
 
-export function listenerServices(state: State, namespace: string, plan: ListenerPlan): PMap<Service> {
+export function listenerServices(state: MeshState, namespace: string, plan: ListenerPlan): PMap<Service> {
   if (plan.everything) return visibleServices(state, namespace);
   const services = new Map<string, Service>();
   for (const host of candidateHosts(state, plan)) {
@@ -103,7 +103,7 @@ export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]):
 
 /** What `hostname` means to the scope as a whole: the first listener that has it, else a service that is routed to. */
 export function scopeService(
-  state: State,
+  state: MeshState,
   namespace: string,
   egress: readonly EgressListener[],
   routed: ReadonlySet<string>,
@@ -117,7 +117,7 @@ export function scopeService(
 }
 
 function unionServices(
-  state: State,
+  state: MeshState,
   namespace: string,
   egress: readonly EgressListener[],
   routed: readonly string[],
@@ -132,7 +132,7 @@ function unionServices(
   );
 }
 
-export function buildScope(state: State, plan: ScopePlan): BuiltScope {
+export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
   const { namespace } = plan;
   const visible = meshVirtualServices(state.virtualServices, namespace);
   const egress = plan.listeners.map((listener): EgressListener => {
@@ -165,7 +165,7 @@ export interface ScopeParts {
 }
 
 /** Puts a scope together. It keeps the rules of its time, not the state, so that it does not hold on to old snapshots. */
-export function assembleScope(state: State, plan: ScopePlan, parts: ScopeParts): BuiltScope {
+export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
   const { egress, services, routed, watches } = parts;
   const scope: Scope = {
     id: plan.id,

@@ -6,6 +6,7 @@ import type { Resource, ResourceKey } from '../resources/types.ts';
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
+import type { MeshState } from './mesh-state.ts';
 import { editBook, type ScopeBook, scopesWatching } from './scope-book.ts';
 import {
   assembleScope,
@@ -20,7 +21,6 @@ import {
 import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 import type { ServiceChange } from './services.ts';
-import type { State } from './state.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
 import {
   isForMesh,
@@ -34,7 +34,7 @@ import { isVisible } from './visibility.ts';
 /** All that changed of what scopes are made of. */
 export interface ScopeInputs {
   /** The previous state's map, which scopes without differences of their own share. */
-  readonly publicServices: State['publicServices'];
+  readonly publicServices: MeshState['publicServices'];
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
   readonly rules: readonly RuleGroupChange[];
@@ -73,7 +73,7 @@ export function forgetScopes(book: ScopeBook): ReadonlyMap<string, ScopeChange> 
   return new Map([...book.built.keys()].sort().map((id) => [id, EVERYTHING]));
 }
 
-export function updateScopes(book: ScopeBook, state: State, inputs: ScopeInputs): ScopeResults {
+export function updateScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): ScopeResults {
   if (book.built.size === 0) return { book, changes: new Map() };
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
@@ -104,7 +104,7 @@ function samePlan(a: ScopePlan, b: ScopePlan): boolean {
   return deepEqual(content(a), content(b));
 }
 
-function touchedScopes(book: ScopeBook, state: State, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
+function touchedScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
   const touched = new Map<string, Touched>();
   const at = (id: string): Touched => {
     let known = touched.get(id);
@@ -153,7 +153,7 @@ function namespaceOf(book: ScopeBook, id: string): string {
 
 function updateScope(
   built: BuiltScope,
-  state: State,
+  state: MeshState,
   touched: Touched,
   inputs: UpdateInputs,
 ): { after: BuiltScope; change: ScopeChange | undefined } {
@@ -184,7 +184,7 @@ function nextServices(
   listener: EgressListener,
   plan: ListenerPlan,
   namespace: string,
-  state: State,
+  state: MeshState,
   touched: ReadonlySet<string>,
   sharedBefore: EgressListener['services'],
   changed: Set<string>,
@@ -209,7 +209,7 @@ function nextVirtualServices(
   listener: EgressListener,
   plan: ListenerPlan,
   namespace: string,
-  state: State,
+  state: MeshState,
   touched: Touched,
   inputs: ScopeInputs,
   changed: Changes<ResolvedVirtualService>,
@@ -244,7 +244,7 @@ function nextUnion(
   built: BuiltScope,
   egress: readonly EgressListener[],
   routed: readonly string[],
-  state: State,
+  state: MeshState,
   touched: ReadonlySet<string>,
   changed: Set<string>,
 ): Scope['services'] {

@@ -2,15 +2,20 @@
 import { CtlError } from '../core/errors.ts';
 import type { Kind, Resource } from '../resources/types.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
+import type { MeshState } from './mesh-state.ts';
+import { compareText } from './order.ts';
 import { peerAuthenticationOf } from './peer-authentication.ts';
 import { registeredLabels } from './registered-workloads.ts';
 import { editBook, type ScopeBook } from './scope-book.ts';
 import { buildScope } from './scope-build.ts';
 import { defaultScopeId, planScope, type ScopePlan, sidecarScopeId } from './scope-plan.ts';
-import { type State, tableOf } from './state.ts';
+import type { State } from './state.ts';
+import { tableOf } from './tables.ts';
 import type {
   BoundInstance,
+  ConfigKind,
   Gateway,
+  MeshSnapshot,
   NameConflict,
   ResolvedVirtualService,
   Scope,
@@ -28,7 +33,8 @@ const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
 
 interface Internals {
-  readonly state: State;
+  readonly registry: State;
+  readonly mesh: MeshState;
   /** Grows as scopes are asked for and shrinks as they are released; nothing else of a snapshot ever changes. */
   book: ScopeBook;
 }
@@ -36,7 +42,7 @@ interface Internals {
 const internals = new WeakMap<Snapshot, Internals>();
 
 /** What a snapshot of this room is made of. */
-export function internalsOf(snapshot: Snapshot): { readonly state: State; readonly book: ScopeBook } {
+export function internalsOf(snapshot: Snapshot): Readonly<Internals> {
   const own = internals.get(snapshot);
   if (own === undefined)
     throw new CtlError('invalid_argument', 'expected a snapshot made by createModel or applyChanges');
@@ -59,45 +65,54 @@ export function releaseScopes(snapshot: Snapshot, isUsed: (id: string) => boolea
   return released;
 }
 
-export function makeSnapshot(state: State, book: ScopeBook): Snapshot {
-  const own: Internals = { state, book };
-  const gatewayRoutes = new Map<string, readonly ResolvedVirtualService[]>();
+export function makeSnapshot(registry: State, mesh: MeshState, book: ScopeBook): Snapshot {
+  const own: Internals = { registry, mesh, book };
+  const tables = { ...registry.resources, ...mesh.configs };
   const snapshot: Snapshot = {
+    ...meshSnapshot(own),
+    endpoints: registry.endpoints,
+    peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(registry.peerPolicies, namespace, labels),
+    policiesOf: (namespace, labels) => policiesOf(registry, namespace, labels),
+    servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
+    instancesAt: (address) => registry.instances.get(address) ?? NO_INSTANCES,
+    scopeOf: (namespace, labels) => scopeFor(own, namespace, selectSidecar(mesh, namespace, labels)),
+    gatewaysFor(namespace, labels) {
+      // Built now, so that the changes of later snapshots say what changes in it.
+      scopeFor(own, namespace, undefined);
+      return selectGateways(mesh, namespace, labels);
+    },
+    registeredLabels: (namespace, serviceAccount) => registeredLabels(registry, namespace, serviceAccount),
+    places: registry.places.all,
+    sourceLabels: (scopeId) => sourceLabels(scopeById(own, scopeId)),
+    resources: <K extends Kind>(kind: K) => tableOf(tables, kind),
+    findings: () => findingsOf(registry, mesh),
+    nameConflicts: () => nameConflictsOf(registry, mesh),
+  };
+  internals.set(snapshot, own);
+  return snapshot;
+}
+
+function meshSnapshot(own: Internals): MeshSnapshot {
+  const { mesh: state } = own;
+  const gatewayRoutes = new Map<string, readonly ResolvedVirtualService[]>();
+  return {
     version: state.version,
     settings: state.settings,
     mesh: state.mesh,
     networks: state.networks,
     memos: state.memos,
     services: state.services,
-    endpoints: state.endpoints,
     carriedEndpoints: state.carriedEndpoints,
     peers: state.peers,
-    peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(state.peerPolicies, namespace, labels),
-    policiesOf: (namespace, labels) => policiesOf(state, namespace, labels),
-    servicesByHost: (hostname) => state.servicesByHost.get(hostname) ?? NO_SERVICES,
-    instancesAt: (address) => state.instances.get(address) ?? NO_INSTANCES,
-    scopeOf: (namespace, labels) => scopeFor(own, namespace, selectSidecar(state, namespace, labels)),
     scopeById: (id) => scopeById(own, id),
-    gatewaysFor(namespace, labels) {
-      // Built now, so that the changes of later snapshots say what changes in it.
-      scopeFor(own, namespace, undefined);
-      return selectGateways(state, namespace, labels);
-    },
-    registeredLabels: (namespace, serviceAccount) => registeredLabels(state, namespace, serviceAccount),
+    gatewayScope: (namespace) => scopeFor(own, namespace, undefined),
     virtualServicesOfGateway(gateway) {
       const known = gatewayRoutes.get(gateway) ?? gatewayVirtualServices(state.virtualServices, gateway);
       gatewayRoutes.set(gateway, known);
       return known;
     },
-    gatewayScope: (namespace) => scopeFor(own, namespace, undefined),
-    places: state.places.all,
-    sourceLabels: (scopeId) => sourceLabels(scopeById(own, scopeId)),
-    resources: <K extends Kind>(kind: K) => tableOf(state.resources, kind),
-    findings: () => findingsOf(state),
-    nameConflicts: () => nameConflictsOf(state),
+    resources: <K extends ConfigKind>(kind: K) => tableOf(state.configs, kind),
   };
-  internals.set(snapshot, own);
-  return snapshot;
 }
 
 /** Found by the plan's id, or built and kept. */
@@ -107,7 +122,7 @@ function scopeFor(own: Internals, namespace: string, sidecar: Sidecar | undefine
 }
 
 function keepScope(own: Internals, plan: ScopePlan): Scope {
-  const built = buildScope(own.state, plan);
+  const built = buildScope(own.mesh, plan);
   own.book = editBook(own.book, new Map([[plan.id, built]]));
   return built.scope;
 }
@@ -121,13 +136,13 @@ function scopeById(own: Internals, id: string): Scope | undefined {
   if (namespace === undefined || name === undefined || path.length > 1) return undefined;
   if (name === '') return path.length === 0 ? scopeFor(own, namespace, undefined) : undefined;
   const owner = path[0] ?? namespace;
-  if (owner !== namespace && owner !== own.state.settings.rootNamespace) return undefined;
-  const sidecar = own.state.sidecars.get(owner)?.find(({ meta }) => meta.name === name);
+  if (owner !== namespace && owner !== own.mesh.settings.rootNamespace) return undefined;
+  const sidecar = own.mesh.sidecars.get(owner)?.find(({ meta }) => meta.name === name);
   return sidecar === undefined ? undefined : scopeFor(own, namespace, sidecar);
 }
 
 /** The oldest Sidecar that selects the labels, else the namespace's oldest for all, else the root namespace's. */
-function selectSidecar(state: State, namespace: string, labels: Labels): Sidecar | undefined {
+function selectSidecar(state: MeshState, namespace: string, labels: Labels): Sidecar | undefined {
   const own = state.sidecars.get(namespace) ?? [];
   const selected = own.find((sidecar) => !isForAll(sidecar) && labelsMatch(selectorOf(sidecar), labels));
   return selected ?? own.find(isForAll) ?? state.sidecars.get(state.settings.rootNamespace)?.find(isForAll);
@@ -141,7 +156,7 @@ function isForAll(sidecar: Sidecar): boolean {
   return isEmptySelector(selectorOf(sidecar));
 }
 
-function selectGateways(state: State, namespace: string, labels: Labels): readonly Gateway[] {
+function selectGateways(state: MeshState, namespace: string, labels: Labels): readonly Gateway[] {
   return state.gateways.filter(({ meta, content }) => {
     if (state.settings.scopeGatewayToNamespace && meta.namespace !== namespace) return false;
     return labelsMatch(content.selector ?? NO_LABELS, labels);
@@ -164,20 +179,24 @@ function sourceLabels(scope: Scope | undefined): readonly string[] {
   return [...new Set(lists.flatMap((list) => [...labelsOf(list)]))].sort();
 }
 
-function nameConflictsOf(state: State): readonly NameConflict[] {
-  return state.nameConflicts.sorted().flatMap(([, conflicts]) => conflicts);
+function nameConflictsOf(registry: State, mesh: MeshState): readonly NameConflict[] {
+  const all = [...registry.nameConflicts.entries(), ...mesh.nameConflicts.entries()];
+  return all.sort(([a], [b]) => compareText(a, b)).flatMap(([, conflicts]) => conflicts);
 }
 
-function findingsOf(state: State): SnapshotFindings {
-  const { totals } = state;
+function findingsOf(registry: State, mesh: MeshState): SnapshotFindings {
+  const { totals } = registry;
   return {
-    duplicateSubsets: totals.duplicateSubsets,
+    duplicateSubsets: mesh.duplicateSubsets,
     endpointsNotReady: totals.notReady,
     endpointsPendingPod: totals.pendingPod,
     endpointsWithoutPod: totals.withoutPod,
     servicesWithoutInstances: totals.withoutInstances,
-    podsWithoutService: state.unservedPods.size,
+    podsWithoutService: registry.unservedPods.size,
     duplicateClusters: totals.duplicateClusters,
-    nameConflicts: [...state.nameConflicts.values()].reduce((sum, { length }) => sum + length, 0),
+    nameConflicts: [...registry.nameConflicts.values(), ...mesh.nameConflicts.values()].reduce(
+      (sum, { length }) => sum + length,
+      0,
+    ),
   };
 }

@@ -285,7 +285,7 @@ export interface ChangeSet {
   readonly workloads: ReadonlySet<string>;
   /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
   readonly addresses: ReadonlySet<string>;
-  /** Changed configuration resources that generation reads directly, by key. */
+  /** Changed resources of {@link CONFIG_KINDS}, and PeerAuthentications, by key. */
   readonly configs: ReadonlyMap<
     ResourceKey,
     { readonly before: AnyResource | undefined; readonly after: AnyResource | undefined }
@@ -340,13 +340,18 @@ export const CONFIG_KINDS = [
   'Gateway',
   'JsonWebKeySet',
   'Namespace',
-  'PeerAuthentication',
   'RequestAuthentication',
   'Secret',
   'Sidecar',
   'VirtualService',
 ] as const satisfies readonly Kind[];
 export type ConfigKind = (typeof CONFIG_KINDS)[number];
+/** All others: what services, endpoints and workloads are made of. */
+export type RegistryKind = Exclude<Kind, ConfigKind>;
+
+export function isConfigKind(kind: string): kind is ConfigKind {
+  return (CONFIG_KINDS as readonly string[]).includes(kind);
+}
 
 /** What generation may read: the same on the main thread and in every worker, and immutable. */
 export interface MeshSnapshot {

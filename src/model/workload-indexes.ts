@@ -18,7 +18,8 @@ import { type Labels, labelsMatch } from './labels.ts';
 import { ADDRESS_READ, addressId, virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
-import { type Changed, ofKind, type State, tableOf } from './state.ts';
+import type { State } from './state.ts';
+import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { ServiceKey } from './types.ts';
 import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 

@@ -9,8 +9,8 @@ import { keyOf } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';
-import type { Changed, State } from './state.ts';
-import type { WorkloadPolicies, WorkloadSelection } from './types.ts';
+import type { State } from './state.ts';
+import type { ChangeSet, WorkloadPolicies, WorkloadSelection } from './types.ts';
 
 const KINDS = ['RequestAuthentication', 'AuthorizationPolicy'] as const;
 type PolicyKind = (typeof KINDS)[number];
@@ -37,12 +37,12 @@ export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 /** The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces concerned cost. */
 export function updatePolicies(
   state: State,
-  changed: readonly Changed[],
+  changed: ChangeSet['configs'],
 ): { policies: PolicyTable; change: readonly WorkloadSelection[] } {
   const change: WorkloadSelection[] = [];
   const { rootNamespace } = state.settings;
   const edits = new Map<string, Map<PolicyKind, Map<ResourceKey, Selecting[]>>>();
-  for (const { key, before, after } of changed) {
+  for (const [key, { before, after }] of changed) {
     const [was, is] = [policyOf(before), policyOf(after)];
     const side = is ?? was;
     if (side === undefined) continue;

@@ -4,18 +4,18 @@
  */
 import type { PMap } from '../core/pmap.ts';
 import type { WorkloadEntrySpec } from '../resources/schemas.ts';
-import { type Kind, type Resource, resourceKey } from '../resources/types.ts';
+import { type Resource, resourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
 import type { PeerPolicies } from './peer-authentication.ts';
-import type { Endpoint, Health } from './types.ts';
+import type { Endpoint, Health, RegistryKind } from './types.ts';
 
 /** An endpoint without its ports. */
 export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 
 /** The indexes that workloads are found in. */
 export interface WorkloadIndexes {
-  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   readonly podsByIp: Groups;
   readonly networkOf: (address: string) => string;
   readonly peerPolicies: PeerPolicies;

@@ -1,0 +1,72 @@
+/** Which services a host name means, and who sees which hosts: indexes that follow the services. */
+import { GroupEdits } from './groups.ts';
+import { isWildcardHost } from './hosts.ts';
+import type { MeshState } from './mesh-state.ts';
+import { compareCreated, compareText } from './order.ts';
+import { hostConflicts, servicesInForce } from './ownership.ts';
+import type { ServiceChange } from './services.ts';
+import type { NameConflict, Service, ServiceKey } from './types.ts';
+import { isPublic } from './visibility.ts';
+
+/** The orchestrator's first, then oldest first, then by namespace. */
+function compareServices(a: Service, b: Service): number {
+  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
+  return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace);
+}
+
+/** Indexes by host name and namespace, after the services in `changes`. */
+export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, ServiceChange>): MeshState {
+  if (changes.size === 0) return state;
+  const hosts = new Map<string, Map<ServiceKey, Service>>();
+  const hostsByNamespace = new GroupEdits();
+  const hostsExportedTo = new GroupEdits();
+  const wildcardHosts = new GroupEdits();
+  for (const [key, { before, after }] of changes) {
+    const service = after ?? before;
+    if (service === undefined) continue;
+    const { hostname, namespace } = service;
+    let all = hosts.get(hostname);
+    if (all === undefined) {
+      all = new Map((state.claimants.get(hostname) ?? []).map((known) => [known.key, known]));
+      hosts.set(hostname, all);
+    }
+    if (after === undefined) {
+      all.delete(key);
+      hostsByNamespace.remove(namespace, hostname);
+    } else {
+      all.set(key, after);
+      hostsByNamespace.add(namespace, hostname);
+    }
+  }
+  const byHost: [string, readonly Service[] | undefined][] = [];
+  const publicHosts: [string, Service | undefined][] = [];
+  const claimants: [string, readonly Service[] | undefined][] = [];
+  const conflicts: [string, readonly NameConflict[] | undefined][] = [];
+  for (const [hostname, claims] of hosts) {
+    const all = [...claims.values()].sort(compareServices);
+    claimants.push([hostname, all.length === 0 ? undefined : all]);
+    const lost = hostConflicts(all, state.settings);
+    conflicts.push([`host:${hostname}`, lost.length === 0 ? undefined : lost]);
+    const list = servicesInForce(all);
+    byHost.push([hostname, list.length === 0 ? undefined : list]);
+    publicHosts.push([hostname, list.find(({ exportTo }) => isPublic(exportTo))]);
+    hostsExportedTo.move(hostname, namedNamespaces(state.servicesByHost.get(hostname)), namedNamespaces(list));
+    if (isWildcardHost(hostname)) wildcardHosts.move(hostname, [''], list.length === 0 ? [] : ['']);
+  }
+  return {
+    ...state,
+    claimants: state.claimants.with(claimants),
+    nameConflicts: state.nameConflicts.with(conflicts),
+    servicesByHost: state.servicesByHost.with(byHost),
+    publicServices: state.publicServices.with(publicHosts),
+    hostsByNamespace: hostsByNamespace.apply(state.hostsByNamespace),
+    hostsExportedTo: hostsExportedTo.apply(state.hostsExportedTo),
+    wildcardHosts: wildcardHosts.apply(state.wildcardHosts),
+  };
+}
+
+/** Namespaces that `exportTo` names. */
+function namedNamespaces(services: readonly Service[] | undefined): string[] {
+  const names = (services ?? []).flatMap(({ exportTo }) => exportTo);
+  return [...new Set(names)].filter((name) => name !== '*' && name !== '.' && name !== '~');
+}

@@ -1,0 +1,116 @@
+/**
+ * The mesh as generation sees it: services, who sees them, routes, rules, and the configuration that generation reads as it is. The main
+ * thread and every worker have one, made by the same changes. Persistent maps, so that the next state shares everything that a
+ * change leaves alone. Others see it through `MeshSnapshot`.
+ */
+import type { Memos } from '../core/memo.ts';
+import { PMap } from '../core/pmap.ts';
+import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import type { RuleTable } from './destination-rules.ts';
+import type { Groups } from './groups.ts';
+import { emptyTables, type ResourceTables } from './tables.ts';
+import {
+  CONFIG_KINDS,
+  type ConfigKind,
+  type Endpoint,
+  type ModelSettings,
+  type NameConflict,
+  type Service,
+  type ServiceKey,
+  type ServicePeers,
+} from './types.ts';
+import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
+
+export interface MeshState {
+  readonly version: number;
+  /** Owned by who made the model; every state of it has the same. */
+  readonly memos: Memos;
+  readonly settings: ModelSettings;
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  readonly configs: ResourceTables<ConfigKind>;
+
+  readonly services: PMap<Service>;
+  readonly peers: PMap<ServicePeers>;
+  /** Of the services that {@link carriesEndpoints}. */
+  readonly carriedEndpoints: PMap<readonly Endpoint[]>;
+
+  /** Host name → all services that claim it: the orchestrator's before others, then oldest first, then by namespace. */
+  readonly claimants: PMap<readonly Service[]>;
+  /** Host name → those of its claimants that are in force. */
+  readonly servicesByHost: PMap<readonly Service[]>;
+  /** Host name → the first of its services that all namespaces see. */
+  readonly publicServices: PMap<Service>;
+  /** Namespace → host names that it defines. */
+  readonly hostsByNamespace: Groups;
+  /** Namespace → host names that others export to it by name. */
+  readonly hostsExportedTo: Groups;
+  /** Wildcard host names of services, all under the key `''`. */
+  readonly wildcardHosts: Groups;
+
+  readonly virtualServices: VirtualServiceTables;
+  readonly rules: RuleTable;
+  /** Subsets that several rules for one host define. */
+  readonly duplicateSubsets: number;
+  /** Namespace → its Sidecars, oldest first. */
+  readonly sidecars: PMap<readonly Resource<'Sidecar'>[]>;
+  /** In precedence order. */
+  readonly gateways: readonly Resource<'Gateway'>[];
+  /** What claims the hosts of others: `host:…` or the key of a virtual service → the conflicts. */
+  readonly nameConflicts: PMap<readonly NameConflict[]>;
+}
+
+/**
+ * What changed of what generation reads, as it is now; undefined: gone. Plain data, which goes to other threads. Several in a row may be
+ * merged by taking the newest of each key.
+ */
+export interface MeshDelta {
+  /** Of the state that it leads to. */
+  readonly version: number;
+  /** Present where they changed. */
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+  readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
+  readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
+  /** Of services that {@link carriesEndpoints}. */
+  readonly endpoints: ReadonlyMap<ServiceKey, readonly Endpoint[] | undefined>;
+  /** Resources of {@link CONFIG_KINDS}. */
+  readonly configs: ReadonlyMap<ResourceKey, AnyResource | undefined>;
+}
+
+/**
+ * Whether generation reads a service's endpoints: its clusters carry them where proxies resolve names, and where the pods of a
+ * headless service have listeners of their own. Endpoints of all other services reach proxies by EDS alone.
+ */
+export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
+  if (resolution === 'dns') return true;
+  return headless && resolution === 'passthrough' && settings.headlessPodListeners && !settings.edsForHeadless;
+}
+
+export function emptyMesh(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks, memos: Memos): MeshState {
+  const groups: Groups = PMap.empty();
+  return {
+    version: 1,
+    memos,
+    settings,
+    mesh,
+    networks,
+    configs: emptyTables(CONFIG_KINDS),
+    services: PMap.empty(),
+    peers: PMap.empty(),
+    carriedEndpoints: PMap.empty(),
+    claimants: PMap.empty(),
+    servicesByHost: PMap.empty(),
+    publicServices: PMap.empty(),
+    hostsByNamespace: groups,
+    hostsExportedTo: groups,
+    wildcardHosts: groups,
+    virtualServices: NO_VIRTUAL_SERVICES,
+    rules: PMap.empty(),
+    duplicateSubsets: 0,
+    sidecars: PMap.empty(),
+    gateways: [],
+    nameConflicts: PMap.empty(),
+  };
+}

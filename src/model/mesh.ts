@@ -1,0 +1,166 @@
+/**
+ * The second stage of a change, the same on the main thread and in every worker: what the first stage derived, and the configuration that
+ * generation reads, become what generation sees. Pure and deterministic: equal changes make equal states, however they are merged.
+ */
+import { PMap } from '../core/pmap.ts';
+import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
+import { changedConfigs } from './configs.ts';
+import { newConflicts } from './conflicts.ts';
+import { updateRules } from './destination-rules.ts';
+import { deepEqual } from './equal.ts';
+import { indexHosts } from './host-index.ts';
+import type { MeshDelta, MeshState } from './mesh-state.ts';
+import { compareMeta } from './order.ts';
+import { EMPTY_BOOK, type ScopeBook } from './scope-book.ts';
+import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
+import type { ServiceChange } from './services.ts';
+import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
+import type { ChangeSet, ConfigKind, ServiceKey } from './types.ts';
+import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
+
+export type MeshChanges = Pick<
+  ChangeSet,
+  'fromVersion' | 'toVersion' | 'everything' | 'services' | 'configs' | 'nameConflicts' | 'scopes'
+>;
+
+export interface MeshStep {
+  readonly state: MeshState;
+  readonly book: ScopeBook;
+  readonly changes: MeshChanges;
+}
+
+/** The next state, its scopes, and what differs. Costs what the change costs; whatever is equal stays the same object. */
+export function updateMesh(before: MeshState, book: ScopeBook, delta: MeshDelta): MeshStep {
+  const { version, mesh = before.mesh, networks = before.networks } = delta;
+  const everything = mesh !== before.mesh || networks !== before.networks;
+  const { tables, changed } = storeResources(before.configs, delta.configs);
+  const services = changedServices(before, delta.services);
+  const taken = {
+    ...before,
+    version,
+    mesh,
+    networks,
+    configs: tables,
+    services: before.services.with([...services].map(([key, { after }]) => [key, after])),
+    peers: before.peers.with(delta.peers),
+    carriedEndpoints: before.carriedEndpoints.with(delta.endpoints),
+  };
+  const { state, inputs } = updateConfiguration(indexHosts(taken, services), changed, everything);
+  const scopes: ScopeResults = everything
+    ? { book: EMPTY_BOOK, changes: forgetScopes(book) }
+    : updateScopes(book, state, {
+        ...inputs,
+        services,
+        publicServices: before.publicServices,
+        previousRules: before.rules,
+      });
+  return {
+    state,
+    book: scopes.book,
+    changes: {
+      fromVersion: before.version,
+      toVersion: version,
+      everything,
+      services,
+      configs: changedConfigs(changed),
+      nameConflicts: newConflicts(before, state),
+      scopes: scopes.changes,
+    },
+  };
+}
+
+/** Deltas that were merged may set a service to what it is. */
+function changedServices(before: MeshState, services: MeshDelta['services']): Map<ServiceKey, ServiceChange> {
+  const changed = new Map<ServiceKey, ServiceChange>();
+  for (const [key, after] of services) {
+    const known = before.services.get(key);
+    if (!deepEqual(known, after)) changed.set(key, { before: known, after });
+  }
+  return changed;
+}
+
+/** Virtual services, destination rules, Sidecars and Gateways. */
+function updateConfiguration(
+  state: MeshState,
+  changed: readonly Changed[],
+  everything: boolean,
+): { state: MeshState; inputs: Pick<ScopeInputs, 'virtualServices' | 'rules' | 'sidecars'> } {
+  const virtual = updateVirtualServices(
+    state.virtualServices,
+    changedOf(state, changed, 'VirtualService', everything),
+    state,
+  );
+  const known = everything ? PMap.empty<never>() : state.rules;
+  const ruleChanges = sidesOf(state, changed, 'DestinationRule', everything);
+  const rules = updateRules(known, ruleChanges, state);
+  const duplicateSubsets = (everything ? 0 : state.duplicateSubsets) + rules.duplicateSubsets;
+  const sidecars = changedOf(state, changed, 'Sidecar', false);
+  const gateways = changed.some(({ before, after }) => (after ?? before)?.kind === 'Gateway');
+  return {
+    state: {
+      ...state,
+      virtualServices: virtual.tables,
+      rules: rules.table,
+      duplicateSubsets,
+      nameConflicts: state.nameConflicts.with(
+        [...virtual.changes].map(([key, { after }]) => {
+          const conflicts = virtualServiceConflicts(after);
+          return [key, conflicts.length === 0 ? undefined : conflicts] as const;
+        }),
+      ),
+      sidecars: updateSidecars(state, changed),
+      gateways: gateways
+        ? [...tableOf(state.configs, 'Gateway').values()].sort((a, b) => compareMeta(a.meta, b.meta))
+        : state.gateways,
+    },
+    inputs: { virtualServices: virtual.changes, rules: rules.changes, sidecars },
+  };
+}
+
+/** Resources of a kind as they are now (undefined: gone): those changed, or with `everything` all. */
+function changedOf<K extends ConfigKind>(
+  state: MeshState,
+  changed: readonly Changed[],
+  kind: K,
+  everything: boolean,
+): Map<ResourceKey, Resource<K> | undefined> {
+  const now = new Map([...sidesOf(state, changed, kind, everything)].map(([key, { after }]) => [key, after] as const));
+  return now;
+}
+
+function sidesOf<K extends ConfigKind>(state: MeshState, changed: readonly Changed[], kind: K, everything: boolean) {
+  const sides = new Map<ResourceKey, { before: Resource<K> | undefined; after: Resource<K> | undefined }>();
+  for (const { key, before, after } of changed) {
+    if ((after ?? before)?.kind === kind) sides.set(key, { before: ofKind(before, kind), after: ofKind(after, kind) });
+  }
+  if (!everything) return sides;
+  for (const [key, after] of tableOf(state.configs, kind).entries()) {
+    if (!sides.has(key)) sides.set(key, { before: after, after });
+  }
+  return sides;
+}
+
+function updateSidecars(state: MeshState, changed: readonly Changed[]): MeshState['sidecars'] {
+  const namespaces = new Set<string>();
+  for (const { before, after } of changed) {
+    const sidecar = after ?? before;
+    if (sidecar?.kind === 'Sidecar') namespaces.add(sidecar.meta.namespace);
+  }
+  if (namespaces.size === 0) return state.sidecars;
+  const lists = new Map<string, Map<ResourceKey, Resource<'Sidecar'>>>();
+  for (const namespace of namespaces) {
+    lists.set(namespace, new Map((state.sidecars.get(namespace) ?? []).map((sidecar) => [keyOf(sidecar), sidecar])));
+  }
+  for (const { key, before, after } of changed) {
+    const list = lists.get((after ?? before)?.meta.namespace ?? '');
+    const sidecar = ofKind(after, 'Sidecar');
+    if (sidecar !== undefined) list?.set(key, sidecar);
+    else list?.delete(key);
+  }
+  return state.sidecars.with(
+    [...lists].map(([namespace, list]) => {
+      const sorted = [...list.values()].sort((a, b) => compareMeta(a.meta, b.meta));
+      return [namespace, sorted.length === 0 ? undefined : sorted] as const;
+    }),
+  );
+}

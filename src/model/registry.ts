@@ -1,0 +1,121 @@
+/**
+ * The first stage of a change, on the main thread alone: resources become services, endpoints and workloads, stage by stage, each of which
+ * looks only at what the one before found different. What generation reads of it goes on to the second stage (`mesh.ts`).
+ */
+import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
+import type { AnyResource, ResourceKey } from '../resources/types.ts';
+import { changedConfigs } from './configs.ts';
+import { newConflicts } from './conflicts.ts';
+import { deepEqual } from './equal.ts';
+import { membersOf } from './groups.ts';
+import { carriesEndpoints, type MeshDelta } from './mesh-state.ts';
+import { networkFinder } from './networks.ts';
+import { updatePeerPolicies } from './peer-authentication.ts';
+import { updateRegistered } from './registered-workloads.ts';
+import type { Dirt } from './service-record.ts';
+import { type ServiceChanges, updateServices } from './services.ts';
+import type { State } from './state.ts';
+import { type Changed, storeResources, tableOf } from './tables.ts';
+import type { ChangeSet, Endpoint, ServiceKey } from './types.ts';
+import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
+import { ownAddresses } from './workloads.ts';
+
+export interface RegistryUpdate {
+  /** Resources by key, as they are now; undefined: gone. Those of kinds that generation reads as they are do not count here. */
+  readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
+  readonly mesh?: MeshConfig | undefined;
+  readonly networks?: MeshNetworks | undefined;
+}
+
+/** What changed of what the second stage takes. */
+export type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
+
+export type RegistryChanges = Pick<
+  ChangeSet,
+  'endpoints' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
+>;
+
+export function updateRegistry(
+  before: State,
+  update: RegistryUpdate,
+): { readonly state: State; readonly derived: DerivedChanges; readonly changes: RegistryChanges } {
+  const { state: configured, changed: config } = configure(before, update);
+  const everything = config.mesh !== undefined || config.networks !== undefined;
+  const { tables, changed } = storeResources(configured.resources, update.resources);
+  const stored = { ...configured, resources: tables };
+  const peerPolicies = updatePeerPolicies(stored, changed);
+  const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed);
+  const counted = { ...stored, peerPolicies: peerPolicies.policies, registered };
+  const indexed = indexEndpointAddresses(before, indexWorkloads(counted, changed), changed);
+  const dirty = everything
+    ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
+    : dirtyServices(before, indexed, changed);
+  if (everything) for (const key of dirtyServices(before, indexed, changed).keys()) dirty.set(key, 'all');
+  for (const [key, dirt] of guardedServices(before, indexed, peerPolicies.change)) {
+    dirty.set(key, joinedDirt(dirty.get(key), dirt));
+  }
+  const { state: served, changes: services } = updateServices(indexed, dirty);
+  const state = { ...served, unservedPods: updateUnserved(served, changed, services.addresses) };
+  return {
+    state,
+    derived: { ...config, ...derivedOf(state, services) },
+    changes: {
+      endpoints: services.endpoints,
+      addresses: services.addresses,
+      peerAuthentication: peerPolicies.selections,
+      workloads,
+      configs: changedConfigs(changed.filter(({ before, after }) => (after ?? before)?.kind === 'PeerAuthentication')),
+      nameConflicts: newConflicts(before, state),
+    },
+  };
+}
+
+/** What of the services goes to the second stage. */
+function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges): DerivedChanges {
+  const carried = new Map<ServiceKey, readonly Endpoint[] | undefined>();
+  for (const key of new Set([...services.keys(), ...endpoints])) {
+    const [before, after] = [services.get(key)?.before, state.services.get(key)];
+    const list = state.endpoints.get(key);
+    if (after !== undefined && carriesEndpoints(after, state.settings)) carried.set(key, list);
+    else if (before !== undefined && carriesEndpoints(before, state.settings)) carried.set(key, undefined);
+  }
+  return { services: new Map([...services].map(([key, { after }]) => [key, after])), peers, endpoints: carried };
+}
+
+function joinedDirt(a: Dirt | undefined, b: Dirt): Dirt {
+  return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
+}
+
+/** Takes over the mesh configuration and networks when they differ. */
+function configure(
+  before: State,
+  { mesh, networks }: RegistryUpdate,
+): { state: State; changed: Pick<MeshDelta, 'mesh' | 'networks'> } {
+  const changed = {
+    ...(mesh !== undefined && !deepEqual(mesh, before.mesh) && { mesh }),
+    ...(networks !== undefined && !deepEqual(networks, before.networks) && { networks }),
+  };
+  const networkOf =
+    changed.networks === undefined ? before.networkOf : networkFinder(changed.networks, before.settings.clusterId);
+  return { state: { ...before, ...changed, networkOf }, changed };
+}
+
+/** Pods with an address of their own at which nothing is served, after pods and addresses changed. */
+function updateUnserved(
+  state: State,
+  changed: readonly Changed[],
+  addresses: ReadonlySet<string>,
+): State['unservedPods'] {
+  const pods = new Set<ResourceKey>();
+  for (const { key, before, after } of changed) if ((after ?? before)?.kind === 'Pod') pods.add(key);
+  for (const address of addresses) for (const key of membersOf(state.podsByIp, address)) pods.add(key);
+  const table = tableOf(state.resources, 'Pod');
+  return state.unservedPods.with(
+    [...pods].map((key) => {
+      const pod = table.get(key);
+      const own = pod === undefined ? [] : ownAddresses(pod);
+      const unserved = own.length > 0 && !own.some((address) => state.instances.has(address));
+      return [key, unserved ? true : undefined] as const;
+    }),
+  );
+}
