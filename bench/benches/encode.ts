@@ -55,21 +55,24 @@ async function snapshotOf(size: WorldSize): Promise<Snapshot> {
     await world.write();
     const settings = defaultDiscoverySettings();
     const mesh = defaultMeshConfig();
-    const store = createStore({ appNamespaces: [], rootNamespace: mesh.rootNamespace, onProblem: () => {} });
     const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    await new Promise<void>((resolve, reject) => {
-      const source = createDirectorySource({
-        dir: world.folder,
-        onEvents: (events) => store.apply(events),
-        onSynced: resolve,
-        onFailed: reject,
-        log: silent,
-        clock: systemClock,
-        resyncMs: 0,
-      });
-      scope.after(() => source.close());
-      source.start();
+    const cluster = settings.clusterID;
+    const source = createDirectorySource({ dir: world.folder, cluster, log: silent, clock: systemClock, resyncMs: 0 });
+    scope.after(() => source.close());
+    const store = createStore({
+      sources: [source],
+      cluster,
+      appNamespaces: [],
+      rootNamespace: mesh.rootNamespace,
+      onRefused: () => {},
+      onResolved: () => {},
     });
+    source.start({
+      apply: (events) => void store.apply(source.id, events),
+      replace: (list) => void store.replace(source.id, list),
+      changing: () => {},
+    });
+    await source.synced;
     const model = createModel(modelSettings(settings, mesh), mesh, defaultMeshNetworks());
     return applyChanges(model, { changes: store.take().changes }).snapshot;
   } finally {

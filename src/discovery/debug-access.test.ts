@@ -57,6 +57,9 @@ const source: DebugSource = {
       return { ...status, types: new Map() };
     }),
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
+  sources: () => [{ id: 'of-shop', cluster: 'c', synced: true, health: { ok: false, reason: 'cannot list shop' } }],
+  documents: (key) => [{ source: `of ${key}`, resource: service('shop', 'web'), held: false }],
+  sharedKeys: () => ['ConfigMap/shop/a', 'ConfigMap/guest/a', 'Namespace//shop'],
   problems: () => [
     { id: 'a', key: 'Gateway/shop/broken', message: 'bad', field: 'spec', origin },
     { id: 'b', key: 'Gateway/guest/broken', message: 'bad', field: 'spec', origin },
@@ -90,6 +93,7 @@ function routes(access: DebugAccess): HttpRoutes {
   return {
     ready: () => true,
     debug: () => source,
+    sources: () => source.sources(),
     profiler,
     access,
     maker: new PageMaker({ now: () => performance.now(), nextTurn: () => nextTurn() }),

@@ -5,12 +5,14 @@ import type { ConnectionStatus, ProxySession } from '../push/types.ts';
 import type { SecurityHold, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
+import type { Sources } from './inputs.ts';
 
 export interface DebugParts {
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
-  readonly hold: SecurityHold | undefined;
+  readonly hold: SecurityHold;
+  readonly sources: Sources;
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
   readonly showConfigInAdsz: boolean;
@@ -18,7 +20,7 @@ export interface DebugParts {
 
 /** For one page: what it looks up of sessions is looked up once. */
 export function createDebugSource(parts: DebugParts): DebugSource {
-  const { store, engine, server, hold, history, showConfigInAdsz } = parts;
+  const { store, engine, server, hold, sources, history, showConfigInAdsz } = parts;
   let sessions: Map<string, ProxySession> | undefined;
   const sessionOf = (connectionId: string): ProxySession | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -28,8 +30,11 @@ export function createDebugSource(parts: DebugParts): DebugSource {
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
+    sources: () => sources.status(),
+    documents: (key) => store.documents(key),
+    sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),
-    refusedPolicies: () => hold?.all() ?? [],
+    refusedPolicies: () => hold.all(),
     findings: (wanted = () => true) => findingsOf(engine, wanted),
     engine: () => engine.stats(),
     failing: () => engine.failing(),

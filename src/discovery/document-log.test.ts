@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { problemLog } from './document-log.ts';
+import { resource } from '../store/testing/documents.ts';
+import { problemLog, sharedLog } from './document-log.ts';
 
 test('of thousands of refused documents the first are named and the rest counted; held policies are named all the same', () => {
   const lines: string[] = [];
@@ -18,17 +19,42 @@ test('of thousands of refused documents the first are named and the rest counted
     field: 'spec.hosts',
     message: 'required',
   });
-  for (let n = 1; n <= 10_000; n++) log(`VirtualService/a/v${n}`, problem(n), undefined);
+  for (let n = 1; n <= 10_000; n++) log.refused(problem(n), undefined);
   assert.equal(lines[0], 'a.yaml:1: VirtualService/a/v1: spec.hosts: required');
   assert.ok(lines.length <= 50, `${lines.length} lines`);
   const written = lines.length;
   endWindow();
   assert.match(lines.at(-1) ?? '', new RegExp(`and ${10_000 - written} more .*v10000`));
 
-  for (let n = 1; n <= 100; n++) log(`VirtualService/a/v${n}`, problem(n), undefined);
+  for (let n = 1; n <= 100; n++) log.refused(problem(n), undefined);
   const policy = { ...problem(1), id: 'policy' };
-  log('policy', policy, { problem: policy, keys: [], inForce: 'last_good' });
+  log.refused(policy, { problem: policy, keys: [], inForce: 'last_good' });
   assert.match(lines.at(-1) ?? '', /the last good version stays in force$/);
-  log('policy', undefined, undefined);
+  log.resolved(policy);
   assert.equal(lines.at(-1), 'info policy is in order again');
+});
+
+test('documents of one key in several sources are told of, with the one that is in force', () => {
+  const lines: string[] = [];
+  const document = (source: string) => ({ source, resource: resource('VirtualService', 'a', 1), held: false });
+  sharedLog((line) => lines.push(line))('VirtualService/ns/a', ['directory', 'east', 'west'].map(document));
+  assert.deepEqual(lines, [
+    'VirtualService/ns/a: the document of source directory is in force, not that of east, west',
+  ]);
+});
+
+test('a refused document that stands in no file is named by its source', () => {
+  const lines: string[] = [];
+  const write = (line: string) => void lines.push(line);
+  const log = problemLog({ info: write, error: write }, () => {});
+  const problem = {
+    id: 'Gateway/a/b',
+    key: 'Gateway/a/b',
+    origin: { source: 'east' },
+    field: 'spec',
+    message: 'required',
+  };
+  log.refused(problem, undefined);
+  log.resolved(problem);
+  assert.deepEqual(lines, ['east: Gateway/a/b: spec: required', 'east: Gateway/a/b is in order again']);
 });

@@ -3,28 +3,33 @@ import { getScope, type Logger, limitLog } from '../observe/index.ts';
 import { UNKNOWN_FIELD } from '../resources/index.ts';
 import type { AnyResource, ResourceKey, ResourceOrigin, ResourceProblem } from '../resources/types.ts';
 import { systemClock } from '../sources/index.ts';
-import type { HeldDocument } from '../store/index.ts';
+import type { HeldDocument, SourceDocument } from '../store/index.ts';
 
 const later = (ms: number, run: () => void): void => void systemClock.setTimer(ms, run);
 
-export type ProblemLog = (id: string, problem: ResourceProblem | undefined, held: HeldDocument | undefined) => void;
+export interface ProblemLog {
+  /** @param held what is in force in the place of a policy */
+  refused(problem: ResourceProblem, held: HeldDocument | undefined): void;
+  resolved(problem: ResourceProblem): void;
+}
 
 /**
  * One line for each document that cannot be taken, and one when it can again; of thousands at once the first are written and the rest
- * counted, policies apart, so that other documents do not crowd them out. `held`: what is in force in the place of a policy.
+ * counted, policies apart, so that other documents do not crowd them out.
  */
 export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('validation'), laterOf = later): ProblemLog {
-  const refused = limitLog({ write: (message) => log.error(message), later: laterOf });
+  const others = limitLog({ write: (message) => log.error(message), later: laterOf });
   const policies = limitLog({ write: (message) => log.error(message), later: laterOf });
   const mended = limitLog({ write: (message) => log.info(message), later: laterOf });
-  return (id, problem, held) => {
-    if (problem === undefined) {
-      mended(id, `${id} is in order again`);
-      return;
-    }
-    const { origin, key, field, message } = problem;
-    const write = held === undefined ? refused : policies;
-    write(id, `${lineOf(origin, key, field, message)}${inForce(held)}`);
+  return {
+    refused: ({ id, origin, key, field, message }, held) => {
+      const write = held === undefined ? others : policies;
+      write(`${origin.source} ${id}`, `${lineOf(origin, key, field, message)}${inForce(held)}`);
+    },
+    resolved: ({ id, origin }) => {
+      const whose = origin.file === undefined ? `${origin.source}: ` : '';
+      mended(`${origin.source} ${id}`, `${whose}${id} is in order again`);
+    },
   };
 }
 
@@ -41,6 +46,15 @@ const STRICTEST = {
   RequestAuthentication: 'no token is taken by the workloads that it covers',
 } as const;
 
+/** One line when a key has documents of several sources, of which one is in force; a flood of them is counted. */
+export function sharedLog(write = (message: string): void => getScope('validation').warn(message)) {
+  const log = limitLog({ write, later });
+  return (key: ResourceKey, [inForce, ...others]: readonly SourceDocument[]): void => {
+    const rest = others.map(({ source }) => source).join(', ');
+    log(key, `${key}: the document of source ${inForce?.source} is in force, not that of ${rest}`);
+  };
+}
+
 /** One line for each field that was left out, of each version of a document; a flood of them is counted. */
 export function warningLog(): (key: ResourceKey, resource: AnyResource) => void {
   const log = limitLog({ write: (message) => getScope('validation').warn(message), later });
@@ -54,6 +68,8 @@ export function warningLog(): (key: ResourceKey, resource: AnyResource) => void 
 }
 
 function lineOf(origin: ResourceOrigin, key: ResourceKey | undefined, field: string, message: string): string {
-  const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+  // What has no file is found by its key, in its source.
+  const file = origin.file ?? origin.source;
+  const place = origin.line === undefined ? file : `${file}:${origin.line}`;
   return [place, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
 }

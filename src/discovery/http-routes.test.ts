@@ -45,6 +45,7 @@ function routes(changes: Partial<HttpRoutes> = {}): HttpRoutes {
   return {
     ready: () => true,
     debug: () => BROKEN,
+    sources: () => [],
     profiler: undefined,
     access: new DebugAccess({ callers: () => undefined, home: () => undefined, open: false }),
     maker: new PageMaker({ now: () => performance.now(), nextTurn: () => nextTurn() }),
@@ -58,6 +59,9 @@ const BROKEN: DebugSource = {
     throw new Error('broken');
   },
   connections: () => [],
+  sources: () => [],
+  documents: () => [],
+  sharedKeys: () => [],
   parts: () => [],
   problems: () => [],
   findings: () => [],
@@ -87,6 +91,19 @@ describe('HTTP address', () => {
     assert.deepEqual(await get(server, '/ready'), [200, 'ready\n']);
     assert.deepEqual(await get(server, '/debug/syncz'), [200, '[]\n']);
     assert.equal((await get(server, '/elsewhere'))[0], 404);
+  });
+
+  it('is not ready while a source has not been read, and says which', async () => {
+    const health = { ok: false, reason: 'config directory /secret does not exist' } as const;
+    const sources: HttpRoutes['sources'] = () => [
+      { id: 'mock', cluster: 'c', synced: true, health: { ok: true } },
+      { id: 'directory', cluster: 'c', synced: false, health },
+    ];
+    const server = await serve(httpListener(routes({ ready: () => false, debug: () => undefined, sources })));
+    assert.deepEqual(await get(server, '/ready'), [
+      503,
+      'not ready: configuration is being read, waiting for directory\n',
+    ]);
   });
 
   it('survives targets that are no URL and pages that throw', async () => {

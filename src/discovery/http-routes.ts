@@ -3,7 +3,13 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../core/own-fetch.ts';
-import { type DebugSource, handleDebug, isDebugPath, type PageMaker } from '../observe/debug/index.ts';
+import {
+  type DebugSource,
+  handleDebug,
+  isDebugPath,
+  type PageMaker,
+  type SourceStatus,
+} from '../observe/debug/index.ts';
 import type { BuildInfo, Metrics, Profiler } from '../observe/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 
@@ -47,6 +53,8 @@ export interface HttpRoutes {
   readonly ready: () => boolean;
   /** Undefined until there is something to show. */
   readonly debug: () => DebugSource | undefined;
+  /** None until the first are opened. */
+  readonly sources: () => readonly SourceStatus[];
   /** Present with --profile. */
   readonly profiler: Profiler | undefined;
   /** Who may see what of the debug pages. */
@@ -69,10 +77,16 @@ function readyText(source: DebugSource | undefined): string {
   return `ready, degraded: ${policies}, ${lastGood} in force as last good, ${substitutes} as strict as can be; see /debug/push_status\n`;
 }
 
+/** What is waited for; why a source cannot be read is in the log, and not for everybody to know. */
+function notReadyText(sources: readonly SourceStatus[]): string {
+  const waiting = sources.filter(({ synced }) => !synced).map(({ id }) => id);
+  const forWhat = waiting.length === 0 ? '' : `, waiting for ${waiting.join(', ')}`;
+  return `not ready: configuration is being read${forWhat}\n`;
+}
+
 /** What both addresses answer, and everybody may know; false when the request is for something else. */
-function answerPublic({ ready, debug, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
-  if (path === '/ready')
-    send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : 'not ready: configuration is being read\n');
+function answerPublic({ ready, debug, sources, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
+  if (path === '/ready') send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : notReadyText(sources()));
   else if (path === '/healthz') send(response, 200, 'ok\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;

@@ -8,7 +8,7 @@ import {
   parseListenAddress,
   shownDiscoveryEnvironment,
 } from '../cli/index.ts';
-import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import { type DebugSource, PageMaker, type SourceStatus } from '../observe/debug/index.ts';
 import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
 import { systemClock } from '../sources/index.ts';
 import type { DebugAccess } from './debug-access.ts';
@@ -22,6 +22,7 @@ export interface HttpServersOptions {
   readonly metrics: Metrics;
   /** Undefined while the mesh is being read. */
   readonly debug: () => DebugSource | undefined;
+  readonly sources: () => readonly SourceStatus[];
   readonly access: DebugAccess;
   /** Sets the gauges, before each scrape. */
   readonly sample: () => void;
@@ -37,7 +38,7 @@ export interface HttpServers {
 
 /** Rejects with CtlError naming the flag whose address cannot be listened on; then none listens. */
 export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
-  const { settings, env, registry, metrics, debug, access, sample } = options;
+  const { settings, env, registry, metrics, debug, sources, access, sample } = options;
   const listening: (readonly [string, readonly ListenAddress[]])[] = [];
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -55,6 +56,7 @@ export async function startHttpServers(options: HttpServersOptions): Promise<Htt
   const routes: HttpRoutes = {
     ready: () => debug() !== undefined,
     debug,
+    sources,
     profiler: settings.profile ? createProfiler() : undefined,
     access,
     maker: new PageMaker({ now: systemClock.now, nextTurn: () => nextTurn() }),

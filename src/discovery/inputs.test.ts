@@ -3,10 +3,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { defaultDiscoverySettings } from '../cli/index.ts';
 import { getScope } from '../observe/index.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
-import { checkRegistries, openMeshFiles } from './inputs.ts';
+import { keyOf, type ResourceEvent } from '../resources/types.ts';
+import { ScriptedSource } from '../sources/testing/scripted.ts';
+import { checkRegistries, configuredSources, createSources, openMeshFiles } from './inputs.ts';
 
 test('a mesh configuration that changes what only a start can take says so, and the rest of it is followed', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
@@ -35,4 +38,68 @@ test('the registry Orchestrator without a directory to read from is refused, oth
   assert.throws(check({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
   check({ registries: ['Mock'] })();
   check({ configDir: 'config' })();
+});
+
+test('sources are in the order of the registries; a directory that is no registry gives configuration, and comes first', async () => {
+  const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
+    configuredSources(defaultDiscoverySettings(changes)).map(({ id, cluster }) => `${id} ${cluster}`);
+  const configDir = '/nowhere';
+  assert.deepEqual(idsOf({ registries: ['Orchestrator', 'Mock'], configDir }), [
+    'directory Orchestrator',
+    'mock Orchestrator',
+  ]);
+  assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir, clusterID: 'c1' }), [
+    'mock c1',
+    'directory c1',
+  ]);
+  assert.deepEqual(idsOf({ registries: ['Mock'], configDir }), ['directory Orchestrator', 'mock Orchestrator']);
+});
+
+test('without the registry Orchestrator a directory gives configuration alone', async (context) => {
+  const configDir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
+  const documents = ['ServiceAccount', 'Endpoints', 'Namespace'].map(
+    (kind) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n`,
+  );
+  await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
+  const sources = createSources(configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir })));
+  context.after(async () => {
+    await sources.close();
+    await rm(configDir, { recursive: true });
+  });
+  const told = new Map<string, string[]>();
+  const note = (id: string, events: readonly ResourceEvent[]): void => {
+    const keys = events.map((event) => (event.type === 'set' ? keyOf(event.resource) : event.type));
+    told.set(id, [...(told.get(id) ?? []), ...keys]);
+  };
+  await sources.open(({ id }) => ({
+    apply: (events) => note(id, events),
+    replace: ({ events }) => note(id, events),
+    changing: () => {},
+  }));
+  assert.deepEqual(told.get('directory'), ['Namespace//x']);
+  assert.ok(told.get('mock')?.includes('Service/default/hello'));
+});
+
+test('all is read when each source has been read once, whatever becomes of it afterwards', async () => {
+  const [files, api] = ['files', 'api'].map((id) => new ScriptedSource({ id, cluster: 'c' }));
+  assert.ok(files !== undefined && api !== undefined);
+  const sources = createSources([files, api]);
+  let opened = false;
+  const opening = sources
+    .open(() => ({ apply: () => {}, replace: () => {}, changing: () => {} }))
+    .then(() => {
+      opened = true;
+    });
+  const synced = async () => {
+    await nextTurn();
+    return [opened, ...sources.status().map((each) => each.synced)];
+  };
+  assert.deepEqual(await synced(), [false, false, false]);
+  files.list();
+  files.disconnect('connection refused');
+  assert.deepEqual(await synced(), [false, true, false]);
+  api.list();
+  await opening;
+  assert.deepEqual(await synced(), [true, true, true]);
+  assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused' });
 });

@@ -4,6 +4,7 @@
  */
 import type { DiscoverySettings } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
+import type { SourceStatus } from '../observe/debug/index.ts';
 import { getScope } from '../observe/index.ts';
 import {
   defaultMeshConfig,
@@ -14,7 +15,15 @@ import {
   parseMeshNetworks,
 } from '../resources/mesh-config.ts';
 import { CLUSTER_KINDS, type ResourceEvent } from '../resources/types.ts';
-import { createDirectorySource, createFileValue, startMockSource, systemClock } from '../sources/index.ts';
+import {
+  createDirectorySource,
+  createFileValue,
+  createMockSource,
+  type Source,
+  type SourceIdentity,
+  type SourceSink,
+  systemClock,
+} from '../sources/index.ts';
 import { restartWatch } from './model-settings.ts';
 
 type Close = () => Promise<void> | void;
@@ -31,7 +40,15 @@ export interface MeshHandlers {
   onNetworks(networks: MeshNetworks, at: number): void;
 }
 
+/** The sources of the program, in configured order. */
 export interface Sources {
+  /**
+   * Starts all of them. Resolves when each has been read once; a configuration directory that does not exist is waited for. Rejects with
+   * CtlError when something that is there cannot be read at start.
+   */
+  open(sinkOf: (source: SourceIdentity) => SourceSink): Promise<void>;
+  readonly all: readonly SourceIdentity[];
+  status(): readonly SourceStatus[];
   close(): Promise<void>;
 }
 
@@ -56,20 +73,42 @@ export function checkRegistries({ registries, configDir }: DiscoverySettings): v
   throw new CtlError('failed_precondition', message, { field: '--registries' });
 }
 
-/** Takes a batch of a source; `seenAt`: monotonic ms of the last sign of a change there, when the source knows it. */
-type OnEvents = (events: readonly ResourceEvent[], seenAt?: number) => void;
+/** The sources in the order of `--registries`; a directory that is no registry (only configuration is read from it) comes first. */
+export function configuredSources(settings: DiscoverySettings): Source[] {
+  const { configDir, registries, clusterID: cluster } = settings;
+  const log = getScope('source');
+  if (configDir === '') log.warn('no --configDir: only built-in registries are read');
+  const clock = systemClock;
+  const directory = (): Source[] => {
+    if (configDir === '') return [];
+    return [createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs: settings.resyncMs })];
+  };
+  const sources = registries.flatMap((registry) => {
+    if (registry === 'Orchestrator') return directory();
+    return registry === 'Mock' ? [createMockSource({ cluster, clock })] : [];
+  });
+  return registries.includes('Orchestrator') ? sources : [...directory().map(withoutRegistry), ...sources];
+}
 
-/** Told that something is changing, at `at` in monotonic ms, before it is known what. */
-type OnSign = (at: number) => void;
-
-/**
- * Resolves when every source has been read once; a configuration directory that does not exist is waited for. Rejects with CtlError
- * when one is there and it, a folder or a file in it cannot be read.
- */
-export async function openSources(settings: DiscoverySettings, onEvents: OnEvents, onSign: OnSign): Promise<Sources> {
-  const closers: Close[] = [];
-  await Promise.all([readDirectory(settings, { onEvents, onSign }, closers), readMock(settings, onEvents)]);
-  return { close: closeAll(closers) };
+export function createSources(sources: readonly Source[]): Sources {
+  const synced = new Set<Source>();
+  return {
+    all: sources,
+    async open(sinkOf) {
+      const reading = sources.map(async (source) => {
+        source.start(sinkOf(source));
+        await source.synced;
+        synced.add(source);
+      });
+      await Promise.all(reading);
+    },
+    status: () =>
+      sources.map((source) => {
+        const { id, cluster } = source;
+        return { id, cluster, synced: synced.has(source), health: source.health() };
+      }),
+    close: closeAll(sources.map((source) => () => source.close())),
+  };
 }
 
 async function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
@@ -109,44 +148,19 @@ function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, clo
   return file.start();
 }
 
-function readDirectory(
-  settings: DiscoverySettings,
-  { onEvents, onSign }: { readonly onEvents: OnEvents; readonly onSign: OnSign },
-  closers: Close[],
-): Promise<void> {
-  const log = getScope('source');
-  if (settings.configDir === '') {
-    log.warn('no --configDir: only built-in registries are read');
-    return Promise.resolve();
-  }
-  const registry = settings.registries.includes('Orchestrator');
-  return new Promise((resolve, reject) => {
-    const source = createDirectorySource({
-      dir: settings.configDir,
-      onEvents: (events, seenAt) => onEvents(registry ? events : withoutRegistry(events), seenAt),
-      onSign,
-      onSynced: resolve,
-      onFailed: reject,
-      log,
-      clock: systemClock,
-      resyncMs: settings.resyncMs,
-    });
-    closers.push(() => source.close());
-    source.start();
-  });
-}
-
-function readMock(settings: DiscoverySettings, onEvents: OnEvents): Promise<void> {
-  if (!settings.registries.includes('Mock')) return Promise.resolve();
-  return new Promise((resolve) => {
-    startMockSource({ onEvents, onSynced: resolve, clock: systemClock });
-  });
-}
-
 /** Kinds of the Orchestrator registry come from files only when that registry is read. */
-function withoutRegistry(events: readonly ResourceEvent[]): ResourceEvent[] {
-  return events.filter((event) => {
+function withoutRegistry(source: Source): Source {
+  const isRead = (event: ResourceEvent): boolean => {
     const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';
     return !CLUSTER_KINDS.some((kind) => key.startsWith(`${kind}/`));
-  });
+  };
+  return {
+    ...source,
+    start: (sink) =>
+      source.start({
+        apply: (events, seenAt) => sink.apply(events.filter(isRead), seenAt),
+        replace: ({ events, at }, seenAt) => sink.replace({ events: events.filter(isRead), at }, seenAt),
+        changing: (at) => sink.changing(at),
+      }),
+  };
 }

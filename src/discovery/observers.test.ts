@@ -6,7 +6,8 @@ import type { DebugSource } from '../observe/debug/index.ts';
 import { createMetrics, getScope } from '../observe/index.ts';
 import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing.ts';
 import type { ConnectionStatus } from '../push/types.ts';
-import type { ResourceEvent, ResourceProblem } from '../resources/types.ts';
+import type { Kind, ResourceProblem } from '../resources/types.ts';
+import type { ToldEvent } from '../store/index.ts';
 import { sampleGauges } from './gauges.ts';
 import {
   certificateObserver,
@@ -155,16 +156,17 @@ describe('observers', () => {
   it('count events by kind and by what they do, and changes by what they mean', async () => {
     const { metrics, value } = measured();
     const meter = new SourceMeter(metrics);
-    const events: ResourceEvent[] = [
-      { type: 'set', resource: service('shop', 'web'), at: 10 },
-      { type: 'set', resource: endpoints('shop', 'web', '10.0.0.1'), at: 30 },
-      { type: 'delete', key: 'VirtualService/shop/web', at: 30 },
-      { type: 'invalid', problem, at: 40 },
+    const told = (effect: ToldEvent['effect'], kind: Kind | undefined, at: number) => ({ effect, kind, at });
+    const events = [
+      told('update', 'Service', 10),
+      told('add', 'Endpoints', 30),
+      told('delete', 'VirtualService', 30),
+      told('invalid', undefined, 40),
     ];
-    meter.received(events, (key) => key === 'Service/shop/web');
+    meter.received(events);
     meter.applied({
       changed: new Set(['Service/shop/web', 'Endpoints/shop/web', 'Pod/shop/x', 'VirtualService/shop/web'] as const),
-      ignored: 0,
+      events,
       newProblems: 1,
     });
     assert.equal(await value('ctl_orch_reg_events{type="Service",event="update"}'), 1);
@@ -192,6 +194,9 @@ describe('sampled gauges', () => {
         snapshotOf([service('shop', 'web'), service('shop', 'api'), endpoints('shop', 'web', '10.0.0.1')]),
       connections: () => (wrong ? [rejecting, rejecting] : []),
       parts: () => [],
+      sources: () => [],
+      documents: () => [],
+      sharedKeys: () => [],
       problems: () => (wrong ? [{ ...problem, key: 'Service/a/b' as const }, problem] : []),
       refusedPolicies: () => (wrong ? [{ problem, keys: [], inForce: 'substitute' }] : []),
       // The same words from two views are one finding.

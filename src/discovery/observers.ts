@@ -5,10 +5,10 @@ import type { XdsType } from '../generate/types.ts';
 import type { NameConflict, Snapshot } from '../model/types.ts';
 import { getScope, type LimitedLog, limitLog, type Metrics, type ScopeName, type Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
-import { CORE_KINDS, type ResourceEvent } from '../resources/types.ts';
+import { CORE_KINDS } from '../resources/types.ts';
 import type { CertificateObserver } from '../security/index.ts';
 import { systemClock } from '../sources/index.ts';
-import type { AppliedSummary, DebounceHooks } from '../store/index.ts';
+import type { AppliedSummary, DebounceHooks, ToldEvent } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
 import type { PublishFault } from './publisher.ts';
 import type { PushLog } from './push-log.ts';
@@ -245,7 +245,7 @@ export function debounceHooks(metrics: Metrics): DebounceHooks {
 
 const REGISTRY_KINDS: ReadonlySet<string> = new Set(CORE_KINDS);
 
-/** Counts what sources bring. `known` says whether the store had the key before. */
+/** Counts what sources tell. */
 export class SourceMeter {
   readonly #metrics: Metrics;
   #lastEventAt: number | undefined;
@@ -254,29 +254,19 @@ export class SourceMeter {
     this.#metrics = metrics;
   }
 
-  received(events: readonly ResourceEvent[], known: (key: string) => boolean): void {
-    for (const event of events) {
+  received(events: readonly ToldEvent[]): void {
+    const metrics = this.#metrics;
+    for (const { effect, kind, at } of events) {
       if (this.#lastEventAt !== undefined) {
-        this.#metrics.cfg_runtime_processor_event_span_duration_milliseconds.observe(
-          Math.max(0, event.at - this.#lastEventAt),
-        );
+        metrics.cfg_runtime_processor_event_span_duration_milliseconds.observe(Math.max(0, at - this.#lastEventAt));
       }
-      this.#lastEventAt = event.at;
-      this.#metrics.cfg_runtime_processor_events_processed_total.inc();
-      if (event.type === 'invalid') {
-        this.#metrics.cfg_source_orch_event_error_total.inc();
-        continue;
-      }
-      this.#metrics.cfg_source_orch_event_success_total.inc();
-      if (event.type === 'resolved') continue;
-      const key =
-        event.type === 'set'
-          ? `${event.resource.kind}/${event.resource.meta.namespace}/${event.resource.meta.name}`
-          : event.key;
-      const kind = key.slice(0, key.indexOf('/'));
-      const labels = { type: kind, event: event.type === 'delete' ? 'delete' : known(key) ? 'update' : 'add' };
-      if (REGISTRY_KINDS.has(kind)) this.#metrics.ctl_orch_reg_events.inc(labels);
-      else this.#metrics.ctl_orch_cfg_events.inc(labels);
+      this.#lastEventAt = at;
+      metrics.cfg_runtime_processor_events_processed_total.inc();
+      if (effect === 'invalid') metrics.cfg_source_orch_event_error_total.inc();
+      else metrics.cfg_source_orch_event_success_total.inc();
+      if (kind === undefined) continue;
+      const counter = REGISTRY_KINDS.has(kind) ? metrics.ctl_orch_reg_events : metrics.ctl_orch_cfg_events;
+      counter.inc({ type: kind, event: effect });
     }
   }
 

@@ -17,21 +17,36 @@ import {
   recordBuild,
 } from '../observe/index.ts';
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
-import type { ResourceEvent, ResourceKey } from '../resources/types.ts';
-import { systemClock } from '../sources/index.ts';
-import { createDebouncer, createStore, type Debouncer, SecurityHold, type Store } from '../store/index.ts';
+import { KEY_SET_SOURCE } from '../resources/make-key-set.ts';
+import type { ResourceKey } from '../resources/types.ts';
+import { type SourceIdentity, type SourceSink, systemClock } from '../sources/index.ts';
+import {
+  type AppliedSummary,
+  createDebouncer,
+  createStore,
+  type Debouncer,
+  SecurityHold,
+  type Store,
+} from '../store/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
-import { problemLog, warningLog } from './document-log.ts';
+import { problemLog, sharedLog, warningLog } from './document-log.ts';
 import { FindingLog } from './finding-log.ts';
 import { sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, type Listening, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
-import { checkRegistries, type MeshFiles, openMeshFiles, openSources } from './inputs.ts';
+import {
+  checkRegistries,
+  configuredSources,
+  createSources,
+  type MeshFiles,
+  openMeshFiles,
+  type Sources,
+} from './inputs.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings, rootNamespaceOf } from './model-settings.ts';
 import {
@@ -77,6 +92,7 @@ export class DiscoveryProgram {
   #keySets: KeySets | undefined;
   readonly #logIgnoredEndpoints = ignoredEndpointsLog();
   #hold: SecurityHold | undefined;
+  #sources: Sources | undefined;
   #publishedAt: number | undefined;
   readonly #pushes = new PushLog({ write: (line) => getScope('ads').info(line), later: systemClock.setTimer });
 
@@ -101,16 +117,11 @@ export class DiscoveryProgram {
       onNetworks: (networks, at) => this.#meshChanged({ networks, at }, (update) => (early = { ...early, ...update })),
     });
     this.#closers.push(() => files.close());
-    const logProblem = problemLog();
-    const store = createStore({
-      appNamespaces: listOf(this.#settings.appNamespace),
-      rootNamespace: rootNamespaceOf(this.#settings, files.mesh),
-      onProblem: (id, problem) => logProblem(id, problem, this.#hold?.of(id)),
-      onWarnings: warningLog(),
-    });
     const hold = await this.#openHold(files);
+    const sources = createSources(configuredSources(this.#settings));
+    const store = this.#createStore(files, sources, hold);
     // Side by side: making a root's key takes about as long as reading a mesh.
-    const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(store)]);
+    const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(sources, store)]);
     hold.synced();
     const keySets = this.#followKeySets(store);
     const publisher = this.#startPublisher(store, files);
@@ -160,20 +171,45 @@ export class DiscoveryProgram {
     return this.#hold;
   }
 
-  async #openSources(store: Store): Promise<void> {
-    const sources = await openSources(
-      this.#settings,
-      (events, seenAt) => this.#take(store, events, seenAt),
-      (at) => this.#running?.debouncer.stirring(at),
-    );
+  #createStore({ mesh }: MeshFiles, sources: Sources, hold: SecurityHold): Store {
+    const log = problemLog();
+    const { clusterID: cluster, appNamespace } = this.#settings;
+    return createStore({
+      sources: [...sources.all, { id: KEY_SET_SOURCE, cluster }],
+      cluster,
+      appNamespaces: listOf(appNamespace),
+      rootNamespace: rootNamespaceOf(this.#settings, mesh),
+      hold,
+      onRefused: (source, problem) => log.refused(problem, hold.of(source, problem.id)),
+      onResolved: (_source, problem) => log.resolved(problem),
+      onShared: sharedLog(),
+      onWarnings: warningLog(),
+    });
+  }
+
+  async #openSources(sources: Sources, store: Store): Promise<void> {
+    this.#sources = sources;
     this.#closers.push(() => sources.close());
+    await sources.open((source) => this.#sinkOf(source, store));
+  }
+
+  #sinkOf({ id }: SourceIdentity, store: Store): SourceSink {
+    const take = (summary: AppliedSummary, seenAt: number | undefined): void => {
+      this.#meter.received(summary.events);
+      this.#applied(summary, seenAt);
+    };
+    return {
+      apply: (events, seenAt) => take(store.apply(id, events), seenAt),
+      replace: (list, seenAt) => take(store.replace(id, list), seenAt),
+      changing: (at) => this.#running?.debouncer.stirring(at),
+    };
   }
 
   #followKeySets(store: Store): KeySets {
     const keySets = followKeySets({
       refreshMs: this.#settings.jwtPubKeyRefreshIntervalMs,
       metrics: this.#metrics,
-      onEvent: (event) => this.#apply(store, [event]),
+      onEvent: (event) => this.#applied(store.apply(KEY_SET_SOURCE, [event])),
     });
     this.#keySets = keySets;
     this.#closers.push(() => keySets.close());
@@ -270,6 +306,7 @@ export class DiscoveryProgram {
       registry: this.#registry,
       metrics: this.#metrics,
       debug: () => this.#debugSource(),
+      sources: () => this.#sources?.status() ?? [],
       access: this.#debugAccess(),
       sample,
     });
@@ -293,13 +330,7 @@ export class DiscoveryProgram {
     });
   }
 
-  #take(store: Store, events: readonly ResourceEvent[], seenAt: number | undefined): void {
-    this.#meter.received(events, (key) => store.get(key) !== undefined);
-    this.#apply(store, events, seenAt);
-  }
-
-  #apply(store: Store, events: readonly ResourceEvent[], seenAt?: number): void {
-    const summary = store.apply(this.#hold?.admit(events) ?? events);
+  #applied(summary: AppliedSummary, seenAt?: number): void {
     this.#meter.applied(summary);
     this.#running?.debouncer.changed(summary.changed, seenAt);
   }
@@ -341,11 +372,11 @@ export class DiscoveryProgram {
   }
 
   #debugSource(): DebugSource | undefined {
-    const [running, hold, history] = [this.#running, this.#hold, this.#history];
-    if (running === undefined) return undefined;
+    const [running, hold, sources, history] = [this.#running, this.#hold, this.#sources, this.#history];
+    if (running === undefined || hold === undefined || sources === undefined) return undefined;
     const { store, engine, server } = running;
     const showConfigInAdsz = this.#settings.debugAdszConfig;
-    return createDebugSource({ store, engine, server, hold, history, showConfigInAdsz });
+    return createDebugSource({ store, engine, server, hold, sources, history, showConfigInAdsz });
   }
 }
 

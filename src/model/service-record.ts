@@ -9,7 +9,7 @@ import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText } from './order.ts';
 import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
-import { type Counts, countBy, NO_COUNTS } from './places.ts';
+import { countLocalities, type Localities, NO_LOCALITIES } from './places.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
 /** What concerns a service: everything, or tokens: notes of what was read, and ids of parts. */
@@ -33,8 +33,7 @@ export interface ServiceRecord {
   /** Sorted. */
   readonly endpoints: readonly Endpoint[];
   readonly peers: PeerCounts;
-  readonly localities: Counts;
-  readonly networks: Counts;
+  readonly localities: Localities;
   readonly facts: ServiceFacts;
   readonly conflicts: readonly NameConflict[];
 }
@@ -90,8 +89,7 @@ export function nextRecord(
     reads,
     endpoints,
     peers: countPeers(before?.peers ?? NO_PEERS, namespace, delta),
-    localities: countBy(({ locality }) => locality, before?.localities ?? NO_COUNTS, delta),
-    networks: countBy(({ network }) => network, before?.networks ?? NO_COUNTS, delta),
+    localities: countLocalities(before?.localities ?? NO_LOCALITIES, delta),
     facts: factsOf(service, parts, endpoints, merged.duplicates, before?.facts, delta),
     conflicts,
   };
@@ -188,12 +186,7 @@ function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta):
 }
 
 function compareEndpoints(a: Endpoint, b: Endpoint): number {
-  return (
-    compareText(a.servicePort, b.servicePort) ||
-    compareText(a.address, b.address) ||
-    a.port - b.port ||
-    compareText(a.network, b.network)
-  );
+  return compareText(a.servicePort, b.servicePort) || compareText(a.address, b.address) || a.port - b.port;
 }
 
 function readsChanged(

@@ -7,9 +7,8 @@ import type { EndpointIndexes } from './endpoints.ts';
 import { deepEqual } from './equal.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { updateInstances } from './instances.ts';
-import { nextNetworkNames } from './network-names.ts';
 import { peersOf } from './peers.ts';
-import { type Counts, NO_COUNTS, nextPlaces } from './places.ts';
+import { NO_LOCALITIES, nextPlaces } from './places.ts';
 import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
 import type { State, Totals } from './state.ts';
 import { tableOf } from './tables.ts';
@@ -49,7 +48,6 @@ export function updateServices(
     for (const read of goneReads) readers.remove(read, key);
     for (const read of newReads) readers.add(read, key);
   }
-  const moves = (counts: 'localities' | 'networks') => movesOf(counts, state, records);
   const next: State = {
     ...state,
     nameConflicts: state.nameConflicts.with(conflicts),
@@ -64,8 +62,13 @@ export function updateServices(
     records: state.records.with(records),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, records),
-    places: nextPlaces(state.places, moves('localities')),
-    networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
+    places: nextPlaces(
+      state.places,
+      [...records].map(([key, record]) => ({
+        before: state.records.get(key)?.localities ?? NO_LOCALITIES,
+        after: record?.localities ?? NO_LOCALITIES,
+      })),
+    ),
   };
   const { instances, addresses } = updateInstances(state, next, services, endpoints);
   return {
@@ -74,26 +77,10 @@ export function updateServices(
   };
 }
 
-/** The Service that is in force, of those of one name in several clusters, and ServiceEntries. */
 function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resource<'ServiceEntry'>)[] {
-  const table = tableOf(state.resources, 'Service');
+  const services = tableOf(state.resources, 'Service');
   const entries = tableOf(state.resources, 'ServiceEntry');
-  const sources = membersOf(state.definers, key);
-  // Keys of the program's own cluster have no name behind them, and so come first.
-  const [service] = sources.flatMap((source) => table.get(source) ?? []);
-  const others = sources.flatMap((source) => entries.get(source) ?? []);
-  return service === undefined ? others : [service, ...others];
-}
-
-/** What becomes of the counts of some records. */
-function* movesOf(
-  counts: 'localities' | 'networks',
-  state: State,
-  records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>,
-): Generator<{ readonly before: Counts; readonly after: Counts }> {
-  for (const [key, record] of records) {
-    yield { before: state.records.get(key)?.[counts] ?? NO_COUNTS, after: record?.[counts] ?? NO_COUNTS };
-  }
+  return membersOf(state.definers, key).flatMap((source) => services.get(source) ?? entries.get(source) ?? []);
 }
 
 function nextTotals(state: State, records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>): Totals {

@@ -8,8 +8,7 @@ import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { ALL_KINDS } from '../resources/types.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
-import { configuredNetworks, type NetworkNames } from './network-names.ts';
-import { type NetworkFinder, networkFinder } from './networks.ts';
+import { networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import { NO_PLACES, type Places } from './places.ts';
 import type { RegisteredWorkloads } from './registered-workloads.ts';
@@ -44,16 +43,16 @@ export interface State {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
-  readonly networkOf: NetworkFinder;
+  readonly networkOf: (address: string) => string;
   readonly resources: ResourceTables<RegistryKind>;
 
-  /** IP address → keys of the pods that own it, in whatever cluster. */
+  /** IP address → keys of the pods that own it. */
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
   readonly registered: RegisteredWorkloads;
-  /** `namespace/name` of an orchestrator service → keys of its EndpointSlices or Endpoints, in all clusters. */
-  readonly documentsByService: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its slices. */
+  readonly slicesByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
   readonly selecting: Groups;
 
@@ -76,9 +75,7 @@ export interface State {
   readonly records: PMap<ServiceRecord>;
   /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
   readonly readers: Groups;
-  /** Address in its network (`networkAddress`) → what is served there. */
   readonly instances: PMap<readonly BoundInstance[]>;
-  readonly networkNames: NetworkNames;
   /** Keys of running pods at whose addresses no service is served. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
@@ -100,7 +97,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     podsByNamespace: groups,
     entriesByNamespace: groups,
     registered: PMap.empty(),
-    documentsByService: groups,
+    slicesByService: groups,
     selecting: groups,
     definers: groups,
     services: PMap.empty(),
@@ -114,7 +111,6 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     records: PMap.empty(),
     readers: groups,
     instances: PMap.empty(),
-    networkNames: configuredNetworks(networks),
     unservedPods: PMap.empty(),
     totals: {
       duplicateClusters: 0,

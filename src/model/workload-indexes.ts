@@ -9,6 +9,7 @@ import { GroupEdits, membersOf } from './groups.ts';
 import {
   bareAddresses,
   claimedRanges,
+  documentsOf,
   type EndpointsDocument,
   headlessKeys,
   rangesAround,
@@ -19,8 +20,8 @@ import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
-import type { ModelSettings, ServiceKey } from './types.ts';
-import { clusterRead, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
+import type { ServiceKey } from './types.ts';
+import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
@@ -33,18 +34,9 @@ function addressIds(pod: Resource<'Pod'> | undefined): readonly string[] {
   return pod === undefined ? [] : [...new Set(ownAddresses(pod).flatMap((address) => addressId(address) ?? []))];
 }
 
-/** `namespace/name` of the Service that a document of endpoints is about. */
-function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
-  const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
-  return document === undefined || name === undefined ? [] : [`${document.meta.namespace}/${name}`];
-}
-
-/** The resource where it is a document of the kind that endpoints come from. */
-function asDocument(
-  resource: AnyResource | undefined,
-  { useEndpointSlice }: Pick<ModelSettings, 'useEndpointSlice'>,
-): EndpointsDocument | undefined {
-  return useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
+function sliceService(slice: Resource<'EndpointSlice'> | undefined): string[] {
+  const name = slice?.meta.labels[SERVICE_NAME_LABEL];
+  return slice === undefined || name === undefined ? [] : [`${slice.meta.namespace}/${name}`];
 }
 
 /** `state` with its indexes of workloads and definers brought up to date (its resources are the new ones already). */
@@ -52,7 +44,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const podsByIp = new GroupEdits();
   const podsByNamespace = new GroupEdits();
   const entriesByNamespace = new GroupEdits();
-  const documentsByService = new GroupEdits();
+  const slicesByService = new GroupEdits();
   const selecting = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
@@ -70,11 +62,12 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
         entriesByNamespace.move(key, namespaceOf(before), namespaceOf(after));
         break;
       case 'EndpointSlice':
-      case 'Endpoints': {
-        const [was, is] = [asDocument(before, state.settings), asDocument(after, state.settings)];
-        documentsByService.move(key, serviceOfDocument(was), serviceOfDocument(is));
+        slicesByService.move(
+          key,
+          sliceService(ofKind(before, 'EndpointSlice')),
+          sliceService(ofKind(after, 'EndpointSlice')),
+        );
         break;
-      }
       case 'Service':
       case 'ServiceEntry':
         ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
@@ -89,7 +82,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     podsByIp: podsByIp.apply(state.podsByIp),
     podsByNamespace: podsByNamespace.apply(state.podsByNamespace),
     entriesByNamespace: entriesByNamespace.apply(state.entriesByNamespace),
-    documentsByService: documentsByService.apply(state.documentsByService),
+    slicesByService: slicesByService.apply(state.slicesByService),
     selecting: selecting.apply(state.selecting),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
@@ -123,10 +116,10 @@ function addressDocuments(before: State, after: State, changed: readonly Changed
     const resource = is ?? was;
     if (resource === undefined) continue;
     const { kind, meta } = resource;
-    if (asDocument(resource, after.settings) !== undefined) keys.add(key);
+    if (kind === (after.settings.useEndpointSlice ? 'EndpointSlice' : 'Endpoints')) keys.add(key);
     if (kind !== 'Service') continue;
     for (const state of [before, after])
-      for (const document of membersOf(state.documentsByService, `${meta.namespace}/${meta.name}`)) keys.add(document);
+      for (const document of documentsOf(`${meta.namespace}/${meta.name}`, state)) keys.add(document);
   }
   return keys;
 }
@@ -138,18 +131,17 @@ function endpointsDocument({ resources, settings }: State, key: ResourceKey): En
 }
 
 function headlessAddressesOf(state: State, document: EndpointsDocument | undefined): readonly string[] {
-  const [id] = serviceOfDocument(document);
+  const id = serviceOfDocument(document);
   if (document === undefined || id === undefined) return [];
-  const service = serviceOfId(id, state.settings);
+  const service = orchestratorServiceKey(document.meta.namespace, id, state.settings);
   const services = tableOf(state.resources, 'Service');
   const definers = membersOf(state.definers, service).flatMap((key) => services.get(key) ?? []);
   return headlessKeys(document, definers, state.settings);
 }
 
-/** Key of the orchestrator service `namespace/name`. */
-function serviceOfId(id: string, settings: ModelSettings): ServiceKey {
-  const slash = id.indexOf('/');
-  return orchestratorServiceKey(id.slice(0, slash), id.slice(slash + 1), settings);
+/** Name of the Service that a document of endpoints is about. */
+function serviceOfDocument(document: EndpointsDocument | undefined): string | undefined {
+  return document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
 }
 
 function ownedIds(document: EndpointsDocument | undefined): readonly string[] {
@@ -185,7 +177,9 @@ class DirtyServices {
   }
 
   /** Services that claim an address which a document of endpoints names. */
-  addOwned(document: EndpointsDocument | undefined): void {
+  addOwned(resource: AnyResource): void {
+    const { useEndpointSlice } = this.#state.settings;
+    const document = useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
     for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
@@ -215,7 +209,7 @@ export function dirtyServices(before: State, state: State, changed: readonly Cha
     for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);
     const node = was ?? is;
     if (node?.kind === 'Node' && nodeLocality(was?.meta.labels ?? {}) !== nodeLocality(is?.meta.labels ?? {})) {
-      dirty.addReaders(clusterRead('node', node.meta.name, node.meta.cluster));
+      dirty.addReaders(`node:${node.meta.name}`);
     }
   }
   return dirty.found;
@@ -231,14 +225,17 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
       break;
     case 'Endpoints':
-    case 'EndpointSlice': {
-      const document = asDocument(side, settings);
-      dirty.addOwned(document);
-      for (const id of serviceOfDocument(document)) dirty.add(serviceOfId(id, settings), key);
+      dirty.addOwned(side);
+      dirty.add(orchestratorServiceKey(namespace, name, settings), key);
       break;
-    }
+    case 'EndpointSlice':
+      dirty.addOwned(side);
+      for (const id of sliceService(ofKind(side, 'EndpointSlice'))) {
+        dirty.add(orchestratorServiceKey(namespace, id.slice(namespace.length + 1), settings), key);
+      }
+      break;
     case 'Pod':
-      dirty.addReaders(clusterRead('pod', `${namespace}/${name}`, side.meta.cluster));
+      dirty.addReaders(`pod:${namespace}/${name}`);
       for (const address of podAddresses(side as unknown as Resource<'Pod'>)) dirty.addReaders(`ip:${address}`);
       for (const address of addressIds(ofKind(side, 'Pod'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
       if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');

@@ -7,12 +7,8 @@ import type { WorkloadEntrySpec } from '../resources/schemas.ts';
 import { type Resource, resourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
-import type { NetworkFinder } from './networks.ts';
 import type { PeerPolicies } from './peer-authentication.ts';
 import type { Endpoint, Health, RegistryKind } from './types.ts';
-
-/** A cluster by its name; undefined: the program's own. */
-export type Cluster = string | undefined;
 
 /** An endpoint without its ports. */
 export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
@@ -20,20 +16,19 @@ export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 /** The indexes that workloads are found in. */
 export interface WorkloadIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
-  /** IP address → keys of the pods that own it, in whatever cluster. */
   readonly podsByIp: Groups;
-  readonly networkOf: NetworkFinder;
+  readonly networkOf: (address: string) => string;
   readonly peerPolicies: PeerPolicies;
 }
 
 /** The policies of a namespace, among what was read. */
 export const POLICY_READ = 'auth:';
 
-/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`; the first and third with `/cluster` behind it. */
+/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';
-export const NETWORK_LABEL = 'topology.mesh.io/network';
+const NETWORK_LABEL = 'topology.mesh.io/network';
 const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
 const NO_LABELS: Labels = {};
 
@@ -61,20 +56,10 @@ function labelLocality(labels: Labels): string | undefined {
   return fullLocality(written.includes('/') ? written : written.replaceAll('.', '/'));
 }
 
-/** Note of a pod or node of a cluster (absent: the program's own). */
-export function clusterRead(kind: 'pod' | 'node', path: string, cluster: Cluster): string {
-  return cluster === undefined ? `${kind}:${path}` : `${kind}:${path}/${cluster}`;
-}
-
-export function localityOfNode(
-  name: string | undefined,
-  cluster: Cluster,
-  indexes: WorkloadIndexes,
-  reads: Reads,
-): string {
+export function localityOfNode(name: string | undefined, indexes: WorkloadIndexes, reads: Reads): string {
   if (name === undefined || name === '') return '';
-  reads.add(clusterRead('node', name, cluster));
-  const node = indexes.resources('Node').get(resourceKey('Node', '', name, cluster));
+  reads.add(`node:${name}`);
+  const node = indexes.resources('Node').get(resourceKey('Node', '', name));
   return node === undefined ? '' : nodeLocality(node.meta.labels);
 }
 
@@ -115,35 +100,20 @@ export function podHealth(pod: Resource<'Pod'>): Health {
   return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
 }
 
-/** The pod of a cluster that owns an address: those of other clusters may have the same one, on networks of their own. */
-export function podAt(
-  address: string,
-  cluster: Cluster,
-  indexes: WorkloadIndexes,
-  reads: Reads,
-): Resource<'Pod'> | undefined {
+export function podAt(address: string, indexes: WorkloadIndexes, reads: Reads): Resource<'Pod'> | undefined {
   reads.add(`ip:${address}`);
-  for (const key of membersOf(indexes.podsByIp, address)) {
-    const pod = indexes.resources('Pod').get(key);
-    if (pod?.meta.cluster === cluster) return pod;
-  }
-  return undefined;
+  const key = membersOf(indexes.podsByIp, address)[0];
+  return key === undefined ? undefined : indexes.resources('Pod').get(key);
 }
 
 export function podNamed(
   namespace: string,
   name: string,
-  cluster: Cluster,
   indexes: WorkloadIndexes,
   reads: Reads,
 ): Resource<'Pod'> | undefined {
-  reads.add(clusterRead('pod', `${namespace}/${name}`, cluster));
-  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name, cluster));
-}
-
-/** The network of a pod at one of its addresses. */
-export function podNetwork({ meta }: Resource<'Pod'>, address: string, networkOf: NetworkFinder): string {
-  return meta.labels[NETWORK_LABEL] ?? networkOf(address, meta.cluster);
+  reads.add(`pod:${namespace}/${name}`);
+  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name));
 }
 
 export function podWorkload(
@@ -158,8 +128,8 @@ export function podWorkload(
   return {
     address,
     labels: meta.labels,
-    locality: labelLocality(meta.labels) ?? localityOfNode(content.spec.nodeName, meta.cluster, indexes, reads),
-    network: podNetwork(pod, address, indexes.networkOf),
+    locality: labelLocality(meta.labels) ?? localityOfNode(content.spec.nodeName, indexes, reads),
+    network: meta.labels[NETWORK_LABEL] ?? indexes.networkOf(address),
     weight: undefined,
     serviceAccount: content.spec.serviceAccountName ?? 'default',
     health,
@@ -175,14 +145,13 @@ export function bareWorkload(
   health: Health,
   hostname: string | undefined,
   locality: string,
-  cluster: Cluster,
   indexes: WorkloadIndexes,
 ): Workload {
   return {
     address,
     labels: NO_LABELS,
     locality,
-    network: indexes.networkOf(address, cluster),
+    network: indexes.networkOf(address),
     weight: undefined,
     serviceAccount: '',
     health,
@@ -218,7 +187,7 @@ export function entryWorkload(
     address,
     labels,
     locality: locality ?? labelLocality(labels) ?? '',
-    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address, undefined),
+    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address),
     weight: spec.weight,
     serviceAccount: spec.serviceAccount ?? '',
     health: 'healthy',

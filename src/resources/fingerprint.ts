@@ -1,6 +1,6 @@
 /** Fingerprints: equal for resources that generation cannot tell apart, whatever the order of keys in the file. */
 import { hash } from 'node:crypto';
-import type { Kind, ResourceMeta } from './types.ts';
+import type { AnyResource, Kind, ResourceMeta } from './types.ts';
 
 /** 128 bits: collisions between a resource's versions are out of question, and keys stay short. */
 const HEX_DIGITS = 32;
@@ -8,6 +8,12 @@ const HEX_DIGITS = 32;
 /** Hex digest of all that generation can read of a resource. */
 export function fingerprintOf(kind: Kind, meta: ResourceMeta, content: unknown): string {
   return hash('sha256', JSON.stringify(ordered([kind, meta, content])), 'hex').slice(0, HEX_DIGITS);
+}
+
+/** A resource of CLUSTER_KINDS as one of a cluster other than the program's own. */
+export function inCluster(resource: AnyResource, cluster: string): AnyResource {
+  const meta: ResourceMeta = { ...resource.meta, cluster };
+  return { ...resource, meta, fingerprint: fingerprintOf(resource.kind, meta, resource.content) };
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`, `mesh-config.ts`. */
 export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
+export { inCluster } from './fingerprint.ts';
 export type { IgnoredDocument } from './ignored.ts';
 export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
 export { meshKindNamed } from './kind-names.ts';

@@ -37,11 +37,15 @@ export interface ResourceMeta {
 
 /** Where a resource came from, for messages to people. Never read by generation. */
 export interface ResourceOrigin {
-  /** Name of the source, such as `directory`. */
+  /** Id of the source, such as `directory`. */
   readonly source: string;
   readonly file?: string;
   /** 1-based line of the document's first line. */
   readonly line?: number;
+  /** As the source has them for its object (Kubernetes ObjectMeta): what tells versions and objects of one name apart. */
+  readonly uid?: string;
+  readonly generation?: number;
+  readonly resourceVersion?: string;
 }
 
 /** A validated resource: plain, immutable, cloneable data. */
@@ -86,18 +90,27 @@ export function keyOf({ kind, meta }: { readonly kind: Kind; readonly meta: Reso
 
 /**
  * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set` or
- * `delete` of a key ends that key's problem as well, except with `keepsProblem`: the resource is in force because the document is
- * refused, or no longer for that reason. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed.
+ * `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed.
  */
 export type ResourceEvent =
-  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number; readonly keepsProblem?: true }
-  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number; readonly keepsProblem?: true }
-  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number }
+  | ListedEvent
+  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number }
   | { readonly type: 'resolved'; readonly id: string; readonly at: number };
+
+/** What a list of a source consists of: a resource, or a document that cannot be taken. */
+export type ListedEvent =
+  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
+  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
+
+/** All that a source has. What it has no more is gone since `at`, monotonic ms. */
+export interface ResourceList {
+  readonly events: readonly ListedEvent[];
+  readonly at: number;
+}
 
 /** A document that could not be taken. Its last good version stays in force. */
 export interface ResourceProblem {
-  /** Identity of the faulty document: the resource's key when it could be read, else `file#index`. */
+  /** Identity of the faulty document within its source: the resource's key when it could be read, else `file#index`. */
   readonly id: string;
   /** Known when kind, namespace and name could be read. */
   readonly key?: ResourceKey;

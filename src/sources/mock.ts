@@ -3,8 +3,9 @@
  * without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
  */
 import { parseResource } from '../resources/index.ts';
-import type { ResourceEvent } from '../resources/types.ts';
+import type { ListedEvent } from '../resources/types.ts';
 import type { Clock } from './clock.ts';
+import type { Source } from './source.ts';
 
 const SOURCE = 'mock';
 const NAMESPACE = 'default';
@@ -23,19 +24,28 @@ const SERVICES = [
 const VERSIONS = ['v1', 'v2'];
 
 export interface MockSourceOptions {
-  readonly onEvents: (events: readonly ResourceEvent[]) => void;
-  readonly onSynced: () => void;
+  readonly cluster: string;
   readonly clock: Clock;
 }
 
-/** Reports `hello.default` and `world.default` with their pods and endpoints; nothing changes afterwards. */
-export function startMockSource(options: MockSourceOptions): void {
-  const at = options.clock.now();
-  options.onEvents(documents().map((document) => eventOf(document, at)));
-  options.onSynced();
+/** Has `hello.default` and `world.default` with their pods and endpoints; nothing changes after the first list. */
+export function createMockSource({ cluster, clock }: MockSourceOptions): Source {
+  const first = Promise.withResolvers<void>();
+  return {
+    id: SOURCE,
+    cluster,
+    synced: first.promise,
+    health: () => ({ ok: true }),
+    start(sink) {
+      const at = clock.now();
+      sink.replace({ events: documents().map((document) => eventOf(document, at)), at });
+      first.resolve();
+    },
+    close: async () => {},
+  };
 }
 
-function eventOf(document: unknown, at: number): ResourceEvent {
+function eventOf(document: unknown, at: number): ListedEvent {
   const parsed = parseResource(document, { source: SOURCE }, () => undefined);
   if ('resource' in parsed) return { type: 'set', resource: parsed.resource, at };
   throw new Error('problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored.what);

@@ -5,20 +5,24 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import { defaultMeshConfig, type MeshConfig, parseMeshConfig } from '../resources/index.ts';
-import { keyOf, type ResourceEvent } from '../resources/types.ts';
+import { keyOf } from '../resources/types.ts';
 import { systemClock } from './clock.ts';
 import { createFileValue } from './file-value.ts';
-import { startMockSource } from './mock.ts';
+import { createMockSource } from './mock.ts';
 
 const NOT_UTF8 = 'expected UTF-8: there are bytes that are none';
 
-test('the mock registry gives services with pods and endpoints, then is synced', () => {
+test('the mock registry lists services with pods and endpoints, then is synced', async () => {
   const seen: string[] = [];
-  const note = (events: readonly ResourceEvent[]) => {
-    for (const event of events) seen.push(event.type === 'set' ? keyOf(event.resource) : event.type);
-  };
-  startMockSource({ onEvents: note, onSynced: () => void seen.push('synced'), clock: systemClock });
-  assert.equal(seen.at(-1), 'synced');
+  const source = createMockSource({ cluster: 'c', clock: systemClock });
+  source.start({
+    apply: () => assert.fail('nothing changes'),
+    replace: ({ events }) => {
+      for (const event of events) seen.push(event.type === 'set' ? keyOf(event.resource) : event.type);
+    },
+    changing: () => {},
+  });
+  await source.synced;
   for (const key of ['Service/default/hello', 'EndpointSlice/default/world-1', 'Pod/default/world-v2']) {
     assert.ok(seen.includes(key), key);
   }

@@ -41,7 +41,7 @@ async function open(directory: string, limits?: { documents: number; bytes: numb
 async function stateOf(t: TestContext, ...resources: readonly AnyResource[]): Promise<string> {
   const directory = join(await tempDir(t), 'state');
   const { store, warnings } = await open(directory);
-  for (const resource of resources) store.save(resource);
+  for (const resource of resources) store.of('directory').save(resource);
   await store.written();
   assert.deepEqual(warnings, []);
   return directory;
@@ -80,33 +80,54 @@ test('what was saved is there after a restart, the same in all that counts, for 
   const directory = await stateOf(t, ...resources);
   const { store, warnings } = await open(directory);
   for (const resource of resources) {
-    const loaded = store.load(keyOf(resource));
+    const loaded = store.of('directory').load(keyOf(resource));
     assert.deepEqual(
       [loaded?.fingerprint, loaded?.meta, loaded?.content, loaded?.origin.file],
       [resource.fingerprint, resource.meta, resource.content, resource.origin.file],
     );
   }
-  assert.deepEqual(store.ofFile('/config/b.yaml'), ['RequestAuthentication/shop/tokens']);
-  assert.deepEqual(store.ofFile('/config/c.yaml'), []);
-  assert.equal(store.load('AuthorizationPolicy/shop/other'), undefined);
+  assert.deepEqual(store.of('directory').ofFile('/config/b.yaml'), ['RequestAuthentication/shop/tokens']);
+  assert.deepEqual(store.of('directory').ofFile('/config/c.yaml'), []);
+  assert.equal(store.of('directory').load('AuthorizationPolicy/shop/other'), undefined);
   assert.deepEqual(warnings, []);
   assert.equal((await stat(directory)).mode & 0o777, 0o700);
   for (const name of await readdir(directory)) assert.equal((await stat(join(directory, name))).mode & 0o777, 0o600);
 });
 
+test('versions of one policy in several sources are apart; one source’s do not count for another', async (t) => {
+  const directory = join(await tempDir(t), 'state');
+  const { store } = await open(directory);
+  const versions = { directory: 'ALLOW', api: 'DENY' } as const;
+  for (const [source, action] of Object.entries(versions)) store.of(source).save(policy('a', { action, rules: [{}] }));
+  await store.written();
+  const { store: again } = await open(directory);
+  for (const [source, action] of Object.entries(versions)) {
+    const loaded = again.of(source).load('AuthorizationPolicy/shop/a');
+    assert.deepEqual([loaded?.origin.source, loaded?.content], [source, { action, rules: [{}] }]);
+    assert.deepEqual(again.of(source).ofFile('/config/a.yaml'), ['AuthorizationPolicy/shop/a']);
+  }
+  assert.equal(again.of('other').load('AuthorizationPolicy/shop/a'), undefined);
+  assert.deepEqual(again.of('other').ofFile('/config/a.yaml'), []);
+  again.of('api').forget('AuthorizationPolicy/shop/a');
+  again.retain(new Map([['directory', ['AuthorizationPolicy/shop/a']]]));
+  await again.written();
+  assert.equal((await readdir(directory)).length, 1);
+  assert.ok((await open(directory)).store.of('directory').load('AuthorizationPolicy/shop/a'));
+});
+
 test('the latest version counts, one that is gone is forgotten, and what is not retained as well', async (t) => {
   const directory = await stateOf(t, policy('a'), policy('b'), policy('c'));
   const { store } = await open(directory);
-  store.save(policy('a', { rules: [{ to: [{ operation: { paths: ['/new'] } }] }] }));
-  store.forget('AuthorizationPolicy/shop/b');
-  assert.equal(store.load('AuthorizationPolicy/shop/b'), undefined);
+  store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths: ['/new'] } }] }] }));
+  store.of('directory').forget('AuthorizationPolicy/shop/b');
+  assert.equal(store.of('directory').load('AuthorizationPolicy/shop/b'), undefined);
   await store.written();
   assert.equal((await readdir(directory)).length, 2);
-  store.retain(new Set(['AuthorizationPolicy/shop/a']));
+  store.retain(new Map([['directory', ['AuthorizationPolicy/shop/a']]]));
   await store.written();
   assert.equal((await readdir(directory)).length, 1);
   const again = await open(directory);
-  assert.match(JSON.stringify(again.store.load('AuthorizationPolicy/shop/a')?.content), /"\/new"/);
+  assert.match(JSON.stringify(again.store.of('directory').load('AuthorizationPolicy/shop/a')?.content), /"\/new"/);
 });
 
 test('what is there already is not written again', async (t) => {
@@ -114,7 +135,7 @@ test('what is there already is not written again', async (t) => {
   const [name = ''] = await readdir(directory);
   const before = await stat(join(directory, name), { bigint: true });
   const { store } = await open(directory);
-  store.save(policy('a'));
+  store.of('directory').save(policy('a'));
   await store.written();
   const after = await stat(join(directory, name), { bigint: true });
   assert.deepEqual([await readdir(directory), after.ino, after.ctimeNs], [[name], before.ino, before.ctimeNs]);
@@ -157,10 +178,10 @@ for (const [what, [spoil, says]] of Object.entries(FAULTS)) {
     const name = names[texts.findIndex((text) => text.includes('"name":"a"'))] ?? '';
     await spoil(join(directory, name));
     const { store, warnings } = await open(directory);
-    assert.equal(store.load('AuthorizationPolicy/shop/a'), undefined);
+    assert.equal(store.of('directory').load('AuthorizationPolicy/shop/a'), undefined);
     assert.match(warnings[0] ?? '', says);
-    assert.deepEqual(store.ofFile('/config/a.yaml'), []);
-    assert.ok(store.load('AuthorizationPolicy/shop/b'));
+    assert.deepEqual(store.of('directory').ofFile('/config/a.yaml'), []);
+    assert.ok(store.of('directory').load('AuthorizationPolicy/shop/b'));
   });
 }
 
@@ -170,7 +191,8 @@ test('an entry under the name of another key is not used', async (t) => {
   await rename(join(directory, one), join(directory, `${two.slice(0, 32)}${one.slice(32)}`));
   await rm(join(directory, two));
   const { store } = await open(directory);
-  for (const name of ['a', 'b']) assert.equal(store.load(`AuthorizationPolicy/shop/${name}`), undefined);
+  for (const name of ['a', 'b'])
+    assert.equal(store.of('directory').load(`AuthorizationPolicy/shop/${name}`), undefined);
 });
 
 test('what a crash has left half written is removed; of two versions the younger one counts', async (t) => {
@@ -179,13 +201,13 @@ test('what a crash has left half written is removed; of two versions the younger
   const [old = ''] = await readdir(directory).then((names) => names.filter((name) => name !== '.new-x'));
   const kept = await readFile(join(directory, old));
   const { store } = await open(directory);
-  store.save(policy('a', { rules: [{ to: [{ operation: { paths: ['/new'] } }] }] }));
+  store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths: ['/new'] } }] }] }));
   await store.written();
   await writeFile(join(directory, old), kept, { mode: 0o600 });
   const { utimes } = await import('node:fs/promises');
   await utimes(join(directory, old), 1, 1);
   const again = await open(directory);
-  assert.match(JSON.stringify(again.store.load('AuthorizationPolicy/shop/a')?.content), /"\/new"/);
+  assert.match(JSON.stringify(again.store.of('directory').load('AuthorizationPolicy/shop/a')?.content), /"\/new"/);
   assert.equal((await readdir(directory)).includes('.new-x'), false);
 });
 
@@ -206,9 +228,9 @@ for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
     const directory = join(await tempDir(t), 'state');
     await prepare(directory);
     const { store, warnings } = await open(directory);
-    store.save(policy('a'));
+    store.of('directory').save(policy('a'));
     await store.written();
-    assert.equal(store.load('AuthorizationPolicy/shop/a'), undefined);
+    assert.equal(store.of('directory').load('AuthorizationPolicy/shop/a'), undefined);
     assert.equal(warnings.length, 1);
     assert.match(warnings[0] ?? '', says);
     assert.match(warnings[0] ?? '', /after a restart, refused policies deny what they cover/);
@@ -219,7 +241,7 @@ test('a directory that others can read is closed to them', async (t) => {
   const directory = await stateOf(t, policy('a'));
   await chmod(directory, 0o755);
   const { store } = await open(directory);
-  assert.ok(store.load('AuthorizationPolicy/shop/a'));
+  assert.ok(store.of('directory').load('AuthorizationPolicy/shop/a'));
   assert.equal((await stat(directory)).mode & 0o777, 0o700);
 });
 
@@ -227,21 +249,22 @@ test('documents beyond the quota are not kept, nor is an older version of them, 
   const directory = join(await tempDir(t), 'state');
   const { store, warnings } = await open(directory, { documents: 8, bytes: 1_000_000 });
   const names = ['a', 'b', 'c', 'd'];
-  for (const name of names) store.save(policy(name));
+  for (const name of names) store.of('directory').save(policy(name));
   await store.written();
   // A quarter of the directory is what one namespace gets; others have theirs still.
   assert.equal((await readdir(directory)).length, 2);
   assert.equal(warnings.length, 1);
   assert.match(warnings[0] ?? '', /namespace shop has its share of 8 documents or 1000000 bytes/);
-  for (const namespace of ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7']) store.save(policy('a', undefined, { namespace }));
+  for (const namespace of ['n1', 'n2', 'n3', 'n4', 'n5', 'n6', 'n7'])
+    store.of('directory').save(policy('a', undefined, { namespace }));
   await store.written();
   assert.equal((await readdir(directory)).length, 8);
   assert.match(warnings.at(-1) ?? '', /the directory has its 8 documents or 1000000 bytes/);
   // A version that has no room takes the older one with it.
   const paths = Array.from({ length: 300 }, (_, index) => `/${'x'.repeat(1900)}${index}`);
-  store.save(policy('a', { rules: [{ to: [{ operation: { paths } }] }] }));
+  store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths } }] }] }));
   await store.written();
-  assert.equal(store.load('AuthorizationPolicy/shop/a'), undefined);
+  assert.equal(store.of('directory').load('AuthorizationPolicy/shop/a'), undefined);
   assert.match(warnings.at(-1) ?? '', /more than 524288 bytes/);
 });
 
@@ -249,7 +272,7 @@ test('a directory that goes while the program runs is one warning', async (t) =>
   const directory = await stateOf(t, policy('a'));
   const { store, warnings } = await open(directory);
   await rm(directory, { recursive: true });
-  for (const name of ['b', 'c']) store.save(policy(name));
+  for (const name of ['b', 'c']) store.of('directory').save(policy(name));
   await store.written();
   assert.equal(warnings.length, 1);
   assert.match(warnings[0] ?? '', /cannot keep AuthorizationPolicy\/shop\/b \(ENOENT\)/);

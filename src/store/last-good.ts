@@ -2,7 +2,9 @@
  * The state directory: the last good version of each document of the security kinds, so that a mistake in one does not take it out
  * of force at the next start. A cache, and no source: what is in it counts only where a document of that key is refused.
  *
- *   <hash of the key>.<hash of the file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode 0700
+ *   <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode 0700
+ *
+ * Each source has versions of its own: what one source said of a policy says nothing of what another one means by it.
  *
  * An entry that is not what its name says, is not its owner's alone, or cannot be read, is as if there were none. Writing happens in
  * the background, one file after another, each written aside, made durable and renamed. One program per directory.
@@ -35,16 +37,21 @@ const NAME = /^([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})\.json$/;
 const ASIDE = '.new-';
 const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-export interface LastGood {
+/** The versions of one source's documents. */
+export interface SourceLastGood {
   /** Takes note of a good version. */
   save(resource: AnyResource): void;
-  /** The document is gone from its source. */
+  /** The document is gone from the source. */
   forget(key: ResourceKey): void;
   load(key: ResourceKey): AnyResource | undefined;
   /** Keys of what a file had when it was last good. */
   ofFile(file: string): readonly ResourceKey[];
-  /** Forgets everything else. */
-  retain(keys: ReadonlySet<ResourceKey>): void;
+}
+
+export interface LastGood {
+  of(source: string): SourceLastGood;
+  /** Forgets everything but these keys of these sources. */
+  retain(keys: ReadonlyMap<string, Iterable<ResourceKey>>): void;
 }
 
 export interface LastGoodStore extends LastGood {
@@ -75,8 +82,15 @@ interface Usage {
   readonly bytes: number;
 }
 
-const keyHash = (key: ResourceKey): string => hash('sha256', key, 'hex').slice(0, 32);
-const fileHash = (file: string): string => hash('sha256', file, 'hex').slice(0, 16);
+interface Saved {
+  readonly source: string;
+  readonly resource: AnyResource;
+}
+
+/** A key or a file of a source. Those of the directory are themselves: its entries are older than the names of sources. */
+const identity = (source: string, text: string): string => (source === 'directory' ? text : `${source}\n${text}`);
+const idHash = (id: string): string => hash('sha256', id, 'hex').slice(0, 32);
+const fileHash = (source: string, file = ''): string => hash('sha256', identity(source, file), 'hex').slice(0, 16);
 
 /** Opens the directory, and makes it when there is none. One that cannot be used is one warning, and remembers nothing. */
 export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
@@ -93,10 +107,7 @@ export async function openLastGood(options: LastGoodOptions): Promise<LastGoodSt
 const WITHOUT = 'after a restart, refused policies deny what they cover instead of being in force as they last were';
 
 const NOTHING: LastGoodStore = {
-  save: () => {},
-  forget: () => {},
-  load: () => undefined,
-  ofFile: () => [],
+  of: () => ({ save: () => {}, forget: () => {}, load: () => undefined, ofFile: () => [] }),
   retain: () => {},
   written: () => Promise.resolve(),
 };
@@ -111,7 +122,7 @@ async function prepare(directory: string): Promise<void> {
   if ((info.mode & 0o077) !== 0) await chmod(directory, 0o700);
 }
 
-/** By hash of the key; of two versions that a crash left the younger one. */
+/** By hash of source and key; of two versions that a crash left the younger one. */
 async function entriesOf(directory: string): Promise<Map<string, Entry>> {
   const entries = new Map<string, Entry>();
   for (const name of await readdir(directory)) {
@@ -129,12 +140,12 @@ async function entriesOf(directory: string): Promise<Map<string, Entry>> {
 class Directory implements LastGoodStore {
   readonly #options: LastGoodOptions;
   readonly #limits: { readonly documents: number; readonly bytes: number };
-  /** By hash of the key. */
+  /** By hash of source and key. */
   readonly #entries = new Map<string, Entry>();
   /** What all have together, and what each namespace has. */
   readonly #used = new Map<string | undefined, Usage>([[undefined, { documents: 0, bytes: 0 }]]);
-  /** What is to be written (`undefined`: removed), by key, latest only. */
-  #pending = new Map<ResourceKey, AnyResource | undefined>();
+  /** What is to be written (`undefined`: removed), by source and key, latest only. */
+  #pending = new Map<string, Saved | undefined>();
   #writing: Promise<void> | undefined;
   #scheduled = false;
   #retained: ReadonlySet<string> | undefined;
@@ -147,33 +158,23 @@ class Directory implements LastGoodStore {
     for (const [id, entry] of entries) this.#put(id, entry);
   }
 
-  save(resource: AnyResource): void {
-    this.#note(keyOf(resource), resource);
+  of(source: string): SourceLastGood {
+    const of = (key: ResourceKey): string => identity(source, key);
+    return {
+      save: (resource) => this.#note(of(keyOf(resource)), { source, resource }),
+      forget: (key) => this.#note(of(key), undefined),
+      load: (key) => this.#load(source, key),
+      ofFile: (file) => {
+        const wanted = fileHash(source, file);
+        const found = [...this.#entries.values()].filter((entry) => entry.file === wanted);
+        return found.flatMap((entry) => this.#read(entry, source) ?? []).map(keyOf);
+      },
+    };
   }
 
-  forget(key: ResourceKey): void {
-    this.#note(key, undefined);
-  }
-
-  load(key: ResourceKey): AnyResource | undefined {
-    if (this.#pending.has(key)) return this.#pending.get(key);
-    const id = keyHash(key);
-    const entry = this.#entries.get(id);
-    if (entry === undefined) return undefined;
-    const resource = this.#read(entry);
-    if (resource !== undefined && keyOf(resource) === key) return resource;
-    this.forget(key);
-    return undefined;
-  }
-
-  ofFile(file: string): readonly ResourceKey[] {
-    const wanted = fileHash(file);
-    const found = [...this.#entries.values()].filter((entry) => entry.file === wanted);
-    return found.flatMap((entry) => this.#read(entry) ?? []).map(keyOf);
-  }
-
-  retain(keys: ReadonlySet<ResourceKey>): void {
-    this.#retained = new Set([...keys].map(keyHash));
+  retain(keys: ReadonlyMap<string, Iterable<ResourceKey>>): void {
+    const kept = [...keys].flatMap(([source, all]) => [...all].map((key) => idHash(identity(source, key))));
+    this.#retained = new Set(kept);
     this.#schedule();
   }
 
@@ -183,8 +184,19 @@ class Directory implements LastGoodStore {
     }
   }
 
-  #note(key: ResourceKey, resource: AnyResource | undefined): void {
-    this.#pending.set(key, resource);
+  #load(source: string, key: ResourceKey): AnyResource | undefined {
+    const id = identity(source, key);
+    if (this.#pending.has(id)) return this.#pending.get(id)?.resource;
+    const entry = this.#entries.get(idHash(id));
+    if (entry === undefined) return undefined;
+    const resource = this.#read(entry, source);
+    if (resource !== undefined && keyOf(resource) === key) return resource;
+    this.#note(id, undefined);
+    return undefined;
+  }
+
+  #note(id: string, saved: Saved | undefined): void {
+    this.#pending.set(id, saved);
     this.#schedule();
   }
 
@@ -208,22 +220,22 @@ class Directory implements LastGoodStore {
     this.#retained = undefined;
     // What is being written is not pending any more, but must be found by `load` until it is an entry.
     let turn = 0;
-    for (const [key, resource] of pending) {
-      await this.#bring(key, resource);
+    for (const [id, saved] of pending) {
+      await this.#bring(idHash(id), saved);
       if (++turn % DOCUMENTS_PER_TURN === 0) await setImmediate();
-      if (this.#pending.get(key) === resource) this.#pending.delete(key);
+      if (this.#pending.get(id) === saved) this.#pending.delete(id);
     }
     if (retained !== undefined) {
       for (const id of this.#entries.keys()) if (!retained.has(id)) await this.#remove(id);
     }
   }
 
-  /** Makes the entry of a key what it is to be. An older version never stays: it may allow what the newer one forbids. */
-  async #bring(key: ResourceKey, resource: AnyResource | undefined): Promise<void> {
-    const id = keyHash(key);
-    if (resource === undefined) return this.#remove(id);
+  /** Makes the entry of a document what it is to be. An older version never stays: it may allow what the newer one forbids. */
+  async #bring(id: string, saved: Saved | undefined): Promise<void> {
+    if (saved === undefined) return this.#remove(id);
+    const { source, resource } = saved;
     const text = JSON.stringify({ version: FORMAT, file: resource.origin.file, document: documentOf(resource) });
-    const file = fileHash(resource.origin.file ?? '');
+    const file = fileHash(source, resource.origin.file);
     const name = `${id}.${file}.${hash('sha256', text, 'hex')}.json`;
     const known = this.#entries.get(id);
     const { namespace } = resource.meta;
@@ -240,12 +252,12 @@ class Directory implements LastGoodStore {
       if (known !== undefined) await rm(join(this.#options.directory, known.name), { force: true });
       this.#complaint = undefined;
     } catch (error) {
-      this.#complain(`cannot keep ${key} (${reasonOf(error)}): ${WITHOUT}`, reasonOf(error));
+      this.#complain(`cannot keep ${keyOf(resource)} (${reasonOf(error)}): ${WITHOUT}`, reasonOf(error));
       await this.#remove(id);
     }
   }
 
-  /** Makes this the entry of a key (`undefined`: none), and counts it. */
+  /** Makes this the entry of a document (`undefined`: none), and counts it. */
   #put(id: string, entry: Entry | undefined): void {
     const before = this.#entries.get(id);
     if (before !== undefined) this.#count(before, -1);
@@ -312,9 +324,9 @@ class Directory implements LastGoodStore {
     this.#options.warn(`${this.#options.directory}: ${message}`);
   }
 
-  #read({ name }: Entry): AnyResource | undefined {
+  #read({ name }: Entry, source: string): AnyResource | undefined {
     try {
-      return parseEntry(name, readOwnFile(join(this.#options.directory, name)));
+      return parseEntry(name, readOwnFile(join(this.#options.directory, name)), source);
     } catch (error) {
       this.#options.warn(`${join(this.#options.directory, name)} is not used: ${reasonOf(error)}`);
       return undefined;
@@ -336,12 +348,12 @@ function readOwnFile(path: string): string {
   }
 }
 
-function parseEntry(name: string, text: string): AnyResource {
+function parseEntry(name: string, text: string, source: string): AnyResource {
   if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex')) throw new Error('its content is not what its name says');
   const entry = ENTRY.safeParse(JSON.parse(text));
   if (!entry.success) throw new Error('it has another format');
   const { file, document } = entry.data;
-  const parsed = parseResource(document, { source: 'state', ...(file === undefined ? {} : { file }) }, () => undefined);
+  const parsed = parseResource(document, { source, ...(file === undefined ? {} : { file }) }, () => undefined);
   if ('resource' in parsed) return parsed.resource;
   throw new Error('problem' in parsed ? `its document is refused: ${parsed.problem.message}` : 'it holds no policy');
 }

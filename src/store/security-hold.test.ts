@@ -1,38 +1,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AnyResource, ResourceKey } from '../resources/types.ts';
-import { keyOf } from '../resources/types.ts';
 import { readDocuments } from '../sources/directory/documents.ts';
 import { createLedger } from '../sources/directory/ledger.ts';
 import { finish } from '../sources/directory/slices.ts';
 import type { LastGood } from './last-good.ts';
 import { SecurityHold } from './security-hold.ts';
 import { createStore } from './store.ts';
-
-/** What is kept over restarts, in memory. */
-class Memory implements LastGood {
-  readonly kept = new Map<ResourceKey, AnyResource>();
-  save = (resource: AnyResource): void => void this.kept.set(keyOf(resource), resource);
-  forget = (key: ResourceKey): void => void this.kept.delete(key);
-  load = (key: ResourceKey): AnyResource | undefined => this.kept.get(key);
-  ofFile = (file: string): ResourceKey[] =>
-    [...this.kept.values()].filter(({ origin }) => origin.file === file).map(keyOf);
-  retain = (keys: ReadonlySet<ResourceKey>): void => {
-    for (const key of this.kept.keys()) if (!keys.has(key)) this.kept.delete(key);
-  };
-}
+import { Follower } from './testing/follower.ts';
+import { Memory } from './testing/memory.ts';
 
 /** A run of the program over files: what is in force. */
 function run(memory: LastGood, files: Readonly<Record<string, string>>) {
   const reported: string[] = [];
+  const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
   const store = createStore({
+    sources: [{ id: 'directory', cluster: 'c' }],
+    cluster: 'c',
     appNamespaces: [],
     rootNamespace: 'root',
-    onProblem: (id, problem) => void reported.push(`${id} ${problem === undefined ? 'mended' : 'refused'}`),
+    hold,
+    onRefused: (_source, { id }) => void reported.push(`${id} refused`),
+    onResolved: (_source, { id }) => void reported.push(`${id} mended`),
   });
-  const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
+  const follower = new Follower(store);
   const ledger = createLedger();
-  const flush = (): void => void store.apply(hold.admit(ledger.flush(0)));
+  const flush = (): void => void store.apply('directory', ledger.flush(0));
   const put = (file: string, text: string): void => {
     const documents = finish(readDocuments(file, text)).flatMap(({ found }) => found);
     ledger.put(file, { documents });
@@ -49,11 +41,8 @@ function run(memory: LastGood, files: Readonly<Record<string, string>>) {
     },
     /** `namespace/name` of all policies in force, with what they say; `~` for names of substitutes. */
     inForce(): Record<string, string> {
-      const all = (['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const).flatMap((kind) => [
-        ...store.all(kind),
-      ]);
       return Object.fromEntries(
-        all.map(({ meta, content }) => [
+        [...follower.inForce().values()].map(({ meta, content }) => [
           `${meta.namespace}/${meta.name.replace(/^~.*/, '~')}`,
           JSON.stringify(content),
         ]),
@@ -119,18 +108,18 @@ test('a document that is deleted does not come back', () => {
   run(memory, { 'a.yaml': GOOD });
   // Deleted while the program was down, and written anew with a mistake after it was up.
   const second = run(memory, {});
-  assert.deepEqual([second.inForce(), memory.kept.size], [{}, 0]);
+  assert.deepEqual([second.inForce(), memory.size], [{}, 0]);
   second.edit('a.yaml', TYPO);
   assert.deepEqual(second.inForce(), { 'shop/deny': STRICTEST });
   second.edit('a.yaml', GOOD);
   second.edit('a.yaml', TYPO);
   second.edit('a.yaml', undefined);
-  assert.deepEqual([second.inForce(), second.held(), memory.kept.size], [{}, [], 0]);
+  assert.deepEqual([second.inForce(), second.held(), memory.size], [{}, [], 0]);
   const restored = new Memory();
   run(restored, { 'a.yaml': GOOD });
   const third = run(restored, { 'a.yaml': TYPO });
   third.edit('a.yaml', undefined);
-  assert.deepEqual([third.inForce(), restored.kept.size], [{}, 0]);
+  assert.deepEqual([third.inForce(), restored.size], [{}, 0]);
 });
 
 test('a file in which a document cannot be told keeps what it had, over a restart as well', () => {

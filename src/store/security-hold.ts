@@ -3,7 +3,10 @@
  * version of a document in force. After a restart there is none in memory: it is taken from the state directory, and where there is
  * none either, the strictest that the document can have meant holds (`resources/substitute.ts`).
  *
- *   events of sources ──▶ admit ──▶ the same events, with `set`s and `delete`s of what holds in place of refused documents ──▶ store
+ *   events of a source ──▶ admit ──▶ the same events, with `hold`s and `release`s of what holds in place of refused documents ──▶ store
+ *
+ * Each source is looked at by itself: what holds is a document of the source whose document is refused, and gives way to those of sources
+ * before it alone. So a good document of a later source does not take the place of a refused one, which may have been stricter.
  */
 import { isSecurityKind, substituteResource } from '../resources/index.ts';
 import {
@@ -15,7 +18,7 @@ import {
   resourceKey,
   type Substitute,
 } from '../resources/types.ts';
-import type { LastGood } from './last-good.ts';
+import type { LastGood, SourceLastGood } from './last-good.ts';
 
 /** What is in force in the place of a refused document. */
 export type InForce = 'last_good' | 'substitute';
@@ -28,54 +31,94 @@ export interface HeldDocument {
   readonly inForce: InForce;
 }
 
+/** An event of a source, or what follows from it: a resource holds in the place of a refused document, or does so no longer. */
+export type AdmittedEvent =
+  | ResourceEvent
+  | { readonly type: 'hold'; readonly resource: AnyResource; readonly at: number }
+  | { readonly type: 'release'; readonly key: ResourceKey; readonly at: number };
+
 export interface SecurityHoldOptions {
   readonly lastGood: LastGood;
   readonly rootNamespace: string;
 }
 
+/** The refused documents of all sources. */
 export class SecurityHold {
   readonly #options: SecurityHoldOptions;
-  /** By the problem's id. */
-  readonly #held = new Map<string, HeldDocument>();
-  /** What this class has put in force: key → problems because of which. */
-  readonly #placed = new Map<ResourceKey, Set<string>>();
-  /** Security documents that sources have in force. */
-  readonly #given = new Set<ResourceKey>();
+  readonly #sources = new Map<string, SourceHold>();
   #synced = false;
 
   constructor(options: SecurityHoldOptions) {
     this.#options = options;
   }
 
-  /** The events for the store. */
-  admit(events: readonly ResourceEvent[]): ResourceEvent[] {
-    return events.flatMap((event) => [event, ...this.#consequences(event)]);
+  /** The events of a source, for the store. */
+  admit(source: string, events: readonly ResourceEvent[]): AdmittedEvent[] {
+    let hold = this.#sources.get(source);
+    if (hold === undefined) {
+      const { lastGood, rootNamespace } = this.#options;
+      hold = new SourceHold({ lastGood: lastGood.of(source), rootNamespace, synced: () => this.#synced });
+      this.#sources.set(source, hold);
+    }
+    return hold.admit(events);
   }
 
   /** All sources have been read once: versions of documents that are in none of them any more are forgotten. */
   synced(): void {
     this.#synced = true;
-    this.#options.lastGood.retain(new Set([...this.#given, ...this.#placed.keys()]));
+    this.#options.lastGood.retain(new Map([...this.#sources].map(([source, hold]) => [source, hold.keys()])));
   }
 
   /** Refused documents of the security kinds, in order of their identities. */
   all(): readonly HeldDocument[] {
-    return [...this.#held.values()].sort((a, b) => (a.problem.id < b.problem.id ? -1 : 1));
+    const held = [...this.#sources.values()].flatMap((hold) => [...hold.held.values()]);
+    return held.sort((a, b) => (a.problem.id < b.problem.id ? -1 : 1));
   }
 
-  /** The refused document that a problem is about. */
-  of(problemId: string): HeldDocument | undefined {
-    return this.#held.get(problemId);
+  /** The refused document that a source's problem is about. */
+  of(source: string, problemId: string): HeldDocument | undefined {
+    return this.#sources.get(source)?.held.get(problemId);
+  }
+}
+
+interface SourceHoldOptions {
+  readonly lastGood: SourceLastGood;
+  readonly rootNamespace: string;
+  /** Whether all sources have been read once. */
+  readonly synced: () => boolean;
+}
+
+/** The refused documents of one source. */
+class SourceHold {
+  readonly #options: SourceHoldOptions;
+  /** By the problem's id. */
+  readonly held = new Map<string, HeldDocument>();
+  /** What this class has put in force: key → problems because of which. */
+  readonly #placed = new Map<ResourceKey, Set<string>>();
+  /** Security documents that the source has in force. */
+  readonly #given = new Set<ResourceKey>();
+
+  constructor(options: SourceHoldOptions) {
+    this.#options = options;
   }
 
-  #consequences(event: ResourceEvent): ResourceEvent[] {
+  admit(events: readonly ResourceEvent[]): AdmittedEvent[] {
+    return events.flatMap((event) => [event, ...this.#consequences(event)]);
+  }
+
+  /** Keys of what is in force. */
+  keys(): ResourceKey[] {
+    return [...this.#given, ...this.#placed.keys()];
+  }
+
+  #consequences(event: ResourceEvent): AdmittedEvent[] {
     switch (event.type) {
       case 'set':
         this.#noteGood(event.resource);
-        return [];
+        return this.#release(keyOf(event.resource), new Set(), event.at);
       case 'delete':
         this.#forget(event.key);
-        return [];
+        return this.#release(event.key, new Set(), event.at);
       case 'resolved':
         return this.#release(event.id, new Set(), event.at);
       case 'invalid':
@@ -97,7 +140,8 @@ export class SecurityHold {
   }
 
   /** Sees to it that something is in force in the place of a refused document. */
-  #hold(problem: ResourceProblem, at: number): ResourceEvent[] {
+  #hold(problem: ResourceProblem, at: number): AdmittedEvent[] {
+    const { rootNamespace } = this.#options;
     const { id, substitutes = [] } = problem;
     // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it looks like one.
     if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), at);
@@ -109,7 +153,7 @@ export class SecurityHold {
     let inForce: InForce = 'last_good';
     for (const substitute of substitutes) {
       if (known.some((each) => mayBe(substitute, each))) continue;
-      const resource = substituteResource(substitute, { ...this.#options, id, origin: problem.origin });
+      const resource = substituteResource(substitute, { rootNamespace, id, origin: problem.origin });
       inForce = 'substitute';
       // A good document of another file may have the name.
       if (!this.#given.has(keyOf(resource))) wanted.set(keyOf(resource), resource);
@@ -117,13 +161,13 @@ export class SecurityHold {
     const keys = [...new Set([...known, ...wanted.keys()])];
     const released = this.#release(id, new Set(wanted.keys()), at);
     if (keys.length === 0) return released;
-    this.#held.set(id, { problem, keys, inForce });
+    this.held.set(id, { problem, keys, inForce });
     return [...released, ...[...wanted].flatMap(([each, resource]) => this.#place(id, each, resource, at))];
   }
 
-  #place(id: string, key: ResourceKey, resource: AnyResource, at: number): ResourceEvent[] {
+  #place(id: string, key: ResourceKey, resource: AnyResource, at: number): AdmittedEvent[] {
     this.#placed.set(key, (this.#placed.get(key) ?? new Set<string>()).add(id));
-    return [{ type: 'set', resource, at, keepsProblem: true }];
+    return [{ type: 'hold', resource, at }];
   }
 
   /** The last good version of a document that is refused since the start. */
@@ -135,22 +179,22 @@ export class SecurityHold {
 
   /** Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any of them. */
   #lostOf({ id, origin }: ResourceProblem): AnyResource[] {
-    const before = this.#held.get(id)?.keys ?? [];
-    const keys = this.#synced ? before : [...before, ...this.#options.lastGood.ofFile(origin.file ?? '')];
+    const before = this.held.get(id)?.keys ?? [];
+    const keys = this.#options.synced() ? before : [...before, ...this.#options.lastGood.ofFile(origin.file ?? '')];
     return [...new Set(keys)].filter((key) => !this.#given.has(key)).flatMap((key) => this.#lost(key));
   }
 
   /** Takes out of force what was there because of a problem, but for `keep`. */
-  #release(id: string, keep: ReadonlySet<ResourceKey>, at: number): ResourceEvent[] {
-    const { keys = [] } = this.#held.get(id) ?? {};
-    this.#held.delete(id);
-    return keys.flatMap((key): ResourceEvent[] => {
+  #release(id: string, keep: ReadonlySet<ResourceKey>, at: number): AdmittedEvent[] {
+    const { keys = [] } = this.held.get(id) ?? {};
+    this.held.delete(id);
+    return keys.flatMap((key): AdmittedEvent[] => {
       const because = this.#placed.get(key);
       if (keep.has(key) || because?.delete(id) !== true || because.size > 0) return [];
       this.#placed.delete(key);
       // While sources are being read, another document may still bring it.
-      if (this.#synced) this.#options.lastGood.forget(key);
-      return [{ type: 'delete', key, at, keepsProblem: true }];
+      if (this.#options.synced()) this.#options.lastGood.forget(key);
+      return [{ type: 'release', key, at }];
     });
   }
 }

@@ -1,36 +1,50 @@
 /**
- * Typed collections of everything the sources have told, each resource in its last good version, and what of it has changed
- * since the last snapshot. Events come in any order from any number of sources; only their last state per key counts.
+ * Everything the sources have told: each source's documents apart, each in its last good version, and what of that which is in force
+ * has changed since the last snapshot. Of several documents of one key, that of the first source in the configured order is in force.
+ * The others are kept, and take their turn when those before them go. Events come in any order; only their last state per source and
+ * key counts.
  */
 import { isClusterScoped } from '../resources/index.ts';
 import {
   type AnyResource,
-  type Kind,
   keyOf,
-  type Resource,
   type ResourceChange,
   type ResourceEvent,
   type ResourceKey,
+  type ResourceList,
   type ResourceProblem,
 } from '../resources/types.ts';
+import type { SourceIdentity } from '../sources/index.ts';
+import type { AdmittedEvent, SecurityHold } from './security-hold.ts';
+import { kindOfKey, type SourceDocument, SourceDocuments, type ToldEvent } from './source-documents.ts';
 
 export interface StoreOptions {
+  /** In configured order: the first one that has a document of a key is the one that counts. */
+  readonly sources: readonly SourceIdentity[];
+  /** The program's own (`--clusterID`). Resources of CLUSTER_KINDS that sources of other clusters tell name theirs, in meta and key. */
+  readonly cluster: string;
   /** `--appNamespace`: namespaces whose resources are kept; empty keeps all. Cluster-scoped kinds are always kept. */
   readonly appNamespaces: readonly string[];
   /** Kept whatever `appNamespaces` says, because mesh-wide resources live there. */
   readonly rootNamespace: string;
-  /** Called once for every new or changed problem, and with `undefined` when one is gone. */
-  readonly onProblem: (id: string, problem: ResourceProblem | undefined) => void;
+  /** Sees to it that refused policies do not leave their workloads open; left out: nothing does. */
+  readonly hold?: SecurityHold;
+  /** Called once for every new or changed problem of a source. */
+  readonly onRefused: (source: string, problem: ResourceProblem) => void;
+  /** Called when the document of such a problem is good or gone. */
+  readonly onResolved: (source: string, problem: ResourceProblem) => void;
+  /** Called when a source gets a document of a key of which another one has one: all of the key, the one in force first. */
+  readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
   /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
   readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
 }
 
 /** What came of a batch of events. */
 export interface AppliedSummary {
-  /** Keys whose state now differs from before the batch, with no-ops dropped. */
+  /** Keys whose resource in force now differs from before the batch, with no-ops dropped. */
   readonly changed: ReadonlySet<ResourceKey>;
-  /** Events that said nothing new, or concern namespaces that are not kept. */
-  readonly ignored: number;
+  /** What the source told, for counting. */
+  readonly events: readonly ToldEvent[];
   /** Problems reported in the batch that were not known word for word. */
   readonly newProblems: number;
 }
@@ -43,16 +57,22 @@ export interface TakenChanges {
 }
 
 export interface Store {
-  apply(events: readonly ResourceEvent[]): AppliedSummary;
+  /** Takes changes of a source. Throws Error for a source that is not one of the configured. */
+  apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
+  /** Takes all that a source has: what it told before and is not in the list is gone. */
+  replace(source: string, list: ResourceList): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */
   take(filter?: (key: ResourceKey) => boolean): TakenChanges;
   /** Whether a `take()` would return anything. */
   hasPending(): boolean;
-  all<K extends Kind>(kind: K): readonly Resource<K>[];
+  /** The resource in force. */
   get(key: ResourceKey): AnyResource | undefined;
-  /** Kinds that have resources, with their number. */
-  counts(): ReadonlyMap<Kind, number>;
-  problems(): readonly ResourceProblem[];
+  /** All documents of a key, the one in force first. */
+  documents(key: ResourceKey): SourceDocument[];
+  /** Keys of which several sources have a document. */
+  sharedKeys(): Iterable<ResourceKey>;
+  /** Of all sources, in their order. */
+  problems(): ResourceProblem[];
 }
 
 /** A key's state when it first changed since the last take. */
@@ -62,82 +82,102 @@ interface Pending {
 }
 
 export function createStore(options: StoreOptions): Store {
-  const kept =
-    options.appNamespaces.length === 0 ? undefined : new Set([...options.appNamespaces, options.rootNamespace]);
-  const byKind = new Map<Kind, Map<ResourceKey, AnyResource>>();
-  const problems = new Map<string, ResourceProblem>();
+  const { hold, rootNamespace, appNamespaces } = options;
+  const kept = appNamespaces.length === 0 ? undefined : new Set([...appNamespaces, rootNamespace]);
+  const sources = options.sources.map(
+    ({ id, cluster }) => new SourceDocuments(id, cluster === options.cluster ? undefined : cluster),
+  );
   const pending = new Map<ResourceKey, Pending>();
 
-  const get = (key: ResourceKey): AnyResource | undefined => byKind.get(kindOfKey(key))?.get(key);
+  const named = (id: string): SourceDocuments => {
+    const source = sources.find((each) => each.id === id);
+    if (source === undefined) throw new Error(`no source ${id} is configured`);
+    return source;
+  };
+
   const isKept = (key: ResourceKey): boolean => {
     if (kept === undefined || isClusterScoped(kindOfKey(key))) return true;
     return kept.has(key.split('/')[1] ?? '');
   };
 
-  /** @returns whether the state of `key` changed */
-  const put = (key: ResourceKey, after: AnyResource | undefined, at: number): boolean => {
-    const before = get(key);
-    if (before?.fingerprint === after?.fingerprint) {
-      // The same content from another place: messages should name the place it is in now.
-      if (after !== undefined) write(byKind, key, after);
-      return false;
+  const get = (key: ResourceKey): AnyResource | undefined => {
+    for (const { documents } of sources) {
+      const resource = documents.get(key);
+      if (resource !== undefined) return resource;
     }
-    write(byKind, key, after);
+    return undefined;
+  };
+
+  /** Notes that a key's resource in force was `before`, until an event of `at`. */
+  const noteChange = (key: ResourceKey, before: AnyResource | undefined, at: number): void => {
+    const after = get(key);
+    if (before?.fingerprint === after?.fingerprint) return;
     const first = pending.get(key);
     if (first === undefined) pending.set(key, { before, firstAt: at });
     else if (first.before?.fingerprint === after?.fingerprint) pending.delete(key);
     else if (at < first.firstAt) pending.set(key, { ...first, firstAt: at });
-    return true;
   };
 
-  const clearProblem = (id: string): void => {
-    if (problems.delete(id)) options.onProblem(id, undefined);
+  const refuse = (source: SourceDocuments, problem: ResourceProblem): boolean => {
+    const isNews = (problem.key === undefined || isKept(problem.key)) && source.refuse(problem);
+    if (isNews) options.onRefused(source.id, problem);
+    return isNews;
   };
 
-  /** @returns whether the problem says something new */
-  const noteProblem = (problem: ResourceProblem): boolean => {
-    if (sameProblem(problems.get(problem.id), problem)) return false;
-    problems.set(problem.id, problem);
-    options.onProblem(problem.id, problem);
-    return true;
+  const resolve = (source: SourceDocuments, id: string): void => {
+    const problem = source.resolve(id);
+    if (problem !== undefined) options.onResolved(source.id, problem);
   };
 
-  const noteWarnings = (key: ResourceKey, before: AnyResource | undefined, after: AnyResource): void => {
-    if (after.warnings === undefined) return;
-    if (JSON.stringify(before?.warnings) !== JSON.stringify(after.warnings)) options.onWarnings?.(key, after);
+  const documentsOf = (key: ResourceKey): SourceDocument[] => sources.flatMap((source) => source.document(key) ?? []);
+
+  /** Takes what a source told, or what follows from it. */
+  const put = (source: SourceDocuments, event: Exclude<AdmittedEvent, ProblemEvent>): void => {
+    const key = keyOfEvent(event);
+    if (!isKept(key)) return;
+    const resource = 'resource' in event ? event.resource : undefined;
+    const before = get(key);
+    const replaced = source.put(key, resource, event.type === 'hold');
+    noteChange(key, before, event.at);
+    if (replaced === undefined && resource !== undefined && (before !== undefined || get(key) !== resource)) {
+      options.onShared?.(key, documentsOf(key));
+    }
+    // What holds because of a problem does not end it.
+    if (event.type === 'hold' || event.type === 'release') return;
+    resolve(source, key);
+    if (resource?.warnings === undefined) return;
+    if (JSON.stringify(replaced?.warnings) !== JSON.stringify(resource.warnings)) options.onWarnings?.(key, resource);
+  };
+
+  const run = (source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary => {
+    const admitted: readonly AdmittedEvent[] = hold?.admit(source.id, events) ?? events;
+    const start = new Map<ResourceKey, AnyResource | undefined>();
+    const told: ToldEvent[] = [];
+    let newProblems = 0;
+    for (const event of admitted) {
+      if (event.type !== 'hold' && event.type !== 'release') told.push(source.told(event));
+      if (event.type === 'invalid') {
+        if (refuse(source, event.problem)) newProblems++;
+      } else if (event.type === 'resolved') resolve(source, event.id);
+      else {
+        const key = keyOfEvent(event);
+        if (!start.has(key)) start.set(key, get(key));
+        put(source, event);
+      }
+    }
+    const changed = new Set<ResourceKey>();
+    for (const [key, before] of start) if (before?.fingerprint !== get(key)?.fingerprint) changed.add(key);
+    return { changed, events: told, newProblems };
   };
 
   return {
-    apply(events) {
-      const start = new Map<ResourceKey, AnyResource | undefined>();
-      let ignored = 0;
-      let newProblems = 0;
-      for (const event of events) {
-        if (event.type === 'invalid') {
-          const concerned = event.problem.key === undefined || isKept(event.problem.key);
-          if (concerned && noteProblem(event.problem)) newProblems++;
-          else ignored++;
-          continue;
-        }
-        if (event.type === 'resolved') {
-          clearProblem(event.id);
-          continue;
-        }
-        const key = event.type === 'set' ? keyOf(event.resource) : event.key;
-        if (!isKept(key)) {
-          ignored++;
-          continue;
-        }
-        if (event.keepsProblem !== true) clearProblem(key);
-        const before = get(key);
-        if (event.type === 'set') noteWarnings(key, before, event.resource);
-        if (put(key, event.type === 'set' ? event.resource : undefined, event.at)) {
-          if (!start.has(key)) start.set(key, before);
-        } else ignored++;
-      }
-      const changed = new Set<ResourceKey>();
-      for (const [key, before] of start) if (before?.fingerprint !== get(key)?.fingerprint) changed.add(key);
-      return { changed, ignored, newProblems };
+    apply(id, events) {
+      const source = named(id);
+      return run(source, source.inCluster(events));
+    },
+    replace(id, { events, at }) {
+      const source = named(id);
+      return run(source, source.changesTo({ events: source.inCluster(events), at }));
     },
     take(filter) {
       const keys = [...pending.keys()].filter((key) => filter === undefined || filter(key)).sort();
@@ -151,38 +191,22 @@ export function createStore(options: StoreOptions): Store {
       return { changes, firstEventAt };
     },
     hasPending: () => pending.size > 0,
-    all: <K extends Kind>(kind: K): readonly Resource<K>[] =>
-      // The collection of a kind holds that kind alone: `write` files by the key's kind.
-      [...(byKind.get(kind)?.values() ?? [])] as unknown as readonly Resource<K>[],
     get,
-    counts: () => new Map([...byKind].filter(([, items]) => items.size > 0).map(([kind, items]) => [kind, items.size])),
-    problems: () => [...problems.values()],
+    documents: documentsOf,
+    *sharedKeys() {
+      for (const [index, { documents }] of sources.entries()) {
+        const before = sources.slice(0, index);
+        // Each key once, when the second source that has it is looked at.
+        for (const key of documents.keys())
+          if (before.filter((each) => each.documents.has(key)).length === 1) yield key;
+      }
+    },
+    problems: () => sources.flatMap(({ problems }) => [...problems.values()]),
   };
 }
 
-function kindOfKey(key: ResourceKey): Kind {
-  // Keys are made by `resourceKey` alone, whose first part is a kind.
-  return key.slice(0, key.indexOf('/')) as Kind;
-}
+type ProblemEvent = Extract<AdmittedEvent, { readonly type: 'invalid' | 'resolved' }>;
 
-function write(
-  byKind: Map<Kind, Map<ResourceKey, AnyResource>>,
-  key: ResourceKey,
-  resource: AnyResource | undefined,
-): void {
-  const kind = kindOfKey(key);
-  const items = byKind.get(kind) ?? new Map<ResourceKey, AnyResource>();
-  byKind.set(kind, items);
-  if (resource === undefined) items.delete(key);
-  else items.set(key, resource);
-}
-
-function sameProblem(a: ResourceProblem | undefined, b: ResourceProblem): boolean {
-  return (
-    a !== undefined &&
-    a.message === b.message &&
-    a.field === b.field &&
-    a.origin.file === b.origin.file &&
-    a.origin.line === b.origin.line
-  );
+function keyOfEvent(event: Exclude<AdmittedEvent, ProblemEvent>): ResourceKey {
+  return 'resource' in event ? keyOf(event.resource) : event.key;
 }

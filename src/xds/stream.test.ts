@@ -6,28 +6,17 @@ import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
 import type { ProxySession, PushOutcome } from '../push/types.ts';
 import { Admission } from './admission.ts';
-import type { DeltaRequest } from './requests/index.ts';
-import { SmallWrites } from './small-writes.ts';
+import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
+import { DELTA } from './delta.ts';
+import { SOTW } from './sotw.ts';
 import { AdsStream } from './stream.ts';
-import {
-  Content,
-  type DeltaFields,
-  encodeDeltaRequest,
-  encodeNode,
-  encodeSotwRequest,
-  SIDECAR_ID,
-  type SotwFields,
-} from './testing.ts';
+import { Content, encodeDeltaRequest, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
-import { DELTA, SOTW } from './testing-protocols.ts';
 import type { Transport } from './transport.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 const node = encodeNode(SIDECAR_ID);
 const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
-
-const askDelta = (fields: DeltaFields) => DELTA.requests.decode(encodeDeltaRequest(fields));
-const askSotw = (fields: SotwFields) => SOTW.requests.decode(encodeSotwRequest(fields));
 
 let content: Content;
 let seen: string[];
@@ -55,7 +44,6 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const common = {
   caller: undefined,
-  smallWrites: new SmallWrites(),
   observer: {
     ...quietObserver,
     pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
@@ -66,16 +54,17 @@ const common = {
 };
 
 /** A stream that has asked for clusters and is about to be sent them. */
-async function deltaStream(transport = heldTransport()): Promise<AdsStream<DeltaRequest>> {
+async function deltaStream(transport = heldTransport()): Promise<AdsStream<ReturnType<typeof decodeDeltaRequest>>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
     ...common,
     transport,
     protocol: DELTA,
+    decode: decodeDeltaRequest,
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission().of('10.0.0.9'),
   });
-  stream.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+  stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
   await turn();
   await turn();
   return stream;
@@ -118,7 +107,7 @@ describe('a push of a stream', () => {
   it('waits for the small one before it', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.lds }));
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.lds }), []);
     const second = stream.push(PENDING);
     assert.equal(await now(second), 'under way');
     assert.equal(sends.length, 1);
@@ -138,7 +127,7 @@ describe('a push of a stream', () => {
     const stream = await deltaStream();
     const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
     asked = () => pushes.push(stream.push(PENDING));
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }));
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }), []);
     asked = () => {};
     assert.equal(sends.length, 0);
     content.set('eds', 'web', '1');
@@ -163,10 +152,11 @@ describe('a push of a stream', () => {
       ...common,
       transport: heldTransport(),
       protocol: SOTW,
+      decode: decodeSotwRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
     await turn();
     await turn();
     const push = stream.push(PENDING);
@@ -208,10 +198,10 @@ describe('what a proxy is taken for', () => {
       },
       admission: new Admission().of('10.0.0.9'),
     };
-    const sotw = new AdsStream({ ...deps, protocol: SOTW });
-    sotw.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
-    const delta = new AdsStream({ ...deps, protocol: DELTA });
-    delta.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+    const sotw = new AdsStream({ ...deps, protocol: SOTW, decode: decodeSotwRequest });
+    sotw.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    const delta = new AdsStream({ ...deps, protocol: DELTA, decode: decodeDeltaRequest });
+    delta.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
     await turn();
     assert.deepEqual(connected, [true, false]);
   });
@@ -227,6 +217,7 @@ describe('requests', () => {
       ...common,
       transport: takingTransport(),
       protocol: DELTA,
+      decode: decodeDeltaRequest,
       engine: {
         connect: (proxy, _sink, _caller, types) => {
           first.push(types);
@@ -238,7 +229,7 @@ describe('requests', () => {
     });
     const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
     for (const type of ['cds', 'lds', 'rds'] as const)
-      stream.receive(askDelta({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }));
+      stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }), []);
     await turn();
     await turn();
     assert.deepEqual(first, [['cds']]);
@@ -260,17 +251,18 @@ describe('a rejected secret', () => {
       observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: DELTA,
+      decode: decodeDeltaRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }));
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }), []);
     await turn();
     await turn();
     await stream.push(PENDING);
     const quoted =
       'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
     const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }));
+    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }), []);
     const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;
     assert.deepEqual(messages, [expected]);
     const { lastNack, quarantined } = stream.status()?.types.get('sds') ?? {};
@@ -288,6 +280,7 @@ describe('rejected endpoints', () => {
       observer: { ...quietObserver, rejected: ({ quarantined }) => kept.push(quarantined) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: SOTW,
+      decode: decodeSotwRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
@@ -299,13 +292,13 @@ describe('rejected endpoints', () => {
       ['dangling', '1'],
     ]);
     const names = ['short', 'same', 'dangling'];
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, node }));
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, node }), []);
     await turn();
     await turn();
     await stream.push(PENDING);
     const nonce = stream.status()?.types.get('eds')?.nonceSent ?? '';
     const error = names.map((name) => `cluster_name: "${name}"`).join('\n');
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }));
+    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }), []);
     assert.deepEqual(
       kept.map((each) => [...each].sort()),
       [['dangling', 'same', 'short (outbound|80||web)']],

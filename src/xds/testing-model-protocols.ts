@@ -2,8 +2,10 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { XdsType } from '../generate/types.ts';
+import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, type SotwRequest } from './codec.ts';
+import { DELTA } from './delta.ts';
 import type { AdsMachine } from './machine.ts';
-import type { DeltaRequest, SotwRequest } from './requests/index.ts';
+import { SOTW } from './sotw.ts';
 import {
   type DeltaFields,
   encodeDeltaRequest,
@@ -13,17 +15,16 @@ import {
   parseSotw,
 } from './testing.ts';
 import { Simulation, type TypeModel } from './testing-model.ts';
-import { DELTA, DELTA_UNSHARED, SOTW, SOTW_UNSHARED } from './testing-protocols.ts';
 import { TwinMachine } from './testing-twin.ts';
 import { isFullSetType, isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 export class DeltaSimulation extends Simulation<DeltaRequest> {
   readonly discovers = true;
   newMachine(): AdsMachine<DeltaRequest> {
-    return new TwinMachine(DELTA, DELTA_UNSHARED);
+    return new TwinMachine(DELTA);
   }
   decode(bytes: Buffer): DeltaRequest {
-    return DELTA.requests.decode(bytes);
+    return decodeDeltaRequest(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseDelta(bytes);
@@ -90,10 +91,10 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
 export class SotwSimulation extends Simulation<SotwRequest> {
   readonly discovers = false;
   newMachine(): AdsMachine<SotwRequest> {
-    return new TwinMachine(SOTW, SOTW_UNSHARED);
+    return new TwinMachine(SOTW);
   }
   decode(bytes: Buffer): SotwRequest {
-    return SOTW.requests.decode(bytes);
+    return decodeSotwRequest(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseSotw(bytes);

@@ -7,7 +7,6 @@ export interface Questions {
   readonly proxies: readonly { readonly namespace: string; readonly labels: Labels }[];
   readonly hosts: readonly string[];
   readonly addresses: readonly string[];
-  readonly networks: readonly string[];
   readonly gateways: readonly string[];
 }
 
@@ -34,8 +33,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     peers: snapshot.peers.sorted(),
     peerAuthentication: ask.proxies.map(({ namespace, labels }) => snapshot.peerAuthenticationOf(namespace, labels)),
     byHost: ask.hosts.map((host) => [host, snapshot.servicesByHost(host)]),
-    instances: ask.networks.map((network) => ask.addresses.map((address) => snapshot.instancesAt(network, address))),
-    networks: [...snapshot.networkNames],
+    instances: ask.addresses.map((address) => [address, snapshot.instancesAt(address)]),
     gateways: ask.proxies.map(({ namespace, labels }) =>
       snapshot.gatewaysFor(namespace, labels).map(({ meta, content }) => ({ meta, content })),
     ),

@@ -46,6 +46,9 @@ const source: DebugSource = {
   snapshot: () => mesh.snapshot,
   connections: () => connections,
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
+  sources: () => [],
+  documents: () => [],
+  sharedKeys: () => [],
   problems: () => [{ id: 'x', message: 'bad', field: 'spec', origin: { source: 'test', file: 'x.yaml', line: 3 } }],
   findings: () => [
     { metric: 'ctl_vservice_dup_domain', type: 'rds', unit: '80', message: 'twice' },

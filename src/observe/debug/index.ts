@@ -5,15 +5,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import type { ConnectionStatus } from '../../push/types.ts';
+import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
-import { configz, endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
+import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
 import type { MadePage, PageMaker } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
 
 export { PAGE_LIMITS, PageMaker, type PageMakerOptions } from './page-maker.ts';
-export type { DebugSource, RefusedPolicy } from './types.ts';
+export type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
 interface Page {

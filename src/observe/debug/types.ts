@@ -2,7 +2,9 @@
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { Snapshot } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
-import type { ResourceProblem } from '../../resources/types.ts';
+import type { ResourceKey, ResourceProblem } from '../../resources/types.ts';
+import type { SourceHealth, SourceIdentity } from '../../sources/index.ts';
+import type { SourceDocument } from '../../store/index.ts';
 
 /** A refused document of a security kind. */
 export interface RefusedPolicy {
@@ -12,7 +14,19 @@ export interface RefusedPolicy {
   readonly inForce: 'last_good' | 'substitute';
 }
 
+export interface SourceStatus extends SourceIdentity {
+  /** Whether all that it had at start has been read. */
+  readonly synced: boolean;
+  readonly health: SourceHealth;
+}
+
 export interface DebugSource {
+  /** In configured order: of several documents of a key, that of the first is in force. */
+  sources(): readonly SourceStatus[];
+  /** All documents of a key, the one in force first. */
+  documents(key: ResourceKey): readonly SourceDocument[];
+  /** Keys of which several sources have a document. */
+  sharedKeys(): Iterable<ResourceKey>;
   snapshot(): Snapshot;
   /** Live streams, in order of connection. */
   connections(): readonly ConnectionStatus[];

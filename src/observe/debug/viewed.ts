@@ -3,12 +3,12 @@
  * the viewer does not see is not in it.
  */
 import { CtlError } from '../../core/errors.ts';
-import type { ProxyNode } from '../../core/proxy.ts';
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
-import type { DebugSource, RefusedPolicy } from './types.ts';
+import type { SourceDocument } from '../../store/index.ts';
+import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
 
 /** Who looks: one who sees everything, or one who sees the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
@@ -54,6 +54,21 @@ export class Viewed {
     return this.sees(node.namespace) ? this.#source.parts(connectionId, type) : [];
   }
 
+  /** Undefined for who does not see everything: what is wrong with a source names files and addresses. */
+  sources(): readonly SourceStatus[] | undefined {
+    return this.seesAll ? this.#source.sources() : undefined;
+  }
+
+  /** All documents of a key, the one in force first. */
+  documents(key: ResourceKey): readonly SourceDocument[] {
+    return this.sees(namespaceOf(key)) ? this.#source.documents(key) : [];
+  }
+
+  /** Keys of which several sources have a document. */
+  *sharedKeys(): Generator<ResourceKey> {
+    for (const key of this.#source.sharedKeys()) if (this.sees(namespaceOf(key))) yield key;
+  }
+
   /** Documents that could not be taken; of those whose namespace is not known, only for who sees everything. */
   problems(): ResourceProblem[] {
     return this.#source.problems().filter(({ key }) => this.sees(namespaceOf(key)));
@@ -89,11 +104,8 @@ export class Viewed {
     }
   }
 
-  instancesOf(node: Pick<ProxyNode, 'addresses' | 'labels' | 'network'>): BoundInstance[] {
-    const mesh = this.#mesh;
-    const instances = node.addresses.flatMap((address) =>
-      mesh.instancesAt(mesh.networkOfProxy(node, address), address),
-    );
+  instancesAt(address: string): BoundInstance[] {
+    const instances = this.#mesh.instancesAt(address);
     return instances.filter(({ service }) => this.sees(service.slice(0, service.indexOf('/'))));
   }
 

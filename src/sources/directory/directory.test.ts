@@ -3,6 +3,7 @@ import { appendFile, chmod, mkdir, mkdtemp, rename, rm, symlink, unlink, writeFi
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { CtlError } from '../../core/errors.ts';
 import { keyOf, type ResourceEvent } from '../../resources/types.ts';
 import { type Clock, systemClock } from '../clock.ts';
 import { createDirectorySource } from './directory.ts';
@@ -51,20 +52,7 @@ async function follow(
   };
   const source = createDirectorySource({
     dir,
-    onEvents: (events, seenAt) => {
-      quiet.push(clock.now() - seenAt);
-      for (const event of events) take(event);
-      wake();
-    },
-    onSign: (at) => void signs.push(at),
-    onSynced: () => {
-      synced = true;
-      wake();
-    },
-    onFailed: (error) => {
-      failure = error.oneLine();
-      wake();
-    },
+    cluster: 'c',
     log: { debug: () => {}, info: () => {}, warn: note, error: note },
     clock,
     resyncMs: 0,
@@ -90,7 +78,23 @@ async function follow(
     }
   };
   const is = (expected: Record<string, number>) => until(JSON.stringify(expected), () => same(state, expected));
-  source.start();
+  source.start({
+    apply: (events, seenAt = 0) => {
+      quiet.push(clock.now() - seenAt);
+      for (const event of events) take(event);
+      wake();
+    },
+    replace: () => assert.fail('a directory tells changes'),
+    changing: (at) => void signs.push(at),
+  });
+  source.synced
+    .then(() => {
+      synced = true;
+    })
+    .catch((error: unknown) => {
+      failure = error instanceof CtlError ? error.oneLine() : String(error);
+    })
+    .finally(() => wake());
   const isSynced = () => synced;
   return {
     dir,
@@ -401,16 +405,19 @@ test('a character that is half written is waited for', async (context) => {
 });
 
 test('a directory that goes keeps what it gave in force, and is followed again when it is back', async (context) => {
-  const { dir, is, until, state, warnings } = await follow(context, (dir) =>
+  const { dir, is, until, state, warnings, source } = await follow(context, (dir) =>
     writeFile(join(dir, 'a.yaml'), service('a')),
   );
   await is({ a: 80 });
+  assert.deepEqual(source.health(), { ok: true });
   await rm(dir, { recursive: true });
   await until('a warning', () => warnings.some((line) => line.includes('stays in force')));
   assert.equal(state.size, 1);
+  assert.deepEqual(source.health(), { ok: false, reason: `config directory ${dir} does not exist` });
   await mkdir(dir);
   await writeFile(join(dir, 'a.yaml'), service('a', 81));
   await is({ a: 81 });
+  assert.deepEqual([warnings.length, source.health()], [1, { ok: true }]);
   await writeFile(join(dir, 'a.yaml'), service('a', 82));
   await is({ a: 82 });
 });

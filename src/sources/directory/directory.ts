@@ -11,9 +11,10 @@
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
-import type { ResourceEvent } from '../../resources/types.ts';
 import type { Clock, Timer } from '../clock.ts';
+import { HealthLog } from '../health.ts';
 import type { Log } from '../log.ts';
+import type { Source, SourceSink } from '../source.ts';
 import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
@@ -34,27 +35,12 @@ import { createTreeWatch } from './tree-watch.ts';
 
 export interface DirectorySourceOptions {
   readonly dir: string;
-  /**
-   * One batch per look at the directory; the first is all that it held at start. `seenAt`: monotonic ms of the last sign of a change, of this
-   * batch or a later one; the directory has been quiet since.
-   */
-  readonly onEvents: (events: readonly ResourceEvent[], seenAt: number) => void;
-  /** A resource file may have changed, at `at` in monotonic ms; what of it did comes with a later batch, if anything. */
-  readonly onSign?: (at: number) => void;
-  /** Called once, after the first batch. Not before the directory exists. */
-  readonly onSynced: () => void;
-  /** Called instead of `onSynced` when something that is there cannot be read at start; the source is of no use then. */
-  readonly onFailed: (error: CtlError) => void;
+  /** The cluster that what the files say of workloads is of. */
+  readonly cluster: string;
   readonly log: Log;
   readonly clock: Clock;
   /** Milliseconds between looks at everything, whatever the events say; 0 is never. */
   readonly resyncMs: number;
-}
-
-export interface DirectorySource {
-  start(): void;
-  /** Ends all watching; no event comes after it has resolved. */
-  close(): Promise<void>;
 }
 
 /** Writers report a file in several events; waiting this long after the last of them makes one reading of it. */
@@ -83,8 +69,9 @@ function stateOf(error: unknown): string {
   return code === 'ENOTDIR' ? 'is no directory' : `cannot be listed (${code ?? String(error)})`;
 }
 
-export function createDirectorySource(options: DirectorySourceOptions): DirectorySource {
-  const { onEvents, onSynced, log, clock, resyncMs } = options;
+/** One batch of events per look at the directory; the first is all that it held at start. A directory that does not exist is waited for. */
+export function createDirectorySource(options: DirectorySourceOptions): Source {
+  const { log, clock, resyncMs } = options;
   const root = resolve(options.dir);
   const ledger = createLedger();
   const ignored = createIgnoredKinds(log);
@@ -101,9 +88,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   let waiting: Timer | undefined;
   let working: Promise<void> | undefined;
   let startedAt = 0;
+  let sink: SourceSink | undefined;
   let synced = false;
-  /** Why there is nothing to read, while that is so. */
-  let missing: string | undefined;
+  const firstRead = Promise.withResolvers<void>();
+  firstRead.promise.catch(() => {});
+  const health = new HealthLog(log);
   let polling = false;
   let closed = false;
   /** What cannot be read at start. */
@@ -134,7 +123,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     if (isPlain && name !== undefined && isResourceFile(name)) {
       const path = join(directory, name);
       dirty.set(path, dirty.get(path) ?? now);
-      options.onSign?.(now);
+      sink?.changing(now);
     } else everything ??= { at: now };
     signAt = now;
     lookSoon();
@@ -199,11 +188,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     ignored.tell();
     const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
     // What is looked at without a sign, such as a file that stayed as it was for long enough, is news only now.
-    if (events.length > 0) onEvents(events, signAt ?? sign ?? clock.now());
+    if (events.length > 0) sink?.apply(events, signAt ?? sign ?? clock.now());
     if (!synced && scan !== undefined) {
       synced = true;
       log.info(`read ${known.size} files in ${root}`);
-      onSynced();
+      firstRead.resolve();
     }
   };
 
@@ -219,12 +208,12 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
     try {
       const scan = await scanTree(root, (path, identity) => watcher.add(path, identity));
       watcher.retain(new Map([...scan.directories, ...above]));
-      if (missing !== undefined) log.info(`config directory ${root} is there`);
-      missing = undefined;
-      for (const path of scan.unreadable) {
-        if (!synced) startFault ??= new CtlError('failed_precondition', 'expected a readable folder', { file: path });
-        else log.warn(`cannot list ${path}; what it gave before stays in force`);
-      }
+      const [unlisted, ...others] = scan.unreadable;
+      if (unlisted === undefined) health.good(`config directory ${root} can be read again`);
+      else if (synced) {
+        const more = others.length === 0 ? '' : ` and ${others.length} more`;
+        health.bad(`cannot list ${unlisted}${more}`, 'what was there stays in force');
+      } else startFault ??= new CtlError('failed_precondition', 'expected a readable folder', { file: unlisted });
       return scan;
     } catch (error) {
       watcher.retain(above);
@@ -233,19 +222,15 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
         failStart(new CtlError('failed_precondition', `the directory of --configDir ${state}`, { file: root }));
         return undefined;
       }
-      if (missing === undefined) {
-        log.warn(
-          `config directory ${root} ${state}; ${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`,
-        );
-      }
-      missing = state;
+      const consequence = `${synced ? 'what it gave stays in force until' : 'waiting until'} it is there`;
+      health.bad(`config directory ${root} ${state}`, consequence);
       return undefined;
     }
   };
 
   const failStart = (error: CtlError): void => {
     closed = true;
-    options.onFailed(error);
+    firstRead.reject(error);
   };
 
   /** Watches the closest existing directory above the root, where the root will appear, be replaced, or vanish. */
@@ -355,9 +340,9 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   const remind = (ms: number): void => {
     later(ms, () => {
       if (synced || closed) return;
-      if (missing !== undefined) {
+      if (!health.current.ok) {
         const seconds = Math.round((clock.now() - startedAt) / 1000);
-        log.warn(`config directory ${root} ${missing}, for ${seconds} s now; nothing is served until it is there`);
+        log.warn(`${health.current.reason}, for ${seconds} s now; nothing is served until it is there`);
       }
       everything ??= { at: clock.now() };
       look();
@@ -375,7 +360,12 @@ export function createDirectorySource(options: DirectorySourceOptions): Director
   };
 
   return {
-    start() {
+    id: SOURCE,
+    cluster: options.cluster,
+    synced: firstRead.promise,
+    health: () => health.current,
+    start(to) {
+      sink = to;
       log.debug(`watching ${basename(root)}`, { directory: root });
       startedAt = clock.now();
       everything = { at: startedAt };

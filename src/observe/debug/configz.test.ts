@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse, snapshotOf } from '../../push/testing.ts';
+import { ScriptedSource } from '../../sources/testing/scripted.ts';
+import { createStore, SecurityHold } from '../../store/index.ts';
+import { problem, resource } from '../../store/testing/documents.ts';
+import { Follower } from '../../store/testing/follower.ts';
+import { Memory } from '../../store/testing/memory.ts';
+import { configz } from './configz.ts';
+import { jsonPieces } from './json-pieces.ts';
+import type { DebugSource } from './types.ts';
+import { Viewed, type Viewer } from './viewed.ts';
+
+interface Shown {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly source: string;
+  readonly origin: object;
+  readonly held?: true;
+  readonly spec: object;
+  readonly others?: readonly Shown[];
+  readonly refused?: readonly { readonly field: string }[];
+}
+
+interface Page {
+  readonly sources?: readonly object[];
+  readonly items: readonly Shown[];
+  readonly otherKinds: readonly { readonly key: string; readonly others: readonly object[] }[];
+  readonly problems: readonly { readonly id: string; readonly origin: { readonly source: string } }[];
+}
+
+/** The page over these sources, of which the first is the first configured. */
+function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', query = ''): Page {
+  const hold = new SecurityHold({ lastGood: new Memory(), rootNamespace: 'root' });
+  const store = createStore({
+    sources,
+    cluster: 'home',
+    appNamespaces: [],
+    rootNamespace: 'root',
+    hold,
+    onRefused: () => {},
+    onResolved: () => {},
+  });
+  for (const source of sources) {
+    source.start({
+      apply: (events) => void store.apply(source.id, events),
+      replace: (list) => void store.replace(source.id, list),
+      changing: () => {},
+    });
+    source.list();
+  }
+  const snapshot = snapshotOf([...new Follower(store).inForce().values()]);
+  const source: DebugSource = {
+    snapshot: () => snapshot,
+    sources: () => sources.map((each) => ({ id: each.id, cluster: each.cluster, synced: true, health: each.health() })),
+    documents: store.documents,
+    sharedKeys: store.sharedKeys,
+    problems: store.problems,
+    connections: () => [],
+    parts: () => [],
+    refusedPolicies: () => hold.all(),
+    findings: () => [],
+    engine: () => ({}),
+    failing: () => [],
+    showConfigInAdsz: false,
+  };
+  return JSON.parse([...jsonPieces(configz(new Viewed(source, viewer), new URLSearchParams(query)))].join('')) as Page;
+}
+
+function twoSources(): [ScriptedSource, ScriptedSource] {
+  return [new ScriptedSource({ id: 'files', cluster: 'home' }), new ScriptedSource({ id: 'api', cluster: 'home' })];
+}
+
+test('a resource is shown with its source, uid and generation, and with the documents of its key that are not in force', () => {
+  const [files, api] = twoSources();
+  files.set(resource('VirtualService', 'a', 1));
+  api.set(resource('VirtualService', 'a', 2));
+  api.set(resource('VirtualService', 'a', 3));
+  api.set(resource('VirtualService', 'b', 4));
+  const [a, b, ...none] = pageOf([files, api]).items;
+  assert.deepEqual(none, []);
+  assert.deepEqual(
+    [a?.source, a?.origin, a?.others?.map(({ source, origin }) => [source, origin])],
+    [
+      'files',
+      { source: 'files', uid: 'files-1', generation: 1, resourceVersion: '1' },
+      [['api', { source: 'api', uid: 'api-1', generation: 2, resourceVersion: '2' }]],
+    ],
+  );
+  assert.match(JSON.stringify(a?.others?.[0]?.spec), /"number":3/);
+  assert.deepEqual([b?.source, b?.others, b?.refused], ['api', undefined, undefined]);
+});
+
+test('a refused document is shown with its problem at its key, and with what holds in its place', () => {
+  const [files, api] = twoSources();
+  files.refuse(problem('AuthorizationPolicy', 'a'));
+  api.set(resource('AuthorizationPolicy', 'a', 2));
+  api.refuse(problem('VirtualService', 'b'));
+  const { items, problems } = pageOf([files, api]);
+  const [a, ...none] = items;
+  assert.deepEqual(none, []);
+  assert.deepEqual([a?.source, a?.held, a?.others?.map(({ source }) => source)], ['files', true, ['api']]);
+  assert.deepEqual(
+    a?.refused?.map(({ field }) => field),
+    ['spec.rules[0].to[0].operation.ports[0]'],
+  );
+  assert.deepEqual(
+    problems.map(({ id, origin }) => `${origin.source} ${id}`),
+    ['files AuthorizationPolicy/ns/a', 'api VirtualService/ns/b'],
+  );
+});
+
+test('of other kinds, what several sources have is listed without its content', () => {
+  const [files, api] = twoSources();
+  const secret = (value: string) =>
+    parse({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 's', namespace: 'ns' },
+      stringData: { password: value },
+    });
+  files.set(secret('hidden-1'));
+  api.set(secret('hidden-2'));
+  api.set(parse({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } }));
+  const page = pageOf([files, api]);
+  assert.deepEqual(page.otherKinds, [
+    {
+      key: 'Secret/ns/s',
+      source: 'files',
+      origin: { source: 'files', uid: 'files-1', generation: 1, resourceVersion: '1' },
+      others: [{ origin: { source: 'api', uid: 'api-1', generation: 1, resourceVersion: '1' }, source: 'api' }],
+    },
+  ]);
+  assert.doesNotMatch(JSON.stringify(page), /hidden/);
+});
+
+test('what is secret in a document is not shown of those that are not in force either', () => {
+  const [files, api] = twoSources();
+  for (const source of [files, api]) {
+    const spec = { jwtRules: [{ issuer: 'i', jwksUri: `https://user:hidden-${source.id}@keys.example/` }] };
+    const document = { kind: 'RequestAuthentication', metadata: { name: 'r', namespace: 'ns' }, spec };
+    source.set(parse({ apiVersion: 'security.mesh.io/v1beta1', ...document }));
+  }
+  const page = pageOf([files, api]);
+  assert.equal(page.items[0]?.others?.length, 1);
+  assert.doesNotMatch(JSON.stringify(page), /hidden/);
+});
+
+test('what a source is and whether it can be read is shown to those who see everything', () => {
+  const [files, api] = twoSources();
+  files.set(resource('VirtualService', 'a', 1));
+  files.disconnect('config directory /x does not exist');
+  const all = pageOf([api]).sources;
+  assert.deepEqual(all, [{ id: 'api', cluster: 'home', synced: true, health: { ok: true } }]);
+  assert.equal(pageOf([files, api], { namespace: 'ns' }).sources, undefined);
+});
+
+test('a viewer of one namespace sees no document of another, whichever source has it', () => {
+  const [files, api] = twoSources();
+  for (const source of [files, api]) {
+    source.set(resource('VirtualService', 'a', 1));
+    source.set(parse({ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', namespace: 'ns' } }));
+    source.set(parse({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'ns' } }));
+  }
+  const counts = (namespace: string) => {
+    const { items, otherKinds } = pageOf([files, api], { namespace });
+    return [items.length, otherKinds.map(({ key }) => key)];
+  };
+  assert.deepEqual(
+    [counts('ns'), counts('other')],
+    [
+      [1, ['ConfigMap/ns/c']],
+      [0, []],
+    ],
+  );
+});

@@ -1,0 +1,134 @@
+/**
+ * `/debug/configz`: the configuration in force with the source that each resource is of, other documents of the same keys, and what was
+ * refused.
+ */
+import { redactByName } from '../../core/redact.ts';
+import { meshKindNamed } from '../../resources/index.ts';
+import {
+  type AnyResource,
+  keyOf,
+  MESH_KINDS,
+  type MeshKind,
+  type ResourceKey,
+  type ResourceOrigin,
+  type ResourceProblem,
+} from '../../resources/types.ts';
+import type { SourceDocument } from '../../store/index.ts';
+import { redactContent } from './redact-resource.ts';
+import type { Viewed } from './viewed.ts';
+
+/** API groups as a user writes them. */
+function apiVersion(resource: AnyResource): string {
+  switch (resource.kind) {
+    case 'AuthorizationPolicy':
+    case 'PeerAuthentication':
+    case 'RequestAuthentication':
+      return 'security.mesh.io/v1beta1';
+    default:
+      return 'networking.mesh.io/v1alpha3';
+  }
+}
+
+/** A problem without what the program needs of it beside the message. */
+export function shownProblem({ substitutes: _substitutes, kept: _kept, ...problem }: ResourceProblem): ResourceProblem {
+  return problem;
+}
+
+/** What of the configuration is asked for; left out: all. */
+interface Wanted {
+  readonly kind: MeshKind | undefined;
+  readonly namespace: string | undefined;
+}
+
+/** `?kind=` and `&namespace=`; one that is empty counts as left out. Throws CtlError invalid_argument for an unknown kind. */
+function wantedBy(query: URLSearchParams): Wanted {
+  const [kind, namespace] = [query.get('kind') || undefined, query.get('namespace') || undefined];
+  return { kind: kind === undefined ? undefined : meshKindNamed(kind), namespace };
+}
+
+function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): boolean {
+  const [ofKind, ofNamespace] = key?.split('/') ?? [];
+  return (kind === undefined || kind === ofKind) && (namespace === undefined || namespace === ofNamespace);
+}
+
+/**
+ * The page. `items`: the mesh's own kinds, as objects; of other kinds `otherKinds` has what several sources have documents of, without
+ * content. `sources` is for who sees everything.
+ */
+export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {
+  const wanted = wantedBy(query);
+  const problems = mesh.problems().filter(({ key }) => isWanted(wanted, key));
+  const refused = Map.groupBy(problems, ({ key }) => key);
+  return {
+    sources: mesh.sources(),
+    items: items(mesh, wanted, (key) => refused.get(key)),
+    otherKinds: filtered(
+      mesh.sharedKeys(),
+      (key) => isWanted(wanted, key) && !isMeshKey(key),
+      (key) => ({
+        key,
+        ...inForce(mesh.documents(key)),
+      }),
+    ),
+    problems: problems.map(shownProblem),
+    nameConflicts: filtered(mesh.nameConflicts(), ({ resource }) => isWanted(wanted, resource)),
+  };
+}
+
+function isMeshKey(key: ResourceKey): boolean {
+  return MESH_KINDS.some((kind) => key.startsWith(`${kind}/`));
+}
+
+function* filtered<T, R = T>(all: Iterable<T>, wanted: (item: T) => boolean, shown?: (item: T) => R): Generator<T | R> {
+  for (const item of all) if (wanted(item)) yield shown === undefined ? item : shown(item);
+}
+
+type RefusedOf = (key: ResourceKey) => readonly ResourceProblem[] | undefined;
+
+function* items(mesh: Viewed, { kind, namespace }: Wanted, refusedOf: RefusedOf): Generator<unknown> {
+  for (const each of kind === undefined ? MESH_KINDS : [kind]) {
+    for (const resource of mesh.resources(each)) {
+      if (namespace !== undefined && namespace !== resource.meta.namespace) continue;
+      const key = keyOf(resource);
+      const refused = refusedOf(key)?.map(shownProblem);
+      yield {
+        ...shownResource(resource as AnyResource),
+        ...inForce(mesh.documents(key), shownResource),
+        ...(refused === undefined ? {} : { refused }),
+      };
+    }
+  }
+}
+
+/** Of which source the document in force is, and those that are not in force. */
+function inForce(
+  [first, ...others]: readonly SourceDocument[],
+  shown: (resource: AnyResource) => object = ({ origin }) => ({ origin }),
+): Record<string, unknown> {
+  if (first === undefined) return {};
+  return {
+    ...placeOf(first),
+    ...(others.length === 0
+      ? {}
+      : { others: others.map((other) => ({ ...shown(other.resource), ...placeOf(other) })) }),
+  };
+}
+
+/** `held`: it holds in the place of a refused document. */
+function placeOf({ source, resource, held }: SourceDocument): { source: string; origin: ResourceOrigin; held?: true } {
+  return { source, origin: resource.origin, ...(held ? { held } : {}) };
+}
+
+function shownResource(resource: AnyResource): Record<string, unknown> {
+  const { kind, meta, content, origin, warnings } = resource;
+  const { created, ...metadata } = meta;
+  const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
+  return {
+    apiVersion: apiVersion(resource),
+    kind,
+    metadata: { ...metadata, annotations: redactByName(metadata.annotations), ...creationTimestamp },
+    spec: redactContent(kind, content),
+    origin,
+    ...(warnings === undefined ? {} : { warnings }),
+  };
+}
