@@ -46,4 +46,24 @@ describe('Memos', () => {
     );
     assert.deepEqual([...memos.counts().keys()], ['a', 'b']);
   });
+
+  it('makes a result once for two objects in this order', () => {
+    const memo = new Memos().pairs<object, object, number>('distance');
+    const [a, b] = [{}, {}];
+    let made = 0;
+    const ask = (one: object, two: object) => memo.get(one, two, () => ++made);
+    assert.equal(memo.peek(a, b), undefined);
+    assert.deepEqual([ask(a, b), ask(a, b), ask(b, a), ask(a, a)], [1, 1, 2, 3]);
+    assert.equal(memo.peek(a, b), 1);
+    assert.deepEqual(memo.counts, { asked: 4, made: 3 });
+  });
+
+  it('remembers nothing of two objects when it is switched off', () => {
+    const memos = new Memos({ enabled: false });
+    const memo = memos.pairs<object, object, number>('distance');
+    const [a, b] = [{}, {}];
+    let made = 0;
+    assert.deepEqual([memo.get(a, b, () => ++made), memo.get(a, b, () => ++made), memo.peek(a, b)], [1, 2, undefined]);
+    assert.deepEqual([...memos.counts()], [['distance', { asked: 2, made: 2 }]]);
+  });
 });

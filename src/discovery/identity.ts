@@ -142,6 +142,8 @@ async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring
     trustDomain,
     log: getScope('pkica'),
     rotationLog: getScope('rootcertrotator'),
+    // Without a CA server, its own certificate is all that it signs: at the start, and before each one ends.
+    ...(settings.enableCaServer ? {} : { threads: 0 }),
     observer: {
       csrRefused: () => metrics.ca_server_csr_parsing_err_count.inc(),
       signingFailed: () => metrics.ca_server_csr_sign_err_count.inc(),

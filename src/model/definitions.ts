@@ -18,6 +18,9 @@ export interface DefinitionContext {
   readonly mesh: MeshConfig;
 }
 
+/** Age of Services that only other clusters have: cluster IPs of the program's own cluster come before equal ones of theirs. */
+const AFTER_ALL = Number.MAX_SAFE_INTEGER;
+
 const EXPORT_TO = 'networking.mesh.io/exportTo';
 
 export function serviceKey(namespace: string, hostname: string): ServiceKey {
@@ -79,7 +82,7 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
     registry: 'Orchestrator',
     shortName: meta.name,
     source: keyOf(resource),
-    created: meta.created,
+    created: meta.cluster === undefined ? meta.created : AFTER_ALL,
   };
 }
 

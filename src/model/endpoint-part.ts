@@ -26,8 +26,8 @@ export interface PartPlan {
 }
 
 /** What an endpoint of a service is known by: the first document to say it decides. */
-function endpointIdentity(servicePort: string, address: string, port: number): string {
-  return `${servicePort}\n${address}\n${port}`;
+function endpointIdentity(servicePort: string, { network, address }: Workload, port: number): string {
+  return `${servicePort}\n${address}\n${port}\n${network}`;
 }
 
 /** Where the endpoints of a part and notes are gathered. */
@@ -53,7 +53,7 @@ export class Gathering {
   /** The first word about an address and port stands. */
   add(workload: Workload, port: number, servicePort: string): void {
     const effective = isSocketPath(workload.address) ? 0 : port;
-    const identity = endpointIdentity(servicePort, workload.address, effective);
+    const identity = endpointIdentity(servicePort, workload, effective);
     if (this.#endpoints.has(identity)) return;
     const tlsReady = workload.tlsReady && this.#takesMutualTls(workload, effective);
     const made = { ...workload, tlsReady, port: effective, servicePort };

@@ -3,7 +3,7 @@
  * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
 import type { PMap } from '../core/pmap.ts';
-import { type AnyResource, keyOf, type Resource, type ResourceKey, resourceKey } from '../resources/types.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
@@ -12,6 +12,8 @@ import type { AddressIndexes } from './ownership.ts';
 import type { Health, RegistryKind, Service } from './types.ts';
 import {
   bareWorkload,
+  type Cluster,
+  clusterRead,
   endpointAddress,
   entryLabels,
   entryWorkload,
@@ -31,8 +33,8 @@ export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext, Add
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
-  /** `namespace/name` of an orchestrator service → keys of its slices. */
-  readonly slicesByService: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its EndpointSlices or Endpoints, in all clusters. */
+  readonly documentsByService: Groups;
 }
 
 export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
@@ -66,7 +68,7 @@ function orchestratorPlans(resource: Resource<'Service'>, portNames: PortNames, 
   const own = selectionId(keyOf(resource));
   if (type === 'ExternalName') {
     if (externalName === undefined) return [];
-    const target = bareWorkload(externalName, 'healthy', undefined, '', indexes);
+    const target = bareWorkload(externalName, 'healthy', undefined, '', resource.meta.cluster, indexes);
     const make = (gathering: Gathering) => {
       for (const [port, name] of portNames) gathering.add(target, port, name);
     };
@@ -91,17 +93,14 @@ function documentPlans(
     const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
     if (name !== undefined) names.set(port.name ?? '', name);
   }
-  const { namespace, name } = meta;
-  if (!indexes.settings.useEndpointSlice) {
-    const id = resourceKey('Endpoints', namespace, name);
-    const endpoints = indexes.resources('Endpoints').get(id);
-    const make = (gathering: Gathering) => endpoints && objectEndpoints(endpoints, names, indexes, gathering);
-    return endpoints === undefined ? [] : [{ id, make }];
-  }
-  return membersOf(indexes.slicesByService, `${namespace}/${name}`).flatMap((id): PartPlan[] => {
-    const slice = indexes.resources('EndpointSlice').get(id);
-    const make = (gathering: Gathering) => slice && sliceEndpoints(slice, names, indexes, gathering);
-    return slice === undefined ? [] : [{ id, make }];
+  return membersOf(indexes.documentsByService, `${meta.namespace}/${meta.name}`).map((id): PartPlan => {
+    const make = (gathering: Gathering) => {
+      const slice = indexes.resources('EndpointSlice').get(id);
+      const endpoints = indexes.resources('Endpoints').get(id);
+      if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
+      else if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, gathering);
+    };
+    return { id, make };
   });
 }
 
@@ -138,7 +137,8 @@ function objectEndpoints(
     ] as const;
     for (const [health, addresses] of lists) {
       for (const written of addresses) {
-        const reference = { ...written, address: written.ip, namespace: endpoints.meta.namespace };
+        const { namespace, cluster } = endpoints.meta;
+        const reference = { ...written, address: written.ip, namespace, cluster };
         const workload = resolveAddress(reference, health, indexes, gathering);
         if (workload === undefined) continue;
         for (const port of ports) addByName(workload, port.port, port.name, names, gathering);
@@ -155,13 +155,14 @@ function sliceEndpoints(
 ): void {
   // Host names cannot be endpoints of a service that is balanced over addresses.
   if (slice.content.addressType === 'FQDN') return;
+  const { namespace, cluster } = slice.meta;
   const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
   for (const written of slice.content.endpoints ?? []) {
     const health = sliceHealth(written.conditions);
     const topology = written.topology ?? {};
     const zone = written.zone ?? topology['topology.kubernetes.io/zone'] ?? '';
     for (const address of written.addresses) {
-      const reference = { ...written, address, zone, namespace: slice.meta.namespace };
+      const reference = { ...written, address, zone, namespace, cluster };
       const workload = resolveAddress(reference, health, indexes, gathering);
       if (workload === undefined) continue;
       for (const port of ports) {
@@ -199,6 +200,8 @@ function addByName(
 interface AddressReference {
   readonly address: string;
   readonly namespace: string;
+  /** Of the document: its pods and nodes are looked up there. */
+  readonly cluster: Cluster;
   readonly hostname?: string | undefined;
   readonly nodeName?: string | undefined;
   readonly zone?: string;
@@ -221,22 +224,25 @@ function resolveAddress(
   indexes: EndpointIndexes,
   gathering: Gathering,
 ): Workload | undefined {
-  const { address, targetRef, hostname } = reference;
+  const { address, targetRef, hostname, cluster } = reference;
   const { reads } = gathering;
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
-    podName === undefined ? undefined : podNamed(targetRef?.namespace ?? reference.namespace, podName, indexes, reads);
+    podName === undefined
+      ? undefined
+      : podNamed(targetRef?.namespace ?? reference.namespace, podName, cluster, indexes, reads);
   // Who writes endpoints can name any pod. Whose an address is, the pods themselves say.
   const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
-  const pod = (mayBeAnother ? podAt(address, indexes, reads) : undefined) ?? named;
+  const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
   if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);
   if (podName !== undefined) {
     gathering.pendingPod++;
     return undefined;
   }
   gathering.withoutPod++;
-  const locality = localityOfNode(reference.nodeName, indexes, reads) || joinLocality('', reference.zone ?? '', '');
-  return bareWorkload(address, health, hostname, locality, indexes);
+  const locality =
+    localityOfNode(reference.nodeName, cluster, indexes, reads) || joinLocality('', reference.zone ?? '', '');
+  return bareWorkload(address, health, hostname, locality, cluster, indexes);
 }
 
 function entryEndpoints(
@@ -270,7 +276,7 @@ function entryEndpoints(
     if (workload !== undefined) addEntry(workload, spec.ports ?? {});
   }
   if (written.length === 0 && service.resolution === 'dns' && !service.hostname.startsWith('*')) {
-    addEntry(bareWorkload(endpointAddress(service.hostname), 'healthy', undefined, '', indexes), {});
+    addEntry(bareWorkload(endpointAddress(service.hostname), 'healthy', undefined, '', undefined, indexes), {});
   }
 }
 
@@ -305,7 +311,7 @@ function selectPods(
   for (const key of membersOf(indexes.podsByNamespace, namespace)) {
     const pod = indexes.resources('Pod').get(key);
     if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
-    gathering.reads.add(`pod:${namespace}/${pod.meta.name}`);
+    gathering.reads.add(clusterRead('pod', `${namespace}/${pod.meta.name}`, pod.meta.cluster));
     // The primary address alone: a dual-stack pod is one endpoint.
     const [address] = podAddresses(pod);
     if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));

@@ -3,7 +3,7 @@
  * Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or filter chains there.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
-import { type Groups, membersOf } from './groups.ts';
+import type { Groups } from './groups.ts';
 import { addressRange, sortableAddress } from './networks.ts';
 import { protocolOfPort } from './protocol.ts';
 import type { HeldRange, ModelSettings, Service } from './types.ts';
@@ -150,12 +150,4 @@ function holderIn(
     if (outside !== undefined) return outside;
   }
   return undefined;
-}
-
-/** The documents that name the endpoints of an orchestrator Service `namespace/name`. */
-export function documentsOf(
-  id: string,
-  { settings, slicesByService }: { readonly settings: ModelSettings; readonly slicesByService: Groups },
-): readonly ResourceKey[] {
-  return settings.useEndpointSlice ? membersOf(slicesByService, id) : [`Endpoints/${id}`];
 }

@@ -2,6 +2,7 @@
 export { applyChanges, createModel, type ModelOptions, type ModelStep, type ModelUpdate, replay } from './apply.ts';
 export { fullHostname, hostMatches, hostsOverlap, isWildcardHost, serviceHostname } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
+export { addressOfKey, networkAddress } from './network-names.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { defaultScopeId } from './scope-plan.ts';
 export { builtScopes, releaseScopes } from './snapshot.ts';

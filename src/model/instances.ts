@@ -1,6 +1,7 @@
-/** Which service ports are served at an address: how a proxy finds what it stands for. */
+/** Which service ports are served at an address of a network: how a proxy finds what it stands for. */
 import type { PMap } from '../core/pmap.ts';
 import { deepEqual } from './equal.ts';
+import { networkAddress } from './network-names.ts';
 import { compareText } from './order.ts';
 import type { EndpointDelta } from './service-record.ts';
 import type { ServiceChange } from './services.ts';
@@ -42,11 +43,12 @@ export function updateInstances(
     const gone = redefined ? undefined : delta.removed;
     const was = redefined ? (before.endpoints.get(key) ?? []) : delta.removed;
     const is = redefined ? (after.endpoints.get(key) ?? []) : delta.added;
-    for (const { address } of was) if (NUMERIC.test(address)) touch(address).gone.set(key, gone);
+    for (const { address, network } of was)
+      if (NUMERIC.test(address)) touch(networkAddress(network, address)).gone.set(key, gone);
     if (service === undefined) continue;
     for (const endpoint of is) {
       const instance = NUMERIC.test(endpoint.address) ? bind(service, endpoint) : undefined;
-      if (instance !== undefined) touch(endpoint.address).added.push(instance);
+      if (instance !== undefined) touch(networkAddress(endpoint.network, endpoint.address)).added.push(instance);
     }
   }
   const changes = new Map<string, readonly BoundInstance[] | undefined>();

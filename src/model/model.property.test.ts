@@ -6,7 +6,7 @@ import { type AnyResource, keyOf, type ResourceChange } from '../resources/types
 import { applyChanges, replay } from './apply.ts';
 import { deepEqual } from './equal.ts';
 import { builtScopes, releaseScopes } from './snapshot.ts';
-import { history, type Operation, QUESTIONS } from './testing/arbitrary.ts';
+import { history, NETWORKS, type Operation, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh } from './testing/build.ts';
 import { dumpScope, dumpSnapshot } from './testing/dump.ts';
 import type { ChangeSet, Scope, Snapshot } from './types.ts';
@@ -41,7 +41,7 @@ const ids = (snapshot: Snapshot) => [
 test('any history in any batches ends in the snapshot that a fresh replay makes', () => {
   fc.assert(
     fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
-      const options = { settings: { useEndpointSlice } };
+      const options = { settings: { useEndpointSlice }, networks: NETWORKS };
       let snapshot = emptyMesh(options);
       for (const batch of batches) {
         ids(snapshot);
@@ -135,16 +135,18 @@ function assertExactScope(id: string, before: Scope, after: Scope | undefined, c
 test('a change set says exactly what differs, and what is equal stays the same object', () => {
   fc.assert(
     fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
-      let before = emptyMesh({ settings: { useEndpointSlice } });
+      let before = emptyMesh({ settings: { useEndpointSlice }, networks: NETWORKS });
       for (const batch of batches) {
         const built = new Map(ids(before).map((id) => [id, before.scopeById(id)]));
         const { snapshot: after, changes } = applyChanges(before, { changes: changesOf(batch) });
         assertExactMaps('service', before.services, after.services, changes.services);
         assertExactMaps('peers', before.peers, after.peers, changes.peers);
         assertExactMaps('endpoints', before.endpoints, after.endpoints, changes.endpoints);
-        for (const address of QUESTIONS.addresses) {
-          const equal = deepEqual(before.instancesAt(address), after.instancesAt(address));
-          assert.equal(changes.addresses.has(address), !equal, `address ${address}`);
+        for (const network of QUESTIONS.networks) {
+          for (const address of QUESTIONS.addresses) {
+            const equal = deepEqual(before.instancesAt(network, address), after.instancesAt(network, address));
+            assert.equal(changes.addresses.has(`${network}/${address}`), !equal, `address ${address} of ${network}`);
+          }
         }
         for (const [id, scope] of built) {
           if (scope !== undefined) assertExactScope(id, scope, after.scopeById(id), changes);

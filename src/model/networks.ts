@@ -91,23 +91,28 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
-/** Finds the network of an address: by CIDR, the longest prefix first, else that of this registry; '' when none says so. */
-export function networkFinder(networks: MeshNetworks, clusterId: string): (address: string) => string {
+/** Finds the network of an address that resources of a cluster name (undefined: the program's own); '' when none says so. */
+export type NetworkFinder = (address: string, cluster: string | undefined) => string;
+
+/**
+ * By CIDR, the longest prefix first, else that of the cluster's registry.
+ * @param clusterId of the program's own cluster
+ */
+export function networkFinder(networks: MeshNetworks, clusterId: string): NetworkFinder {
   const ranges: Range[] = [];
-  let registry = '';
+  const registries = new Map<string, string>();
   const named = Object.entries(networks.networks).sort(([a], [b]) => compareText(a, b));
   for (const [name, network] of named) {
     for (const { fromCidr, fromRegistry } of network.endpoints) {
       const range = fromCidr === undefined ? undefined : parseRange(name, fromCidr);
       if (range !== undefined) ranges.push(range);
-      if (fromRegistry === clusterId && registry === '') registry = name;
+      if (fromRegistry !== undefined && !registries.has(fromRegistry)) registries.set(fromRegistry, name);
     }
   }
   ranges.sort((a, b) => b.bits - a.bits || compareText(a.network, b.network));
-  if (ranges.length === 0) return () => registry;
-  return (address) => {
-    const bytes = addressBytes(address);
-    if (bytes === undefined) return registry;
-    return ranges.find((range) => contains(range, bytes))?.network ?? registry;
+  return (address, cluster = clusterId) => {
+    const bytes = ranges.length === 0 ? undefined : addressBytes(address);
+    const range = bytes && ranges.find((each) => contains(each, bytes));
+    return range?.network ?? registries.get(cluster) ?? '';
   };
 }

@@ -260,7 +260,7 @@ describe('what clients are told of endpoints', () => {
     const off = step(meshOf(MESH), [policy('shop/p', { ...selecting({ v: '2' }), ...mtls('DISABLE') })]);
     assert.deepEqual(ready(off.snapshot), [true, false, false]);
     assert.deepEqual([...off.changes.endpoints], [KEY]);
-    assert.deepEqual([...off.changes.addresses], ['10.0.0.2']);
+    assert.deepEqual([...off.changes.addresses], ['/10.0.0.2']);
     assert.deepEqual([...off.changes.peers], []);
     const ofPort = (port: number) => ({ ...selecting(WEB), portLevelMtls: { [port]: { mode: 'DISABLE' } } });
     assert.deepEqual(ready(meshOf([...MESH, policy('shop/p', ofPort(8080))])), [false, false, false]);

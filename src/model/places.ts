@@ -11,28 +11,46 @@ export interface Places {
 
 export const NO_PLACES: Places = { counts: PMap.empty(), all: new Set() };
 
-/** Locality → number of a service's endpoints in it. */
-export type Localities = ReadonlyMap<string, number>;
+/** Value (a locality, a network) → number of a service's endpoints that have it. */
+export type Counts = ReadonlyMap<string, number>;
 
-export const NO_LOCALITIES: Localities = new Map();
+export const NO_COUNTS: Counts = new Map();
 
-/** The localities after a change of endpoints; the same object when none has more or fewer. */
-export function countLocalities(
-  before: Localities,
+/** The counts after a change of endpoints; the same object when no value has more or fewer. */
+export function countBy(
+  of: (endpoint: Endpoint) => string,
+  before: Counts,
   { removed, added }: { readonly removed: Iterable<Endpoint>; readonly added: Iterable<Endpoint> },
-): Localities {
+): Counts {
   const edits = new Map<string, number>();
-  for (const { locality } of removed) edits.set(locality, (edits.get(locality) ?? 0) - 1);
-  for (const { locality } of added) edits.set(locality, (edits.get(locality) ?? 0) + 1);
+  for (const endpoint of removed) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) - 1);
+  for (const endpoint of added) edits.set(of(endpoint), (edits.get(of(endpoint)) ?? 0) + 1);
   const changed = [...edits].filter(([, by]) => by !== 0);
   if (changed.length === 0) return before;
   const after = new Map(before);
-  for (const [locality, by] of changed) {
-    const number = (after.get(locality) ?? 0) + by;
-    if (number === 0) after.delete(locality);
-    else after.set(locality, number);
+  for (const [value, by] of changed) {
+    const number = (after.get(value) ?? 0) + by;
+    if (number === 0) after.delete(value);
+    else after.set(value, number);
   }
   return after;
+}
+
+/** Value → number of services that have endpoints with it, after services have gone from some values to others. */
+export function nextCounts(
+  counts: PMap<number>,
+  moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,
+): PMap<number> {
+  const changed = new Map<string, number>();
+  const count = (value: string, by: number): void => {
+    changed.set(value, (changed.get(value) ?? counts.get(value) ?? 0) + by);
+  };
+  for (const { before, after } of moves) {
+    if (before === after) continue;
+    for (const value of before.keys()) if (!after.has(value)) count(value, -1);
+    for (const value of after.keys()) if (!before.has(value)) count(value, 1);
+  }
+  return counts.with([...changed].map(([value, number]) => [value, number === 0 ? undefined : number]));
 }
 
 /** The region, the zone and the subzone of a locality. */
@@ -44,21 +62,12 @@ export function placesOfLocality(locality: string): readonly [region: string, zo
 /** The places after services have gone from some localities to others. */
 export function nextPlaces(
   places: Places,
-  moves: Iterable<{ readonly before: Localities; readonly after: Localities }>,
+  moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,
 ): Places {
-  const changed = new Map<string, number>();
-  const count = (locality: string, by: number): void => {
-    changed.set(locality, (changed.get(locality) ?? places.counts.get(locality) ?? 0) + by);
-  };
-  for (const { before, after } of moves) {
-    if (before === after) continue;
-    for (const locality of before.keys()) if (!after.has(locality)) count(locality, -1);
-    for (const locality of after.keys()) if (!before.has(locality)) count(locality, 1);
-  }
-  if (changed.size === 0) return places;
-  const counts = places.counts.with(
-    [...changed].map(([locality, number]) => [locality, number === 0 ? undefined : number]),
-  );
-  const same = [...changed.keys()].every((locality) => counts.has(locality) === places.counts.has(locality));
+  const counts = nextCounts(places.counts, moves);
+  if (counts === places.counts) return places;
+  const same = counts
+    .changedKeys(places.counts)
+    .every((locality) => counts.has(locality) === places.counts.has(locality));
   return { counts, all: same ? places.all : new Set([...counts.keys()].flatMap(placesOfLocality)) };
 }

@@ -3,12 +3,13 @@
  * looks only at what the one before found different. What generation reads of it goes on to the second stage (`mesh.ts`).
  */
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import { changedConfigs } from './configs.ts';
 import { newConflicts } from './conflicts.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
 import { carriesEndpoints, type MeshDelta } from './mesh-state.ts';
+import { addressOfKey, networkAddress } from './network-names.ts';
 import { networkFinder } from './networks.ts';
 import { updatePeerPolicies } from './peer-authentication.ts';
 import { updateRegistered } from './registered-workloads.ts';
@@ -18,7 +19,7 @@ import type { State } from './state.ts';
 import { type Changed, storeResources, tableOf } from './tables.ts';
 import type { ChangeSet, Endpoint, ServiceKey } from './types.ts';
 import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
-import { ownAddresses } from './workloads.ts';
+import { ownAddresses, podNetwork } from './workloads.ts';
 
 export interface RegistryUpdate {
   /** Resources by key, as they are now; undefined: gone. Those of kinds that generation reads as they are do not count here. */
@@ -108,14 +109,18 @@ function updateUnserved(
 ): State['unservedPods'] {
   const pods = new Set<ResourceKey>();
   for (const { key, before, after } of changed) if ((after ?? before)?.kind === 'Pod') pods.add(key);
-  for (const address of addresses) for (const key of membersOf(state.podsByIp, address)) pods.add(key);
+  for (const key of addresses) for (const pod of membersOf(state.podsByIp, addressOfKey(key))) pods.add(pod);
   const table = tableOf(state.resources, 'Pod');
   return state.unservedPods.with(
     [...pods].map((key) => {
       const pod = table.get(key);
       const own = pod === undefined ? [] : ownAddresses(pod);
-      const unserved = own.length > 0 && !own.some((address) => state.instances.has(address));
+      const unserved = own.length > 0 && pod !== undefined && !own.some((address) => isServed(state, pod, address));
       return [key, unserved ? true : undefined] as const;
     }),
   );
+}
+
+function isServed({ instances, networkOf }: State, pod: Resource<'Pod'>, address: string): boolean {
+  return instances.has(networkAddress(podNetwork(pod, address, networkOf), address));
 }

@@ -62,7 +62,7 @@ describe('a service of many slices', () => {
     read.length = 0;
     const { snapshot, changes } = step(before, [sliceOf(7, false)]);
     assert.deepEqual(new Set(read), new Set([name(7)]));
-    assert.deepEqual([...changes.addresses], [ip(7, 0)]);
+    assert.deepEqual([...changes.addresses], [`/${ip(7, 0)}`]);
     assert.equal(snapshot.findings().endpointsNotReady, 1);
     const [was, is] = [before, snapshot].map((each) => each.endpoints.get(KEY) ?? []);
     assert.equal(is?.filter((endpoint, index) => endpoint !== was?.[index]).length, 1);

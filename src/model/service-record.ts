@@ -9,7 +9,7 @@ import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText } from './order.ts';
 import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
-import { countLocalities, type Localities, NO_LOCALITIES } from './places.ts';
+import { type Counts, countBy, NO_COUNTS } from './places.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
 /** What concerns a service: everything, or tokens: notes of what was read, and ids of parts. */
@@ -33,7 +33,8 @@ export interface ServiceRecord {
   /** Sorted. */
   readonly endpoints: readonly Endpoint[];
   readonly peers: PeerCounts;
-  readonly localities: Localities;
+  readonly localities: Counts;
+  readonly networks: Counts;
   readonly facts: ServiceFacts;
   readonly conflicts: readonly NameConflict[];
 }
@@ -89,7 +90,8 @@ export function nextRecord(
     reads,
     endpoints,
     peers: countPeers(before?.peers ?? NO_PEERS, namespace, delta),
-    localities: countLocalities(before?.localities ?? NO_LOCALITIES, delta),
+    localities: countBy(({ locality }) => locality, before?.localities ?? NO_COUNTS, delta),
+    networks: countBy(({ network }) => network, before?.networks ?? NO_COUNTS, delta),
     facts: factsOf(service, parts, endpoints, merged.duplicates, before?.facts, delta),
     conflicts,
   };
@@ -186,7 +188,12 @@ function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta):
 }
 
 function compareEndpoints(a: Endpoint, b: Endpoint): number {
-  return compareText(a.servicePort, b.servicePort) || compareText(a.address, b.address) || a.port - b.port;
+  return (
+    compareText(a.servicePort, b.servicePort) ||
+    compareText(a.address, b.address) ||
+    a.port - b.port ||
+    compareText(a.network, b.network)
+  );
 }
 
 function readsChanged(

@@ -102,7 +102,7 @@ test('an endpoint waits for the pod that it names, and comes with it', () => {
     ['10.0.0.1', '10.0.0.2'],
   );
   assert.deepEqual([...changes.endpoints], [KEY]);
-  assert.deepEqual([...changes.addresses], ['10.0.0.1']);
+  assert.deepEqual([...changes.addresses], ['/10.0.0.1']);
   assert.equal(snapshot.findings().endpointsPendingPod, 0);
 });
 
@@ -152,7 +152,7 @@ test('UDP ports are kept in the service and served by nothing', () => {
   ];
   const snapshot = meshOf([service('a/web', { ports }), resource('Endpoints', 'a/web', { subsets })]);
   assert.deepEqual(
-    snapshot.instancesAt('10.0.0.1').map(({ port }) => port.name),
+    snapshot.instancesAt('', '10.0.0.1').map(({ port }) => port.name),
     ['http'],
   );
 });
@@ -222,7 +222,7 @@ test('a service entry selects workload entries and pods of its namespace', () =>
   assert.deepEqual(addressesOf(resources, 'a/api.example.com'), ['10.0.0.1:443', '2.2.2.2:9000']);
   const without = meshOf(resources, { settings: { serviceEntrySelectsPods: false } });
   assert.equal(without.endpoints.get('a/api.example.com')?.length, 1);
-  assert.equal(meshOf(resources).instancesAt('2.2.2.2')[0]?.hostname, 'api.example.com');
+  assert.equal(meshOf(resources).instancesAt('', '2.2.2.2')[0]?.hostname, 'api.example.com');
 });
 
 test('an orchestrator service selects workload entries, named target ports first', () => {

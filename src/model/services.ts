@@ -7,8 +7,9 @@ import type { EndpointIndexes } from './endpoints.ts';
 import { deepEqual } from './equal.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { updateInstances } from './instances.ts';
+import { nextNetworkNames } from './network-names.ts';
 import { peersOf } from './peers.ts';
-import { NO_LOCALITIES, nextPlaces } from './places.ts';
+import { type Counts, NO_COUNTS, nextPlaces } from './places.ts';
 import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
 import type { State, Totals } from './state.ts';
 import { tableOf } from './tables.ts';
@@ -48,6 +49,7 @@ export function updateServices(
     for (const read of goneReads) readers.remove(read, key);
     for (const read of newReads) readers.add(read, key);
   }
+  const moves = (counts: 'localities' | 'networks') => movesOf(counts, state, records);
   const next: State = {
     ...state,
     nameConflicts: state.nameConflicts.with(conflicts),
@@ -62,13 +64,8 @@ export function updateServices(
     records: state.records.with(records),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, records),
-    places: nextPlaces(
-      state.places,
-      [...records].map(([key, record]) => ({
-        before: state.records.get(key)?.localities ?? NO_LOCALITIES,
-        after: record?.localities ?? NO_LOCALITIES,
-      })),
-    ),
+    places: nextPlaces(state.places, moves('localities')),
+    networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
   };
   const { instances, addresses } = updateInstances(state, next, services, endpoints);
   return {
@@ -77,10 +74,26 @@ export function updateServices(
   };
 }
 
+/** The Service that is in force, of those of one name in several clusters, and ServiceEntries. */
 function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resource<'ServiceEntry'>)[] {
-  const services = tableOf(state.resources, 'Service');
+  const table = tableOf(state.resources, 'Service');
   const entries = tableOf(state.resources, 'ServiceEntry');
-  return membersOf(state.definers, key).flatMap((source) => services.get(source) ?? entries.get(source) ?? []);
+  const sources = membersOf(state.definers, key);
+  // Keys of the program's own cluster have no name behind them, and so come first.
+  const [service] = sources.flatMap((source) => table.get(source) ?? []);
+  const others = sources.flatMap((source) => entries.get(source) ?? []);
+  return service === undefined ? others : [service, ...others];
+}
+
+/** What becomes of the counts of some records. */
+function* movesOf(
+  counts: 'localities' | 'networks',
+  state: State,
+  records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>,
+): Generator<{ readonly before: Counts; readonly after: Counts }> {
+  for (const [key, record] of records) {
+    yield { before: state.records.get(key)?.[counts] ?? NO_COUNTS, after: record?.[counts] ?? NO_COUNTS };
+  }
 }
 
 function nextTotals(state: State, records: ReadonlyMap<ServiceKey, ServiceRecord | undefined>): Totals {

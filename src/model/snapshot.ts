@@ -3,6 +3,7 @@ import { CtlError } from '../core/errors.ts';
 import type { Kind, Resource } from '../resources/types.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
+import { networkAddress, networkOfProxy } from './network-names.ts';
 import { compareText } from './order.ts';
 import { peerAuthenticationOf } from './peer-authentication.ts';
 import { registeredLabels } from './registered-workloads.ts';
@@ -74,7 +75,9 @@ export function makeSnapshot(registry: State, mesh: MeshState, book: ScopeBook):
     peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(registry.peerPolicies, namespace, labels),
     policiesOf: (namespace, labels) => policiesOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
-    instancesAt: (address) => registry.instances.get(address) ?? NO_INSTANCES,
+    instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
+    networkNames: registry.networkNames.all,
+    networkOfProxy: (proxy, address) => networkOfProxy(proxy, address, registry.networkNames, registry.networkOf),
     scopeOf: (namespace, labels) => scopeFor(own, namespace, selectSidecar(mesh, namespace, labels)),
     gatewaysFor(namespace, labels) {
       // Built now, so that the changes of later snapshots say what changes in it.

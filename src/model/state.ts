@@ -8,7 +8,8 @@ import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { ALL_KINDS } from '../resources/types.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
-import { networkFinder } from './networks.ts';
+import { configuredNetworks, type NetworkNames } from './network-names.ts';
+import { type NetworkFinder, networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import { NO_PLACES, type Places } from './places.ts';
 import type { RegisteredWorkloads } from './registered-workloads.ts';
@@ -43,16 +44,16 @@ export interface State {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
-  readonly networkOf: (address: string) => string;
+  readonly networkOf: NetworkFinder;
   readonly resources: ResourceTables<RegistryKind>;
 
-  /** IP address → keys of the pods that own it. */
+  /** IP address → keys of the pods that own it, in whatever cluster. */
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
   readonly registered: RegisteredWorkloads;
-  /** `namespace/name` of an orchestrator service → keys of its slices. */
-  readonly slicesByService: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its EndpointSlices or Endpoints, in all clusters. */
+  readonly documentsByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
   readonly selecting: Groups;
 
@@ -75,7 +76,9 @@ export interface State {
   readonly records: PMap<ServiceRecord>;
   /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
   readonly readers: Groups;
+  /** Address in its network (`networkAddress`) → what is served there. */
   readonly instances: PMap<readonly BoundInstance[]>;
+  readonly networkNames: NetworkNames;
   /** Keys of running pods at whose addresses no service is served. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
@@ -97,7 +100,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     podsByNamespace: groups,
     entriesByNamespace: groups,
     registered: PMap.empty(),
-    slicesByService: groups,
+    documentsByService: groups,
     selecting: groups,
     definers: groups,
     services: PMap.empty(),
@@ -111,6 +114,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     records: PMap.empty(),
     readers: groups,
     instances: PMap.empty(),
+    networkNames: configuredNetworks(networks),
     unservedPods: PMap.empty(),
     totals: {
       duplicateClusters: 0,

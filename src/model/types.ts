@@ -262,6 +262,12 @@ export interface WorkloadSelection {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** What of a proxy says which network it is in: itself, or its labels. */
+export interface ProxyPlace {
+  readonly network: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
 /** Names of what changed between two snapshots, exact: a key stands here only if what generation reads of it differs. */
 export interface ChangeSet {
   readonly fromVersion: number;
@@ -283,7 +289,7 @@ export interface ChangeSet {
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which {@link Snapshot.registeredLabels} may answer otherwise than before. */
   readonly workloads: ReadonlySet<string>;
-  /** Addresses whose bound instances changed (proxies there need new inbound configuration). */
+  /** Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound configuration. */
   readonly addresses: ReadonlySet<string>;
   /** Changed resources of {@link CONFIG_KINDS}, and PeerAuthentications, by key. */
   readonly configs: ReadonlyMap<
@@ -384,8 +390,12 @@ export interface Snapshot extends MeshSnapshot {
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
   /** Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then by namespace. */
   servicesByHost(hostname: string): readonly Service[];
-  /** Instances at an address. */
-  instancesAt(address: string): readonly BoundInstance[];
+  /** Instances at an address of a network: those of different networks may have the same one. */
+  instancesAt(network: string, address: string): readonly BoundInstance[];
+  /** The network of a proxy at one of its addresses: what it says, where that is a network of the mesh, else the one of the address. */
+  networkOfProxy(proxy: ProxyPlace, address: string): string;
+  /** Networks that the configuration names or that endpoints are in. The same object for as long as they are the same. */
+  readonly networkNames: ReadonlySet<string>;
   /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. Built on first use, kept. */
   scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
   /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */

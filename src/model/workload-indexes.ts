@@ -9,7 +9,6 @@ import { GroupEdits, membersOf } from './groups.ts';
 import {
   bareAddresses,
   claimedRanges,
-  documentsOf,
   type EndpointsDocument,
   headlessKeys,
   rangesAround,
@@ -20,8 +19,8 @@ import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
-import type { ServiceKey } from './types.ts';
-import { entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
+import type { ModelSettings, ServiceKey } from './types.ts';
+import { clusterRead, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
@@ -34,9 +33,18 @@ function addressIds(pod: Resource<'Pod'> | undefined): readonly string[] {
   return pod === undefined ? [] : [...new Set(ownAddresses(pod).flatMap((address) => addressId(address) ?? []))];
 }
 
-function sliceService(slice: Resource<'EndpointSlice'> | undefined): string[] {
-  const name = slice?.meta.labels[SERVICE_NAME_LABEL];
-  return slice === undefined || name === undefined ? [] : [`${slice.meta.namespace}/${name}`];
+/** `namespace/name` of the Service that a document of endpoints is about. */
+function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
+  const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
+  return document === undefined || name === undefined ? [] : [`${document.meta.namespace}/${name}`];
+}
+
+/** The resource where it is a document of the kind that endpoints come from. */
+function asDocument(
+  resource: AnyResource | undefined,
+  { useEndpointSlice }: Pick<ModelSettings, 'useEndpointSlice'>,
+): EndpointsDocument | undefined {
+  return useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
 }
 
 /** `state` with its indexes of workloads and definers brought up to date (its resources are the new ones already). */
@@ -44,7 +52,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const podsByIp = new GroupEdits();
   const podsByNamespace = new GroupEdits();
   const entriesByNamespace = new GroupEdits();
-  const slicesByService = new GroupEdits();
+  const documentsByService = new GroupEdits();
   const selecting = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
@@ -62,12 +70,11 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
         entriesByNamespace.move(key, namespaceOf(before), namespaceOf(after));
         break;
       case 'EndpointSlice':
-        slicesByService.move(
-          key,
-          sliceService(ofKind(before, 'EndpointSlice')),
-          sliceService(ofKind(after, 'EndpointSlice')),
-        );
+      case 'Endpoints': {
+        const [was, is] = [asDocument(before, state.settings), asDocument(after, state.settings)];
+        documentsByService.move(key, serviceOfDocument(was), serviceOfDocument(is));
         break;
+      }
       case 'Service':
       case 'ServiceEntry':
         ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
@@ -82,7 +89,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     podsByIp: podsByIp.apply(state.podsByIp),
     podsByNamespace: podsByNamespace.apply(state.podsByNamespace),
     entriesByNamespace: entriesByNamespace.apply(state.entriesByNamespace),
-    slicesByService: slicesByService.apply(state.slicesByService),
+    documentsByService: documentsByService.apply(state.documentsByService),
     selecting: selecting.apply(state.selecting),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
@@ -116,10 +123,10 @@ function addressDocuments(before: State, after: State, changed: readonly Changed
     const resource = is ?? was;
     if (resource === undefined) continue;
     const { kind, meta } = resource;
-    if (kind === (after.settings.useEndpointSlice ? 'EndpointSlice' : 'Endpoints')) keys.add(key);
+    if (asDocument(resource, after.settings) !== undefined) keys.add(key);
     if (kind !== 'Service') continue;
     for (const state of [before, after])
-      for (const document of documentsOf(`${meta.namespace}/${meta.name}`, state)) keys.add(document);
+      for (const document of membersOf(state.documentsByService, `${meta.namespace}/${meta.name}`)) keys.add(document);
   }
   return keys;
 }
@@ -131,17 +138,18 @@ function endpointsDocument({ resources, settings }: State, key: ResourceKey): En
 }
 
 function headlessAddressesOf(state: State, document: EndpointsDocument | undefined): readonly string[] {
-  const id = serviceOfDocument(document);
+  const [id] = serviceOfDocument(document);
   if (document === undefined || id === undefined) return [];
-  const service = orchestratorServiceKey(document.meta.namespace, id, state.settings);
+  const service = serviceOfId(id, state.settings);
   const services = tableOf(state.resources, 'Service');
   const definers = membersOf(state.definers, service).flatMap((key) => services.get(key) ?? []);
   return headlessKeys(document, definers, state.settings);
 }
 
-/** Name of the Service that a document of endpoints is about. */
-function serviceOfDocument(document: EndpointsDocument | undefined): string | undefined {
-  return document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
+/** Key of the orchestrator service `namespace/name`. */
+function serviceOfId(id: string, settings: ModelSettings): ServiceKey {
+  const slash = id.indexOf('/');
+  return orchestratorServiceKey(id.slice(0, slash), id.slice(slash + 1), settings);
 }
 
 function ownedIds(document: EndpointsDocument | undefined): readonly string[] {
@@ -177,9 +185,7 @@ class DirtyServices {
   }
 
   /** Services that claim an address which a document of endpoints names. */
-  addOwned(resource: AnyResource): void {
-    const { useEndpointSlice } = this.#state.settings;
-    const document = useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
+  addOwned(document: EndpointsDocument | undefined): void {
     for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
@@ -209,7 +215,7 @@ export function dirtyServices(before: State, state: State, changed: readonly Cha
     for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);
     const node = was ?? is;
     if (node?.kind === 'Node' && nodeLocality(was?.meta.labels ?? {}) !== nodeLocality(is?.meta.labels ?? {})) {
-      dirty.addReaders(`node:${node.meta.name}`);
+      dirty.addReaders(clusterRead('node', node.meta.name, node.meta.cluster));
     }
   }
   return dirty.found;
@@ -225,17 +231,14 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
       break;
     case 'Endpoints':
-      dirty.addOwned(side);
-      dirty.add(orchestratorServiceKey(namespace, name, settings), key);
+    case 'EndpointSlice': {
+      const document = asDocument(side, settings);
+      dirty.addOwned(document);
+      for (const id of serviceOfDocument(document)) dirty.add(serviceOfId(id, settings), key);
       break;
-    case 'EndpointSlice':
-      dirty.addOwned(side);
-      for (const id of sliceService(ofKind(side, 'EndpointSlice'))) {
-        dirty.add(orchestratorServiceKey(namespace, id.slice(namespace.length + 1), settings), key);
-      }
-      break;
+    }
     case 'Pod':
-      dirty.addReaders(`pod:${namespace}/${name}`);
+      dirty.addReaders(clusterRead('pod', `${namespace}/${name}`, side.meta.cluster));
       for (const address of podAddresses(side as unknown as Resource<'Pod'>)) dirty.addReaders(`ip:${address}`);
       for (const address of addressIds(ofKind(side, 'Pod'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
       if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');

@@ -7,8 +7,12 @@ import type { WorkloadEntrySpec } from '../resources/schemas.ts';
 import { type Resource, resourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
+import type { NetworkFinder } from './networks.ts';
 import type { PeerPolicies } from './peer-authentication.ts';
 import type { Endpoint, Health, RegistryKind } from './types.ts';
+
+/** A cluster by its name; undefined: the program's own. */
+export type Cluster = string | undefined;
 
 /** An endpoint without its ports. */
 export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
@@ -16,19 +20,20 @@ export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 /** The indexes that workloads are found in. */
 export interface WorkloadIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
+  /** IP address → keys of the pods that own it, in whatever cluster. */
   readonly podsByIp: Groups;
-  readonly networkOf: (address: string) => string;
+  readonly networkOf: NetworkFinder;
   readonly peerPolicies: PeerPolicies;
 }
 
 /** The policies of a namespace, among what was read. */
 export const POLICY_READ = 'auth:';
 
-/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`. */
+/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`; the first and third with `/cluster` behind it. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';
-const NETWORK_LABEL = 'topology.mesh.io/network';
+export const NETWORK_LABEL = 'topology.mesh.io/network';
 const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
 const NO_LABELS: Labels = {};
 
@@ -56,10 +61,20 @@ function labelLocality(labels: Labels): string | undefined {
   return fullLocality(written.includes('/') ? written : written.replaceAll('.', '/'));
 }
 
-export function localityOfNode(name: string | undefined, indexes: WorkloadIndexes, reads: Reads): string {
+/** Note of a pod or node of a cluster (absent: the program's own). */
+export function clusterRead(kind: 'pod' | 'node', path: string, cluster: Cluster): string {
+  return cluster === undefined ? `${kind}:${path}` : `${kind}:${path}/${cluster}`;
+}
+
+export function localityOfNode(
+  name: string | undefined,
+  cluster: Cluster,
+  indexes: WorkloadIndexes,
+  reads: Reads,
+): string {
   if (name === undefined || name === '') return '';
-  reads.add(`node:${name}`);
-  const node = indexes.resources('Node').get(resourceKey('Node', '', name));
+  reads.add(clusterRead('node', name, cluster));
+  const node = indexes.resources('Node').get(resourceKey('Node', '', name, cluster));
   return node === undefined ? '' : nodeLocality(node.meta.labels);
 }
 
@@ -100,20 +115,35 @@ export function podHealth(pod: Resource<'Pod'>): Health {
   return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
 }
 
-export function podAt(address: string, indexes: WorkloadIndexes, reads: Reads): Resource<'Pod'> | undefined {
+/** The pod of a cluster that owns an address: those of other clusters may have the same one, on networks of their own. */
+export function podAt(
+  address: string,
+  cluster: Cluster,
+  indexes: WorkloadIndexes,
+  reads: Reads,
+): Resource<'Pod'> | undefined {
   reads.add(`ip:${address}`);
-  const key = membersOf(indexes.podsByIp, address)[0];
-  return key === undefined ? undefined : indexes.resources('Pod').get(key);
+  for (const key of membersOf(indexes.podsByIp, address)) {
+    const pod = indexes.resources('Pod').get(key);
+    if (pod?.meta.cluster === cluster) return pod;
+  }
+  return undefined;
 }
 
 export function podNamed(
   namespace: string,
   name: string,
+  cluster: Cluster,
   indexes: WorkloadIndexes,
   reads: Reads,
 ): Resource<'Pod'> | undefined {
-  reads.add(`pod:${namespace}/${name}`);
-  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name));
+  reads.add(clusterRead('pod', `${namespace}/${name}`, cluster));
+  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name, cluster));
+}
+
+/** The network of a pod at one of its addresses. */
+export function podNetwork({ meta }: Resource<'Pod'>, address: string, networkOf: NetworkFinder): string {
+  return meta.labels[NETWORK_LABEL] ?? networkOf(address, meta.cluster);
 }
 
 export function podWorkload(
@@ -128,8 +158,8 @@ export function podWorkload(
   return {
     address,
     labels: meta.labels,
-    locality: labelLocality(meta.labels) ?? localityOfNode(content.spec.nodeName, indexes, reads),
-    network: meta.labels[NETWORK_LABEL] ?? indexes.networkOf(address),
+    locality: labelLocality(meta.labels) ?? localityOfNode(content.spec.nodeName, meta.cluster, indexes, reads),
+    network: podNetwork(pod, address, indexes.networkOf),
     weight: undefined,
     serviceAccount: content.spec.serviceAccountName ?? 'default',
     health,
@@ -145,13 +175,14 @@ export function bareWorkload(
   health: Health,
   hostname: string | undefined,
   locality: string,
+  cluster: Cluster,
   indexes: WorkloadIndexes,
 ): Workload {
   return {
     address,
     labels: NO_LABELS,
     locality,
-    network: indexes.networkOf(address),
+    network: indexes.networkOf(address, cluster),
     weight: undefined,
     serviceAccount: '',
     health,
@@ -187,7 +218,7 @@ export function entryWorkload(
     address,
     labels,
     locality: locality ?? labelLocality(labels) ?? '',
-    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address),
+    network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address, undefined),
     weight: spec.weight,
     serviceAccount: spec.serviceAccount ?? '',
     health: 'healthy',

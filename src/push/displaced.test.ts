@@ -57,3 +57,47 @@ describe('proxies that a changed policy concerns', () => {
     assert.equal(placed('AuthorizationPolicy', {}), (WORKLOADS.length - 1) * REPLICAS);
   });
 });
+
+describe('proxies at an address where another service is served', () => {
+  const pod = (name: string, network: string, version: string) =>
+    parse({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, namespace: 'shop', labels: { version, 'topology.mesh.io/network': network } },
+      spec: { containers: [] },
+      status: { phase: 'Running', podIP: '10.0.0.1' },
+    });
+  const served = (name: string, of: string, ports: object[]) =>
+    parse({
+      apiVersion: 'v1',
+      kind: 'Endpoints',
+      metadata: { name, namespace: 'shop' },
+      subsets: [{ addresses: [{ ip: '10.0.0.1', targetRef: { kind: 'Pod', name: of } }], ports }],
+    });
+
+  it('are those on the network of the address', async () => {
+    const { mesh } = await countedMesh();
+    const http = [{ name: 'http', port: 8080 }];
+    mesh.change([service('shop', 'api'), pod('web-0', 'n1', '1'), pod('api-0', 'n2', '1')]);
+    mesh.change([served('web', 'web-0', http), served('api', 'api-0', http)]);
+    const placed: string[] = [];
+    const before = mesh.distorted;
+    mesh.distorted = (snapshot) => ({
+      ...before(snapshot),
+      policiesOf: (namespace, labels) => {
+        placed.push(labels.app ?? '');
+        return snapshot.policiesOf(namespace, labels);
+      },
+    });
+    for (const network of ['n1', 'n2']) {
+      const node = { ...sidecar('10.0.0.1', 'shop'), network, labels: { app: network } };
+      mesh.connect({ ...node, id: `${node.id}~${network}` });
+    }
+    placed.length = 0;
+    mesh.change([served('api', 'api-0', [{ name: 'http', port: 9090 }])]);
+    assert.deepEqual([...new Set(placed)], ['n2']);
+    placed.length = 0;
+    mesh.change([pod('api-0', 'n3', '1')]);
+    assert.ok(new Set(placed).size > 2, 'a network of the mesh came and another one went');
+  });
+});

@@ -1,6 +1,6 @@
 /** All sessions, and which of them may have other views after a change: of the others nothing is looked at. */
 import { readsSameLocalities } from '../generate/index.ts';
-import { labelsMatch } from '../model/index.ts';
+import { addressOfKey, labelsMatch, networkAddress } from '../model/index.ts';
 import type { ChangeSet, Snapshot, WorkloadSelection } from '../model/types.ts';
 import type { Session, SessionView } from './session.ts';
 
@@ -81,8 +81,9 @@ export function displacedSessions(
   roster: Roster,
 ): Iterable<Session> {
   if (changes.everything || !readsSameLocalities(previous, next)) return roster.all;
+  if (previous.networkNames !== next.networkNames) return roster.all;
   const displaced = new Set<Session>();
-  for (const address of changes.addresses) for (const session of roster.at(address)) displaced.add(session);
+  for (const session of boundAnew(changes, next, roster)) displaced.add(session);
   for (const scope of changes.scopes.keys()) {
     if (previous.sourceLabels(scope).join('\n') === next.sourceLabels(scope).join('\n')) continue;
     for (const view of roster.viewsOf(scope)) for (const session of view.sessions) displaced.add(session);
@@ -91,6 +92,15 @@ export function displacedSessions(
   for (const session of guardedAnew(changes, roster)) displaced.add(session);
   for (const session of registeredAnew(changes, roster)) displaced.add(session);
   return displaced;
+}
+
+/** Sessions at addresses of their networks where other services are served than before. */
+function* boundAnew({ addresses }: ChangeSet, next: Snapshot, roster: Roster): Iterable<Session> {
+  for (const key of addresses) {
+    const address = addressOfKey(key);
+    for (const session of roster.at(address))
+      if (networkAddress(next.networkOfProxy(session.node, address), address) === key) yield session;
+  }
 }
 
 /** Sessions whose workloads may be under another peer authentication, or other policies about requests. */

@@ -112,6 +112,22 @@ describe('views', () => {
     assert.deepEqual(edge?.part === 'gateway' && edge.portMap, {});
   });
 
+  it('have nothing of workloads with the same address on other networks', () => {
+    const far = (made: AnyResource): AnyResource =>
+      ({ ...made, meta: { ...made.meta, cluster: 'far' }, fingerprint: `${made.fingerprint}far` }) as AnyResource;
+    const empty = emptyModel({ networks: { n2: { endpoints: [{ fromRegistry: 'far' }], gateways: [] } } });
+    const api = [service('shop', 'api'), endpoints('shop', 'api', '10.0.0.1', '10.0.0.3')].map(far);
+    const snapshot = replay(empty, [...WEB, ...api]);
+    const bound = (node: ProxyNode) =>
+      viewsOf(snapshot, node).flatMap((view) =>
+        view.part === 'inbound' ? view.ports.map((port) => port.hostname) : [],
+      );
+    assert.deepEqual(bound(sidecar('10.0.0.1', 'shop')), ['web.shop.svc.cluster.local']);
+    assert.deepEqual(bound({ ...sidecar('10.0.0.1', 'shop'), network: 'n2' }), ['api.shop.svc.cluster.local']);
+    assert.deepEqual(bound(sidecar('10.0.0.3', 'shop')), []);
+    assert.deepEqual(bound({ ...sidecar('10.0.0.2', 'shop'), network: 'n2' }), []);
+  });
+
   describe('with Secrets', () => {
     const account = (serviceAccount: string, namespace = 'edge', trustDomain = 'cluster.local'): ProxyNode => ({
       ...router,

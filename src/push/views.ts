@@ -70,9 +70,11 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
 /**
  * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its namespace is
  * proved: one that names an address of another namespace's workload learns nothing of it. No service reaches over namespaces either.
+ * Clusters may have the same addresses on different networks: those of the proxy's own network count.
  */
-function instancesOf(snapshot: Snapshot, { addresses, namespace }: ProxyNode): BoundInstance[] {
-  const all = addresses.flatMap((address) => snapshot.instancesAt(address));
+function instancesOf(snapshot: Snapshot, node: ProxyNode): BoundInstance[] {
+  const { addresses, namespace } = node;
+  const all = addresses.flatMap((address) => snapshot.instancesAt(snapshot.networkOfProxy(node, address), address));
   return all.filter(({ service }) => snapshot.services.get(service)?.namespace === namespace);
 }
 

@@ -3,9 +3,7 @@
  * empty, so that a stream's state does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
-import { NO_NAMES } from './name-set.ts';
-import { contentHash, covers, hashResource, type Interest } from './selection.ts';
-import { EMPTY_HASH, hashToText, minus, plus, type SetHash } from './set-hash.ts';
+import { covers, type Interest } from './selection.ts';
 
 /** A resource that the proxy has; the bytes are unknown when only the proxy told us about it (`initial_resource_versions`). */
 export interface Held {
@@ -52,35 +50,6 @@ export function sameViews(a: readonly Bundle[], b: readonly Bundle[]): boolean {
   if (a.length !== b.length) return false;
   for (let index = 0; index < a.length; index++) if (a[index]?.viewKey !== b[index]?.viewKey) return false;
   return true;
-}
-
-/** What was asked for last: proxies that have the same ask one after the other. */
-let last = { have: HAS_NOTHING, names: NO_NAMES, wildcard: false, version: hashToText(EMPTY_HASH) };
-
-/**
- * Content hash of what the proxy has of its subscription: the SotW version. Equal content gives an equal version, also after a
- * restart and on another replica. `previous` is what the proxy had before: hashing goes on from there.
- */
-export function versionOf(have: Have, interest: Interest, previous: Have): string {
-  const { wildcard, names } = interest;
-  if (last.have === have && last.names === names && last.wildcard === wildcard) return last.version;
-  last = { have, names, wildcard, version: madeVersion(have, interest, previous) };
-  return last.version;
-}
-
-function madeVersion(have: Have, interest: Interest, previous: Have): string {
-  let hash: SetHash = EMPTY_HASH;
-  have.bases.forEach((bundle, index) => {
-    const before = previous.bases[index];
-    hash = plus(hash, contentHash(bundle, interest, before?.viewKey === bundle.viewKey ? before : undefined));
-  });
-  for (const [name, held] of have.overlay) {
-    if (!covers(interest, name)) continue;
-    const current = findIn(have.bases, name);
-    if (current !== undefined) hash = minus(hash, hashResource(name, current.version));
-    if (held !== undefined) hash = plus(hash, hashResource(name, held.version));
-  }
-  return hashToText(hash);
 }
 
 export function withOthers({ bases, overlay }: Have, others: ReadonlyMap<string, Held>): Have {

@@ -10,8 +10,8 @@
 import type { Bundle } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './have.ts';
 import { NO_NAMES } from './name-set.ts';
-import type { Removes } from './protocol.ts';
-import { covers, hostsOf, refsOf } from './selection.ts';
+import type { Removes } from './removes.ts';
+import { covers, type Selections } from './selection.ts';
 import type { Subscription } from './subscription.ts';
 
 const NONE: readonly string[] = [];
@@ -19,15 +19,17 @@ const NONE: readonly string[] = [];
 export class HostFeed {
   readonly #rds: Subscription;
   readonly #vhds: Subscription;
+  readonly #selections: Selections;
   /** Route configurations that were sent before the proxy asked for virtual hosts. */
   readonly #unfed = new Set<string>();
   /** Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them, else it ignores them. */
   #unasked = false;
   #returned = false;
 
-  constructor(rds: Subscription, vhds: Subscription) {
+  constructor(rds: Subscription, vhds: Subscription, selections: Selections) {
     this.#rds = rds;
     this.#vhds = vhds;
+    this.#selections = selections;
   }
 
   /** The proxy came back with something, and so may count virtual hosts as received that it has not told of yet. */
@@ -49,7 +51,7 @@ export class HostFeed {
 
   /** The first request for virtual hosts was taken. What it shows the proxy may have had before the routes, and lost. */
   asked(hosts: readonly Bundle[]): void {
-    for (const name of this.#unfed) this.#vhds.doubt(hostsOf(name, hosts));
+    for (const name of this.#unfed) this.#vhds.doubt(this.#selections.hostsOf(name, hosts));
     this.#owe(this.#unfed, hosts);
   }
 
@@ -75,7 +77,7 @@ export class HostFeed {
 
   /** Route configurations of the response that is just being sent whose virtual hosts are discovered. */
   #routes(): readonly string[] {
-    return (this.#rds.inflight?.changed.lists ?? []).flatMap((changed) => [...refsOf(changed).names]);
+    return (this.#rds.inflight?.changed.lists ?? []).flatMap((changed) => [...this.#selections.refsOf(changed).names]);
   }
 
   /**
@@ -86,13 +88,15 @@ export class HostFeed {
     const told = this.#vhds.interest !== undefined && !this.#unasked;
     if (!told && !this.#returned) return NONE;
     const anew = this.#routes().filter((name) => !hasSome(had, name));
-    return anew.flatMap((name) => hostsOf(name, hosts).filter((host) => !told || this.#vhds.mayHave(host)));
+    return anew.flatMap((name) =>
+      this.#selections.hostsOf(name, hosts).filter((host) => !told || this.#vhds.mayHave(host)),
+    );
   }
 
   /** The virtual hosts of route configurations that were just sent are to follow. `had`: the configurations before. */
   feed(had: Have, hosts: readonly Bundle[]): void {
     const routes = this.#routes();
-    const awaits = (name: string): boolean => hasSome(had, name) && hostsOf(name, hosts).length > 0;
+    const awaits = (name: string): boolean => hasSome(had, name) && this.#selections.hostsOf(name, hosts).length > 0;
     // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
     if (this.#vhds.interest === undefined && routes.some(awaits)) {
       this.#vhds.subscribe({ wildcard: true, names: NO_NAMES });
@@ -108,7 +112,8 @@ export class HostFeed {
       if (interest === undefined || this.#unasked) this.#unfed.add(name);
       if (interest === undefined) continue;
       // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
-      if (have !== HAS_NOTHING || inflight !== undefined) for (const host of hostsOf(name, hosts)) owed.add(host);
+      if (have !== HAS_NOTHING || inflight !== undefined)
+        for (const host of this.#selections.hostsOf(name, hosts)) owed.add(host);
     }
     if (interest !== undefined && !this.#unasked) this.#unfed.clear();
   }

@@ -5,13 +5,14 @@
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Parts, TypeStatus } from '../push/types.ts';
-import type { ResponseMessage } from './codec.ts';
 import { HAS_NOTHING, type Have } from './have.ts';
 import { HostFeed } from './host-feed.ts';
-import { changeNames, type NameSet, NO_NAMES, namesOutside } from './name-set.ts';
+import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
-import { ALL_GO, NONE_GO, type Protocol } from './protocol.ts';
-import { type Interest, refsOf } from './selection.ts';
+import type { Protocol } from './protocol.ts';
+import { ALL_GO, NONE_GO } from './removes.ts';
+import type { ResponseMessage } from './responses.ts';
+import type { Interest, Selections } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
 
@@ -27,11 +28,6 @@ export interface PushResult {
   readonly waiting: boolean;
 }
 
-/** The names that the proxy has not asked for. */
-function uncovered(names: NameSet, interest: Interest): NameSet {
-  return interest.wildcard ? NO_NAMES : namesOutside(names, interest.names);
-}
-
 /** Types as bits of a set. */
 const BIT: Readonly<Record<XdsType, number>> = { cds: 1, eds: 2, sds: 4, lds: 8, rds: 16, vhds: 32 };
 const ALL_BITS = 63;
@@ -44,14 +40,9 @@ const NOT_DUE: readonly XdsType[] = [];
 
 export class AdsMachine<Request> {
   readonly protocol: Protocol<Request>;
-  readonly #subscriptions: Readonly<Record<XdsType, Subscription>> = {
-    cds: new Subscription('cds'),
-    eds: new Subscription('eds'),
-    sds: new Subscription('sds'),
-    lds: new Subscription('lds'),
-    rds: new Subscription('rds'),
-    vhds: new Subscription('vhds'),
-  };
+  readonly #subscriptions: Readonly<Record<XdsType, Subscription>>;
+  readonly #names: NameSets;
+  readonly #selections: Selections;
   /** EDS names of clusters just sent that the proxy has not asked for yet. */
   #awaited = NO_NAMES;
   /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
@@ -63,10 +54,27 @@ export class AdsMachine<Request> {
   #open = ALL_BITS;
   #parts: Parts | undefined;
   readonly #nonces = new Nonces();
-  readonly #hosts = new HostFeed(this.#subscriptions.rds, this.#subscriptions.vhds);
+  readonly #hosts: HostFeed;
 
   constructor(protocol: Protocol<Request>) {
+    const { names, selections, plans } = protocol.shared;
     this.protocol = protocol;
+    this.#names = names;
+    this.#selections = selections;
+    this.#subscriptions = {
+      cds: new Subscription('cds', plans),
+      eds: new Subscription('eds', plans),
+      sds: new Subscription('sds', plans),
+      lds: new Subscription('lds', plans),
+      rds: new Subscription('rds', plans),
+      vhds: new Subscription('vhds', plans),
+    };
+    this.#hosts = new HostFeed(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
+  }
+
+  /** The names that the proxy has not asked for. */
+  #uncovered(names: NameSet, interest: Interest): NameSet {
+    return interest.wildcard ? NO_NAMES : this.#names.outside(names, interest.names);
   }
 
   /**
@@ -95,7 +103,8 @@ export class AdsMachine<Request> {
       if (type === 'cds') this.#resuming = true;
     }
     // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
-    if (type === 'cds' && answer.kind === 'nack') this.#awaited = namesOutside(this.#awaited, refsOf(answer.changed));
+    if (type === 'cds' && answer.kind === 'nack')
+      this.#awaited = this.#names.outside(this.#awaited, this.#selections.refsOf(answer.changed));
     if (type === 'eds') this.#checkAwaited();
     if (type === 'vhds' && first) this.#hosts.asked(parts.vhds);
     if (type === 'rds') this.#hosts.routesAnswered(answer.kind === 'nack');
@@ -106,10 +115,10 @@ export class AdsMachine<Request> {
     const { eds } = this.#subscriptions;
     const before = this.#awaited;
     if (eds.interest === undefined || before.size === 0) return;
-    this.#awaited = uncovered(before, eds.interest);
+    this.#awaited = this.#uncovered(before, eds.interest);
     // The proxy may have had these endpoints once, under a version that is current again, but not since it got the cluster.
     if (eds.have !== HAS_NOTHING && this.#awaited !== before)
-      for (const name of namesOutside(before, this.#awaited).names) eds.owed.add(name);
+      for (const name of this.#names.outside(before, this.#awaited).names) eds.owed.add(name);
   }
 
   /** Opens the types whose parts are others than last time, and closes those that are through with them. Returns what is open. */
@@ -178,10 +187,10 @@ export class AdsMachine<Request> {
     const { interest, owed } = this.#subscriptions.eds;
     this.#open |= BIT.eds;
     for (const changed of clusters.inflight?.changed.lists ?? []) {
-      const refs = refsOf(changed);
-      const unasked = interest === undefined ? refs : uncovered(refs, interest);
-      this.#awaited = changeNames(this.#awaited, unasked, NO_NAMES);
-      if (unasked !== refs) for (const name of namesOutside(refs, unasked).names) owed.add(name);
+      const refs = this.#selections.refsOf(changed);
+      const unasked = interest === undefined ? refs : this.#uncovered(refs, interest);
+      this.#awaited = this.#names.change(this.#awaited, unasked, NO_NAMES);
+      if (unasked !== refs) for (const name of this.#names.outside(refs, unasked).names) owed.add(name);
     }
   }
 

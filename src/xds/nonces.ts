@@ -6,17 +6,6 @@
 /** Base of the count. */
 const RADIX = 36;
 
-/** The last text that was made: of thousands of streams that are told of a change, nearly all need the same. */
-const last = { version: -1, count: -1, text: '' };
-
-function textOf(version: number, count: number): string {
-  if (last.version === version && last.count === count) return last.text;
-  last.version = version;
-  last.count = count;
-  last.text = `${version}-${count.toString(RADIX)}`;
-  return last.text;
-}
-
 export class Nonces {
   /** The newest version so far: what a proxy is brought to may fall back, its nonces never come again. */
   #version = 0;
@@ -28,7 +17,7 @@ export class Nonces {
       this.#version = version;
       this.#count = 1;
     }
-    return textOf(this.#version, this.#count);
+    return `${this.#version}-${this.#count.toString(RADIX)}`;
   }
 
   /** The last nonce was sent. */

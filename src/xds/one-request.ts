@@ -1,7 +1,10 @@
 /** The request of a call that is answered by a stream: unlike that of a unary call, nobody gathers it before the handler is asked. */
 import { CtlError } from '../core/errors.ts';
 import type { StreamCall } from '../grpc/types.ts';
-import { RequestReader } from './request-reader.ts';
+import { type RequestFormat, RequestReader } from './requests/index.ts';
+
+/** A request as it came. */
+const AS_IT_IS: RequestFormat<Buffer> = { lists: new Map(), decode: (bytes) => Buffer.from(bytes) };
 
 export interface OneRequestLimits {
   readonly maxBytes: number;
@@ -12,7 +15,7 @@ export interface OneRequestLimits {
 /** Resolves when the client has said all that it has to say. Rejects with CtlError when that is not one request, or not in time. */
 export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequestLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const refused = (error: CtlError): void => {
+    const refused = (error: unknown): void => {
       clearTimeout(late);
       reject(error);
     };
@@ -24,9 +27,9 @@ export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequest
     const requests: Buffer[] = [];
     const message = (bytes: Buffer): void => {
       if (requests.length > 0) refused(new CtlError('invalid_argument', 'more than one request'));
-      else requests.push(Buffer.from(bytes));
+      else requests.push(bytes);
     };
-    const reader = new RequestReader({ message, refused }, new Map(), maxBytes);
+    const reader = new RequestReader({ message, refused }, AS_IT_IS, maxBytes);
     call.read({
       data: (bytes) => reader.take(bytes),
       ended() {

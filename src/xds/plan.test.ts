@@ -2,12 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Bundle } from '../push/types.ts';
-import { type Have, NO_EXCEPTIONS, versionOf } from './have.ts';
-import { NO_NAMES, nameSetOf } from './name-set.ts';
-import { type Plan, planStep, planWhole } from './plan.ts';
-import { ALL_GO, NONE_GO } from './protocol.ts';
+import { type Have, NO_EXCEPTIONS } from './have.ts';
+import { NO_NAMES } from './name-set.ts';
+import type { Plan } from './plan.ts';
+import { ALL_GO, NONE_GO } from './removes.ts';
 import type { Interest } from './selection.ts';
 import { Content } from './testing.ts';
+import { SHARED } from './testing-protocols.ts';
+
+const { names: sets, plans, versions } = SHARED;
 
 const NAMES = ['a', 'b', 'c', 'in-1', 'in-2'];
 
@@ -30,7 +33,7 @@ describe('the plan of one step', () => {
   const edit = fc.tuple(name, fc.constantFrom('1', '2', '3', undefined));
   const interest = fc.oneof(
     fc.constant<Interest>({ wildcard: true, names: NO_NAMES }),
-    fc.uniqueArray(name, { minLength: 1 }).map((names): Interest => ({ wildcard: false, names: nameSetOf(names) })),
+    fc.uniqueArray(name, { minLength: 1 }).map((names): Interest => ({ wildcard: false, names: sets.of(names) })),
   );
 
   it('is that of the long way, also when it is remembered', () => {
@@ -46,13 +49,13 @@ describe('the plan of one step', () => {
           for (const parts of states)
             for (const each of interests) {
               const have: Have = { bases, overlay: NO_EXCEPTIONS };
-              const first = planStep(have, each, parts);
+              const first = plans.step(have, each, parts);
               // Another proxy that has the same.
-              const again = planStep({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
+              const again = plans.step({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
               assert.equal(first, again);
               for (const removes of [ALL_GO, NONE_GO])
                 if (first !== undefined)
-                  assert.deepEqual(story(first), story(planWhole(have, each, parts, removes, false)));
+                  assert.deepEqual(story(first), story(plans.whole(have, each, parts, removes, false)));
             }
       }),
       { numRuns: 100 },
@@ -69,8 +72,8 @@ describe('the plan of one step', () => {
           const have: Have = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
           for (const each of interests) {
             const afresh: Have = { bases: [...have.bases], overlay: NO_EXCEPTIONS };
-            assert.equal(versionOf(have, each, before), versionOf(afresh, { ...each }, before));
-            assert.equal(versionOf(have, each, before), versionOf(have, { ...each }, afresh));
+            assert.equal(versions.of(have, each, before), versions.of(afresh, { ...each }, before));
+            assert.equal(versions.of(have, each, before), versions.of(have, { ...each }, afresh));
           }
           before = have;
         }

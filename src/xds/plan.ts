@@ -4,8 +4,8 @@
  */
 import type { Bundle } from '../push/types.ts';
 import { findIn, type Have, type Held, heldOf, NO_EXCEPTIONS, sameBundles } from './have.ts';
-import type { Removes } from './protocol.ts';
-import { type Interest, ResourceLists, type Selection, select } from './selection.ts';
+import type { Removes } from './removes.ts';
+import { type Interest, ResourceLists, type Selection, type Selections } from './selection.ts';
 
 export interface Plan {
   readonly changed: ResourceLists;
@@ -26,8 +26,6 @@ interface Step {
   readonly plan: Plan;
 }
 
-let last: Step | undefined;
-
 function isSame(
   step: Step,
   bases: readonly Bundle[],
@@ -42,48 +40,58 @@ function isSame(
   );
 }
 
-/** The plan of {@link planWhole} for a proxy that has something, where one part alone is another and takes nothing away. */
-export function planStep({ bases }: Have, interest: Interest, parts: readonly Bundle[]): Plan | undefined {
-  if (last !== undefined && isSame(last, bases, parts, interest)) return last.plan;
-  let only: Selection | undefined;
-  for (let index = 0; index < parts.length; index++) {
-    const part = parts[index];
-    const base = bases[index];
-    if (part === undefined || part === base) continue;
-    if (only !== undefined) return undefined;
-    only = select(part, base, interest);
-    if (only.removed.length > 0) return undefined;
-  }
-  if (only === undefined) return undefined;
-  const plan: Plan = {
-    changed: new ResourceLists([only.changed]),
-    removed: [],
-    next: { bases: parts, overlay: NO_EXCEPTIONS },
-    kept: NONE_KEPT,
-    shared: [only],
-  };
-  last = { bases, parts, interest, plan };
-  return plan;
-}
+/** The plans of one server. */
+export class Plans {
+  readonly #selections: Selections;
+  readonly #remember: boolean;
+  #last: Step | undefined;
 
-/** The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are at them. */
-export function planWhole(
-  have: Have,
-  interest: Interest,
-  parts: readonly Bundle[],
-  removes: Removes,
-  fresh: boolean,
-): Plan {
-  const selections = parts.map((bundle, index) => select(bundle, fresh ? undefined : have.bases[index], interest));
-  const changed = new ResourceLists(selections.map((selection) => selection.changed));
-  // What one part dropped may have moved to another.
-  const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
-  const overlay = new Map<string, Held | undefined>();
-  const removed: string[] = [];
-  for (const name of gone)
-    if (removes(name)) removed.push(name);
-    else overlay.set(name, heldOf(have, name));
-  if (fresh && (interest.wildcard || changed.length < interest.names.size))
-    for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
-  return { changed, removed, next: { bases: parts, overlay }, kept: NONE_KEPT, shared: selections };
+  /** @param remember whether the last step is */
+  constructor(selections: Selections, remember: boolean) {
+    this.#selections = selections;
+    this.#remember = remember;
+  }
+
+  /** The plan of {@link whole} for a proxy that has something, where one part alone is another and takes nothing away. */
+  step({ bases }: Have, interest: Interest, parts: readonly Bundle[]): Plan | undefined {
+    const last = this.#last;
+    if (last !== undefined && isSame(last, bases, parts, interest)) return last.plan;
+    let only: Selection | undefined;
+    for (let index = 0; index < parts.length; index++) {
+      const part = parts[index];
+      const base = bases[index];
+      if (part === undefined || part === base) continue;
+      if (only !== undefined) return undefined;
+      only = this.#selections.select(part, base, interest);
+      if (only.removed.length > 0) return undefined;
+    }
+    if (only === undefined) return undefined;
+    const plan: Plan = {
+      changed: new ResourceLists([only.changed]),
+      removed: [],
+      next: { bases: parts, overlay: NO_EXCEPTIONS },
+      kept: NONE_KEPT,
+      shared: [only],
+    };
+    if (this.#remember) this.#last = { bases, parts, interest, plan };
+    return plan;
+  }
+
+  /** The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are at them. */
+  whole(have: Have, interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
+    const selections = parts.map((bundle, index) =>
+      this.#selections.select(bundle, fresh ? undefined : have.bases[index], interest),
+    );
+    const changed = new ResourceLists(selections.map((selection) => selection.changed));
+    // What one part dropped may have moved to another.
+    const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
+    const overlay = new Map<string, Held | undefined>();
+    const removed: string[] = [];
+    for (const name of gone)
+      if (removes(name)) removed.push(name);
+      else overlay.set(name, heldOf(have, name));
+    if (fresh && (interest.wildcard || changed.length < interest.names.size))
+      for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
+    return { changed, removed, next: { bases: parts, overlay }, kept: NONE_KEPT, shared: selections };
+  }
 }

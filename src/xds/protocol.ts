@@ -1,14 +1,11 @@
 /** What the two variants of the protocol have in common, seen from the machine that drives them. */
 import type { Bundle } from '../push/types.ts';
-import type { ResponseMessage } from './codec.ts';
-import { changeNames, type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
+import { type NameSet, NO_NAMES, onlyName } from './name-set.ts';
+import type { Removes } from './removes.ts';
+import type { RequestFormat } from './requests/index.ts';
+import type { ResponseMessage } from './responses.ts';
+import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
-
-/** Which of the names that are gone go now; the proxy keeps the others until their time comes. */
-export type Removes = (name: string) => boolean;
-
-export const ALL_GO: Removes = () => true;
-export const NONE_GO: Removes = () => false;
 
 /** Where and when a response is made. */
 export interface ResponseContext {
@@ -21,6 +18,10 @@ export interface ResponseContext {
 
 export interface Protocol<Request> {
   readonly mode: 'sotw' | 'delta';
+  /** How its requests are read. */
+  readonly requests: RequestFormat<Request>;
+  /** Of the server that speaks it. */
+  readonly shared: SharedResults;
   /** Nonce of the response that a request answers; empty when it answers none. */
   nonceOf(request: Request): string;
   /** Takes a request of the subscription's type. Throws CtlError invalid_argument when it asks for too much. */
@@ -35,11 +36,11 @@ export interface Protocol<Request> {
 /** Explicit wildcard (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return). */
 export const WILDCARD = '*';
 
-const ONLY_WILDCARD = nameSetOf([WILDCARD]);
+const ONLY_WILDCARD = onlyName(WILDCARD);
 
 /** The names among those of a request that are names of resources. */
-export function withoutWildcard(names: NameSet): NameSet {
-  return names.has(WILDCARD) ? changeNames(names, NO_NAMES, ONLY_WILDCARD) : names;
+export function withoutWildcard(names: NameSet, { names: sets }: SharedResults): NameSet {
+  return names.has(WILDCARD) ? sets.change(names, NO_NAMES, ONLY_WILDCARD) : names;
 }
 
 /** Names that one stream may subscribe to, per type: what one request may name, with room for a few incremental ones. */

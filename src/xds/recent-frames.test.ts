@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { encodeResponse, type ResponseMessage } from './codec.ts';
 import { RecentFrames } from './recent-frames.ts';
+import { encodeResponse, type ResponseMessage } from './responses.ts';
 
 const [FIRST, SECOND] = [Buffer.from('first'), Buffer.from('second')];
 const MESSAGE: ResponseMessage = {
@@ -50,6 +50,13 @@ describe('recent frames', () => {
     const frames = messages.map((message) => recent.encode(message));
     const kept = messages.slice(1).every((message, index) => recent.encode(message) === frames[index + 1]);
     assert.deepEqual([kept, recent.encode(MESSAGE) === frames[0]], [true, false]);
+  });
+
+  it('are each encoded by itself when they are not to be remembered', () => {
+    const recent = new RecentFrames(false);
+    const frame = recent.encode(MESSAGE);
+    assert.notEqual(recent.encode(MESSAGE), frame);
+    assert.deepEqual(recent.encode(MESSAGE), frame);
   });
 
   it('are small: what is larger goes out in its shared chunks', () => {

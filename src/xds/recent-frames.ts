@@ -2,7 +2,7 @@
  * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those that have been sent
  * as much before have the same nonce: the same bytes, in one buffer that is written as it is.
  */
-import { encodeResponse, type ResponseMessage } from './codec.ts';
+import { encodeResponse, type ResponseMessage } from './responses.ts';
 
 interface Recent {
   readonly message: ResponseMessage;
@@ -19,6 +19,12 @@ export class RecentFrames {
   /** In a ring: the oldest is replaced. */
   readonly #recent: Recent[] = [];
   #next = 0;
+  readonly #remember: boolean;
+
+  /** @param remember false: every frame is encoded by itself */
+  constructor(remember = true) {
+    this.#remember = remember;
+  }
 
   /** The length-prefixed gRPC message as {@link encodeResponse} makes it; a small one is a single chunk. */
   encode(message: ResponseMessage): readonly Uint8Array[] {
@@ -27,7 +33,7 @@ export class RecentFrames {
     const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
     if (bytes > MAX_JOINED_BYTES) return chunks;
     const frame = [Buffer.concat(chunks)];
-    this.#recent[this.#next] = { message, frame };
+    if (this.#remember) this.#recent[this.#next] = { message, frame };
     this.#next = (this.#next + 1) % MAX_RECENT;
     return frame;
   }

@@ -77,8 +77,10 @@ export class Rejections {
     this.#groups.shift();
     this.#responses++;
     if (changed.length > 1 && this.#responses < MAX_SEARCH_RESPONSES) {
-      const middle = changed.length >> 1;
-      this.#groups.unshift(versions(changed.slice(0, middle)), versions(changed.slice(middle)));
+      // In an order of their own: that of a response is the one in which some proxy named them first.
+      const ordered = changed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+      const middle = ordered.length >> 1;
+      this.#groups.unshift(versions(ordered.slice(0, middle)), versions(ordered.slice(middle)));
       return [];
     }
     const culprits = this.#quarantine(changed);

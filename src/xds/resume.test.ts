@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { findIn } from './have.ts';
-import { nameSetOf } from './name-set.ts';
-import { deviations, outdated } from './resume.ts';
 import { Content } from './testing.ts';
+import { SHARED } from './testing-protocols.ts';
 
 const name = fc.constantFrom('a', 'b', 'c', 'd', 'in-1', 'in-2', 'in-3', 'in-4');
 const text = fc.constantFrom('1', '2');
@@ -18,10 +17,10 @@ describe('a proxy that comes back', () => {
         const mesh = new Content();
         mesh.setAll('cds', content);
         const parts = mesh.partsOf('cds');
-        const names = nameSetOf(wanted);
+        const names = SHARED.names.of(wanted);
         const known = new Map<string, string>(shown.map(([key, value]) => [key, `v:${value}`]));
         for (let round = 0; round < 2; round++) {
-          const overlay = deviations(known, parts);
+          const overlay = SHARED.comparisons.deviations(known, parts);
           for (const key of new Set([...known.keys(), ...mesh.versions('cds').keys()])) {
             const same = known.get(key) === mesh.versions('cds').get(key);
             assert.equal(overlay.has(key), !same, key);
@@ -31,7 +30,7 @@ describe('a proxy that comes back', () => {
             const current = findIn(parts, key);
             return current === undefined || current.version !== known.get(key);
           });
-          assert.deepEqual([...outdated(names, known, parts)].sort(), expected.sort());
+          assert.deepEqual([...SHARED.comparisons.outdated(names, known, parts)].sort(), expected.sort());
         }
       }),
     );

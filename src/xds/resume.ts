@@ -2,11 +2,11 @@
  * What a proxy that comes back with `initial_resource_versions` lacks. Nearly always nothing, for thousands of proxies at once with
  * the same thousands of versions: the comparison with the largest part, which they share, is made once for all of them.
  */
+import { type Memos, type WeakMemo, WeakPairMemo } from '../core/memo.ts';
 import type { Bundle } from '../push/types.ts';
 import { findIn, type Held } from './have.ts';
 import type { NameSet } from './name-set.ts';
-import type { VersionMap } from './request-lists.ts';
-import { cached, type WeakCache } from './weak-cache.ts';
+import type { VersionMap } from './requests/index.ts';
 
 type Overlay = ReadonlyMap<string, Held | undefined>;
 
@@ -39,28 +39,6 @@ function compare(bundle: Bundle, versions: VersionMap): Comparison {
   return { differing, foreign: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
 }
 
-const comparisons: WeakCache<Comparison> = new WeakMap();
-
-/** How what a wildcard proxy has differs from the parts. */
-export function deviations(versions: VersionMap, parts: readonly Bundle[]): Overlay {
-  const { largest, others } = byLargest(parts);
-  if (largest === undefined) return NO_DEVIATIONS;
-  const { differing, foreign } = cached(comparisons, largest, versions, () => compare(largest, versions));
-  const overlay = new Map(differing);
-  for (const bundle of others)
-    for (const { name, version } of bundle.resources()) {
-      const known = versions.get(name);
-      if (known !== version)
-        overlay.set(name, known === undefined ? undefined : { version: known, resource: undefined });
-    }
-  for (const name of foreign) {
-    const version = versions.get(name);
-    if (version !== undefined && findIn(others, name) === undefined)
-      overlay.set(name, { version, resource: undefined });
-  }
-  return overlay;
-}
-
 /** What a proxy showed of these names. */
 export function shown(names: readonly string[], versions: VersionMap): Overlay {
   return new Map(
@@ -81,19 +59,51 @@ export function foreign(versions: VersionMap, parts: readonly Bundle[]): Readonl
   return found;
 }
 
-const unmatched = new WeakMap<VersionMap, WeakCache<readonly string[]>>();
+/** Comparisons of what the proxies of one server show when they come back. */
+export class Comparisons {
+  readonly #ofAll: WeakPairMemo<Bundle, VersionMap, Comparison>;
+  /** By the versions, then by the bundle and the names. */
+  readonly #ofNames: WeakMemo<VersionMap, WeakPairMemo<Bundle, NameSet, readonly string[]>>;
+  readonly #newOfNames: () => WeakPairMemo<Bundle, NameSet, readonly string[]>;
 
-/** Names that a proxy asks for of which it does not have the parts' version. */
-export function outdated(names: NameSet, versions: VersionMap, parts: readonly Bundle[]): readonly string[] {
-  const { largest, others } = byLargest(parts);
-  if (names.size === 0) return [];
-  if (largest === undefined) return [...names.names];
-  const cache = unmatched.get(versions) ?? new WeakMap();
-  unmatched.set(versions, cache);
-  const matches = (bundles: readonly Bundle[], name: string): boolean => {
-    const current = findIn(bundles, name);
-    return current !== undefined && versions.get(name) === current.version;
-  };
-  const left = cached(cache, largest, names, () => [...names.names].filter((name) => !matches([largest], name)));
-  return left.filter((name) => !matches(others, name));
+  constructor(memos: Memos) {
+    this.#ofAll = memos.pairs('shown versions');
+    this.#ofNames = memos.weak('shown versions of names');
+    this.#newOfNames = () => new WeakPairMemo(memos.enabled);
+  }
+
+  /** How what a wildcard proxy has differs from the parts. */
+  deviations(versions: VersionMap, parts: readonly Bundle[]): Overlay {
+    const { largest, others } = byLargest(parts);
+    if (largest === undefined) return NO_DEVIATIONS;
+    const { differing, foreign } = this.#ofAll.get(largest, versions, () => compare(largest, versions));
+    const overlay = new Map(differing);
+    for (const bundle of others)
+      for (const { name, version } of bundle.resources()) {
+        const known = versions.get(name);
+        if (known !== version)
+          overlay.set(name, known === undefined ? undefined : { version: known, resource: undefined });
+      }
+    for (const name of foreign) {
+      const version = versions.get(name);
+      if (version !== undefined && findIn(others, name) === undefined)
+        overlay.set(name, { version, resource: undefined });
+    }
+    return overlay;
+  }
+
+  /** Names that a proxy asks for of which it does not have the parts' version. */
+  outdated(names: NameSet, versions: VersionMap, parts: readonly Bundle[]): readonly string[] {
+    const { largest, others } = byLargest(parts);
+    if (names.size === 0) return [];
+    if (largest === undefined) return [...names.names];
+    const matches = (bundles: readonly Bundle[], name: string): boolean => {
+      const current = findIn(bundles, name);
+      return current !== undefined && versions.get(name) === current.version;
+    };
+    const left = this.#ofNames
+      .get(versions, this.#newOfNames)
+      .get(largest, names, () => [...names.names].filter((name) => !matches([largest], name)));
+    return left.filter((name) => !matches(others, name));
+  }
 }

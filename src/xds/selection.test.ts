@@ -3,8 +3,11 @@ import { describe, it } from 'node:test';
 import { emptyBundle, nextBundle } from '../push/bundle.ts';
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { NO_NAMES } from './name-set.ts';
-import { ResourceLists, refsOf, select } from './selection.ts';
+import { ResourceLists } from './selection.ts';
 import { resource } from './testing.ts';
+import { SHARED } from './testing-protocols.ts';
+
+const { selections } = SHARED;
 
 const ALL = { wildcard: true, names: NO_NAMES };
 const [a, b, c] = ['a', 'b', 'c'].map((name) => resource('cds', name, 'text', [`eds-${name}`]));
@@ -18,10 +21,10 @@ function bundleOf(view: string, ...resources: readonly (EncodedResource | undefi
 
 describe('bodies of selections', () => {
   it('are one buffer for views of equal content, and another when anything differs', () => {
-    const one = select(bundleOf('one', a, b), undefined, ALL);
-    const two = select(bundleOf('two', a, b), undefined, ALL);
-    const longer = select(bundleOf('three', a, b, c), undefined, ALL);
-    const other = select(bundleOf('four', a, c), undefined, ALL);
+    const one = selections.select(bundleOf('one', a, b), undefined, ALL);
+    const two = selections.select(bundleOf('two', a, b), undefined, ALL);
+    const longer = selections.select(bundleOf('three', a, b, c), undefined, ALL);
+    const other = selections.select(bundleOf('four', a, c), undefined, ALL);
     assert.equal(one.deltaBody()[0], two.deltaBody()[0]);
     assert.equal(one.sotwBody()[0], two.sotwBody()[0]);
     assert.notEqual(one.deltaBody()[0], one.sotwBody()[0]);
@@ -33,13 +36,13 @@ describe('bodies of selections', () => {
   });
 
   it('leave lists shared, and know what they refer to', () => {
-    const one = select(bundleOf('one', a, b), undefined, ALL).changed;
-    const two = select(bundleOf('two', c), undefined, ALL).changed;
+    const one = selections.select(bundleOf('one', a, b), undefined, ALL).changed;
+    const two = selections.select(bundleOf('two', c), undefined, ALL).changed;
     const lists = new ResourceLists([one, two]);
     assert.equal(lists.length, 3);
     assert.deepEqual(lists.flat(), [a, b, c]);
     assert.equal(new ResourceLists([one]).flat(), one);
-    assert.deepEqual([...refsOf(one).names], ['eds-a', 'eds-b']);
-    assert.equal(refsOf(one), refsOf([...one]));
+    assert.deepEqual([...selections.refsOf(one).names], ['eds-a', 'eds-b']);
+    assert.equal(selections.refsOf(one), selections.refsOf([...one]));
   });
 });

@@ -2,11 +2,11 @@
  * What of a bundle's difference concerns a subscription: computed once per (newer bundle, older bundle, name set) and shared by
  * every stream at that point, with the encoded fields joined into large buffers that are written as they are.
  */
+import { type Memos, type WeakMemo, WeakPairMemo } from '../core/memo.ts';
 import type { Bundle, EncodedResource } from '../push/types.ts';
-import { deltaField, sotwField } from './codec.ts';
-import { type NameSet, nameSetOf } from './name-set.ts';
+import type { NameSet, NameSets } from './name-set.ts';
+import { deltaField, sotwField } from './responses.ts';
 import { EMPTY_HASH, hashText, minus, plus, type SetHash } from './set-hash.ts';
-import { cached, type WeakCache } from './weak-cache.ts';
 
 /** What a stream wants of a type. */
 export interface Interest {
@@ -35,53 +35,27 @@ export class ResourceLists {
   }
 }
 
-const refs = new WeakMap<readonly EncodedResource[], NameSet>();
-
-/** What these resources refer to. */
-export function refsOf(resources: readonly EncodedResource[]): NameSet {
-  let names = refs.get(resources);
-  if (names === undefined) {
-    names = nameSetOf(resources.flatMap((resource) => resource.refs));
-    refs.set(resources, names);
-  }
-  return names;
-}
-
-const hosts = new WeakMap<Bundle, Map<string, readonly string[]>>();
-
-/** Names of the virtual hosts `<route configuration>/<host>` in these bundles. */
-export function hostsOf(routes: string, bundles: readonly Bundle[]): readonly string[] {
-  return bundles.flatMap((bundle) => {
-    const known = hosts.get(bundle) ?? new Map<string, readonly string[]>();
-    hosts.set(bundle, known);
-    let names = known.get(routes);
-    if (names === undefined) {
-      names = bundle.resources().flatMap(({ name }) => (name.slice(0, name.lastIndexOf('/')) === routes ? [name] : []));
-      known.set(routes, names);
-    }
-    return names;
-  });
-}
-
 /** Part of a difference that a subscription sees. */
 export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
+  readonly #bodies: Bodies;
   #delta: Joined | undefined;
   #sotw: Joined | undefined;
 
-  constructor(changed: readonly EncodedResource[], removed: readonly string[]) {
+  constructor(changed: readonly EncodedResource[], removed: readonly string[], bodies: Bodies) {
     this.changed = changed;
     this.removed = removed;
+    this.#bodies = bodies;
   }
 
   deltaBody(): readonly Uint8Array[] {
-    this.#delta ??= joined(this.changed, deltaField);
+    this.#delta ??= this.#bodies.delta.joined(this.changed);
     return this.#delta.body;
   }
 
   sotwBody(): readonly Uint8Array[] {
-    this.#sotw ??= joined(this.changed, sotwField);
+    this.#sotw ??= this.#bodies.sotw.joined(this.changed);
     return this.#sotw.body;
   }
 }
@@ -93,25 +67,38 @@ interface Joined {
 
 type Field = (resource: EncodedResource) => Uint8Array;
 
-/** Joined bodies in use, by what is in them: views whose content is equal hold the same resources. The key is the first of them. */
-const bodies = new Map<Field, WeakMap<EncodedResource, WeakRef<Joined>>>();
-
 function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
   return a.length === b.length && a.every((each, index) => each === b[index]);
 }
 
-/** One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one buffer. */
-function joined(resources: readonly EncodedResource[], field: Field): Joined {
-  const [first] = resources;
-  if (first === undefined) return { resources, body: [] };
-  if (resources.length === 1) return { resources, body: [field(first)] };
-  const byFirst = bodies.get(field) ?? new WeakMap<EncodedResource, WeakRef<Joined>>();
-  bodies.set(field, byFirst);
-  const known = byFirst.get(first)?.deref();
-  if (known !== undefined && isSame(known.resources, resources)) return known;
-  const made = { resources, body: [Buffer.concat(resources.map(field))] };
-  byFirst.set(first, new WeakRef(made));
-  return made;
+/** Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one body. */
+class JoinedBodies {
+  readonly #field: Field;
+  /** By the first resource. */
+  readonly #last: WeakMemo<EncodedResource, { joined: WeakRef<Joined> | undefined }>;
+
+  constructor(field: Field, name: string, memos: Memos) {
+    this.#field = field;
+    this.#last = memos.weak(name);
+  }
+
+  /** One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one buffer. */
+  joined(resources: readonly EncodedResource[]): Joined {
+    const [first] = resources;
+    if (first === undefined) return { resources, body: [] };
+    if (resources.length === 1) return { resources, body: [this.#field(first)] };
+    const last = this.#last.get(first, () => ({ joined: undefined }));
+    const known = last.joined?.deref();
+    if (known !== undefined && isSame(known.resources, resources)) return known;
+    const made = { resources, body: [Buffer.concat(resources.map(this.#field))] };
+    last.joined = new WeakRef(made);
+    return made;
+  }
+}
+
+interface Bodies {
+  readonly delta: JoinedBodies;
+  readonly sotw: JoinedBodies;
 }
 
 /** Fields below this size are cheaper to copy than to write as chunks of their own. */
@@ -141,28 +128,8 @@ export function chunked(
   return chunks;
 }
 
-/** Stands for "no older bundle" and "wildcard" as keys of weak maps. */
-const NOTHING = {};
-const EVERYTHING = {};
-
-const selections = new WeakMap<Bundle, WeakCache<Selection>>();
-
-/** What `interest` sees of the way from `previous` (same view, or undefined: nothing) to `bundle`. */
-export function select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
-  let cache = selections.get(bundle);
-  if (cache === undefined) {
-    cache = new WeakMap();
-    selections.set(bundle, cache);
-  }
-  return cached(cache, previous ?? NOTHING, interest.wildcard ? EVERYTHING : interest.names, () => {
-    if (previous === undefined && !interest.wildcard) return new Selection(pick(bundle, interest.names), []);
-    const diff = bundle.diffFrom(previous);
-    if (interest.wildcard) return new Selection(diff.changed, diff.removed);
-    return new Selection(
-      diff.changed.filter((resource) => interest.names.has(resource.name)),
-      diff.removed.filter((name) => interest.names.has(name)),
-    );
-  });
+export function hashResource(name: string, version: string): SetHash {
+  return hashText(`${name}\n${version}`);
 }
 
 /** Resources of the bundle with these names, in the names' order of asking; walks whichever is smaller. */
@@ -176,28 +143,95 @@ function pick(bundle: Bundle, names: NameSet): EncodedResource[] {
   return found;
 }
 
-export function hashResource(name: string, version: string): SetHash {
-  return hashText(`${name}\n${version}`);
+/** Stands for "wildcard" as the key of memos. */
+const EVERYTHING = {};
+
+function keyOf(interest: Interest): object {
+  return interest.wildcard ? EVERYTHING : interest.names;
 }
 
-const sums: WeakCache<SetHash> = new WeakMap();
+/** What the subscriptions of one server see of its bundles. */
+export class Selections {
+  readonly #names: NameSets;
+  readonly #bodies: Bodies;
+  readonly #refs: WeakMemo<readonly EncodedResource[], NameSet>;
+  readonly #hosts: WeakMemo<Bundle, Map<string, readonly string[]>>;
+  readonly #first: WeakPairMemo<Bundle, object, Selection>;
+  /** By the newer bundle, then by the older one and the interest. */
+  readonly #steps: WeakMemo<Bundle, WeakPairMemo<Bundle, object, Selection>>;
+  readonly #sums: WeakPairMemo<Bundle, object, SetHash>;
+  readonly #newStep: () => WeakPairMemo<Bundle, object, Selection>;
 
-/**
- * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a changed
- * endpoint costs one hash, not one per service.
- */
-export function contentHash(bundle: Bundle, interest: Interest, previous?: Bundle): SetHash {
-  const key = interest.wildcard ? EVERYTHING : interest.names;
-  return cached(sums, bundle, key, () => {
-    const before = previous === undefined ? undefined : sums.get(previous)?.get(key);
-    let hash = before ?? EMPTY_HASH;
-    const { changed, removed } = select(bundle, before === undefined ? undefined : previous, interest);
-    for (const resource of changed) hash = plus(hash, hashResource(resource.name, resource.version));
-    if (before === undefined || previous === undefined) return hash;
-    for (const name of [...changed.map((resource) => resource.name), ...removed]) {
-      const old = previous.get(name);
-      if (old !== undefined) hash = minus(hash, hashResource(name, old.version));
-    }
-    return hash;
-  });
+  constructor(names: NameSets, memos: Memos) {
+    this.#names = names;
+    this.#bodies = {
+      delta: new JoinedBodies(deltaField, 'bodies for Delta', memos),
+      sotw: new JoinedBodies(sotwField, 'bodies for State of the World', memos),
+    };
+    this.#refs = memos.weak('references of resources');
+    this.#hosts = memos.weak('virtual hosts of routes');
+    this.#first = memos.pairs('first selections');
+    this.#steps = memos.weak('selections');
+    this.#sums = memos.pairs('content hashes');
+    this.#newStep = () => new WeakPairMemo(memos.enabled);
+  }
+
+  /** What these resources refer to. */
+  refsOf(resources: readonly EncodedResource[]): NameSet {
+    return this.#refs.get(resources, () => this.#names.of(resources.flatMap((resource) => resource.refs)));
+  }
+
+  /** Names of the virtual hosts `<route configuration>/<host>` in these bundles. */
+  hostsOf(routes: string, bundles: readonly Bundle[]): readonly string[] {
+    return bundles.flatMap((bundle) => {
+      const known = this.#hosts.get(bundle, () => new Map());
+      let names = known.get(routes);
+      if (names === undefined) {
+        names = bundle
+          .resources()
+          .flatMap(({ name }) => (name.slice(0, name.lastIndexOf('/')) === routes ? [name] : []));
+        known.set(routes, names);
+      }
+      return names;
+    });
+  }
+
+  /** What `interest` sees of the way from `previous` (same view, or undefined: nothing) to `bundle`. */
+  select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
+    const make = () => this.#select(bundle, previous, interest);
+    if (previous === undefined) return this.#first.get(bundle, keyOf(interest), make);
+    return this.#steps.get(bundle, this.#newStep).get(previous, keyOf(interest), make);
+  }
+
+  #select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
+    if (previous === undefined && !interest.wildcard)
+      return new Selection(pick(bundle, interest.names), [], this.#bodies);
+    const diff = bundle.diffFrom(previous);
+    if (interest.wildcard) return new Selection(diff.changed, diff.removed, this.#bodies);
+    return new Selection(
+      diff.changed.filter((resource) => interest.names.has(resource.name)),
+      diff.removed.filter((name) => interest.names.has(name)),
+      this.#bodies,
+    );
+  }
+
+  /**
+   * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a changed
+   * endpoint costs one hash, not one per service.
+   */
+  contentHash(bundle: Bundle, interest: Interest, previous?: Bundle): SetHash {
+    const key = keyOf(interest);
+    return this.#sums.get(bundle, key, () => {
+      const before = previous === undefined ? undefined : this.#sums.peek(previous, key);
+      let hash = before ?? EMPTY_HASH;
+      const { changed, removed } = this.select(bundle, before === undefined ? undefined : previous, interest);
+      for (const resource of changed) hash = plus(hash, hashResource(resource.name, resource.version));
+      if (before === undefined || previous === undefined) return hash;
+      for (const name of [...changed.map((resource) => resource.name), ...removed]) {
+        const old = previous.get(name);
+        if (old !== undefined) hash = minus(hash, hashResource(name, old.version));
+      }
+      return hash;
+    });
+  }
 }

@@ -1,20 +1,22 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
 import { CtlError } from '../core/errors.ts';
+import { Memos } from '../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../core/stream-end.ts';
 import { AddressShares, createGrpcServer } from '../grpc/index.ts';
 import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../grpc/types.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
-import { DELTA_LISTS, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
-import { DELTA } from './delta.ts';
+import { DeltaProtocol } from './delta.ts';
 import { Health } from './health.ts';
-import type { ListFields } from './message-assembly.ts';
 import type { XdsObserver } from './observer.ts';
-import { RequestRoom } from './request-room.ts';
+import type { Protocol } from './protocol.ts';
+import { RequestRoom } from './requests/index.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
-import { SOTW } from './sotw.ts';
-import { AdsStream, type AnyRequest, type StreamDeps } from './stream.ts';
+import { SharedResults } from './shared-results.ts';
+import { SmallWrites } from './small-writes.ts';
+import { SotwProtocol } from './sotw.ts';
+import { AdsStream, type AnyRequest } from './stream.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
 
 export interface XdsServerOptions {
@@ -54,6 +56,8 @@ export interface XdsServerOptions {
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
   /** More services on the same listeners; they see to it themselves who may call them. */
   readonly services?: readonly GrpcService[];
+  /** Remember what streams share; left out: the server's own. */
+  readonly memos?: Memos;
   readonly clock?: { wall(): number; monotonic(): number };
   /** 0 ≤ x < 1; spreads connection ages. */
   readonly random?: () => number;
@@ -102,12 +106,6 @@ function at(moment: number | undefined, now: () => number, run: () => void): { c
   return { cancel: () => clearTimeout(timer) };
 }
 
-/** What tells the two protocols apart. */
-interface StreamKind<Request extends AnyRequest> extends Pick<StreamDeps<Request>, 'protocol' | 'decode'> {
-  /** Lists to look for in requests. */
-  readonly lists: ListFields;
-}
-
 type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
 
 /** A running server. */
@@ -120,12 +118,15 @@ export class XdsServer {
   /** For ADS streams, also while their callers are asked for. */
   readonly #places: AddressShares;
   readonly #room: RequestRoom;
+  readonly #shared: SharedResults;
+  readonly #smallWrites = new SmallWrites();
   #draining = false;
 
   constructor(options: XdsServerOptions) {
     const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
+    this.#shared = new SharedResults(options.memos ?? new Memos());
     this.#room = new RequestRoom({ maxRequestBytes: options.maxReceiveBytes });
     this.#places = new AddressShares(options.maxStreams);
     this.#health = new Health({
@@ -149,16 +150,8 @@ export class XdsServer {
   }
 
   #ads(): GrpcService {
-    const sotw: StreamKind<ReturnType<typeof decodeSotwRequest>> = {
-      protocol: SOTW,
-      decode: decodeSotwRequest,
-      lists: SOTW_LISTS,
-    };
-    const delta: StreamKind<ReturnType<typeof decodeDeltaRequest>> = {
-      protocol: DELTA,
-      decode: decodeDeltaRequest,
-      lists: DELTA_LISTS,
-    };
+    const sotw = new SotwProtocol(this.#shared);
+    const delta = new DeltaProtocol(this.#shared);
     const refuseV2: StreamHandler = (call) => {
       const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';
       this.#refuse(call, new CtlError('unimplemented', message));
@@ -198,7 +191,7 @@ export class XdsServer {
     call.end(error);
   }
 
-  #accept<Request extends AnyRequest>(call: StreamCall, kind: StreamKind<Request>): void {
+  #accept<Request extends AnyRequest>(call: StreamCall, protocol: Protocol<Request>): void {
     const { authenticate, maxStreams, observer } = this.#options;
     if (this.#draining) {
       this.#refuse(call, stopping());
@@ -212,7 +205,7 @@ export class XdsServer {
     }
     if (authenticate === undefined) {
       call.onClose(leave);
-      this.#open(call, undefined, kind);
+      this.#open(call, undefined, protocol);
       return;
     }
     // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
@@ -223,7 +216,7 @@ export class XdsServer {
         // It may have gone, or the server may be shutting down by now.
         if (call.closed) return;
         if (this.#draining) this.#refuse(call, stopping());
-        else this.#open(call, caller, kind);
+        else this.#open(call, caller, protocol);
       })
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
@@ -237,11 +230,7 @@ export class XdsServer {
       });
   }
 
-  #open<Request extends AnyRequest>(
-    call: StreamCall,
-    caller: Caller | undefined,
-    { protocol, decode, lists }: StreamKind<Request>,
-  ): void {
+  #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, protocol: Protocol<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
     const transport = createTransport(call, {
       maxReceiveBytes: this.#options.maxReceiveBytes,
@@ -250,7 +239,7 @@ export class XdsServer {
     const stream = new AdsStream<Request>({
       transport,
       protocol,
-      decode,
+      smallWrites: this.#smallWrites,
       engine,
       admission: this.#admission.of(call.connection.address),
       caller,
@@ -278,15 +267,19 @@ export class XdsServer {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
       stream.close();
     });
-    transport.read(lists, {
-      message: (bytes, known) => {
+    transport.read(protocol.requests, {
+      message: (request) => {
         heard();
-        stream.receive(bytes, known);
+        stream.receive(request);
       },
       refused: (error) => {
-        if (error.code === 'resource_exhausted') observer.requestTooLarge(transport.peer, error.message);
-        else observer.refused(transport.peer, error);
+        if (!(error instanceof CtlError) || error.code !== 'resource_exhausted') {
+          stream.fail(error);
+          return;
+        }
+        observer.requestTooLarge(transport.peer, error.message);
         transport.fail(error);
+        stream.close();
       },
       ended: () => {
         transport.end();

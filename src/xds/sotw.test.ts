@@ -1,7 +1,7 @@
 /** The state-of-the-world protocol, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { encodeResponse } from './codec.ts';
+import { encodeResponse } from './responses.ts';
 import { Content, parseSotw } from './testing.ts';
 import { filled, rejectTwice, SotwPeer } from './testing-machine.ts';
 

@@ -6,17 +6,28 @@ import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
 import type { ProxySession, PushOutcome } from '../push/types.ts';
 import { Admission } from './admission.ts';
-import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
-import { DELTA } from './delta.ts';
-import { SOTW } from './sotw.ts';
+import type { DeltaRequest } from './requests/index.ts';
+import { SmallWrites } from './small-writes.ts';
 import { AdsStream } from './stream.ts';
-import { Content, encodeDeltaRequest, encodeNode, encodeSotwRequest, SIDECAR_ID } from './testing.ts';
+import {
+  Content,
+  type DeltaFields,
+  encodeDeltaRequest,
+  encodeNode,
+  encodeSotwRequest,
+  SIDECAR_ID,
+  type SotwFields,
+} from './testing.ts';
 import { FakeEngine, quietObserver } from './testing-engine.ts';
+import { DELTA, SOTW } from './testing-protocols.ts';
 import type { Transport } from './transport.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 const node = encodeNode(SIDECAR_ID);
 const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
+
+const askDelta = (fields: DeltaFields) => DELTA.requests.decode(encodeDeltaRequest(fields));
+const askSotw = (fields: SotwFields) => SOTW.requests.decode(encodeSotwRequest(fields));
 
 let content: Content;
 let seen: string[];
@@ -44,6 +55,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const common = {
   caller: undefined,
+  smallWrites: new SmallWrites(),
   observer: {
     ...quietObserver,
     pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
@@ -54,17 +66,16 @@ const common = {
 };
 
 /** A stream that has asked for clusters and is about to be sent them. */
-async function deltaStream(transport = heldTransport()): Promise<AdsStream<ReturnType<typeof decodeDeltaRequest>>> {
+async function deltaStream(transport = heldTransport()): Promise<AdsStream<DeltaRequest>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
     ...common,
     transport,
     protocol: DELTA,
-    decode: decodeDeltaRequest,
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission().of('10.0.0.9'),
   });
-  stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+  stream.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
   await turn();
   await turn();
   return stream;
@@ -107,7 +118,7 @@ describe('a push of a stream', () => {
   it('waits for the small one before it', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
-    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.lds }), []);
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.lds }));
     const second = stream.push(PENDING);
     assert.equal(await now(second), 'under way');
     assert.equal(sends.length, 1);
@@ -127,7 +138,7 @@ describe('a push of a stream', () => {
     const stream = await deltaStream();
     const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
     asked = () => pushes.push(stream.push(PENDING));
-    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }), []);
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }));
     asked = () => {};
     assert.equal(sends.length, 0);
     content.set('eds', 'web', '1');
@@ -152,11 +163,10 @@ describe('a push of a stream', () => {
       ...common,
       transport: heldTransport(),
       protocol: SOTW,
-      decode: decodeSotwRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
     await turn();
     await turn();
     const push = stream.push(PENDING);
@@ -198,10 +208,10 @@ describe('what a proxy is taken for', () => {
       },
       admission: new Admission().of('10.0.0.9'),
     };
-    const sotw = new AdsStream({ ...deps, protocol: SOTW, decode: decodeSotwRequest });
-    sotw.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
-    const delta = new AdsStream({ ...deps, protocol: DELTA, decode: decodeDeltaRequest });
-    delta.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }), []);
+    const sotw = new AdsStream({ ...deps, protocol: SOTW });
+    sotw.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    const delta = new AdsStream({ ...deps, protocol: DELTA });
+    delta.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
     await turn();
     assert.deepEqual(connected, [true, false]);
   });
@@ -217,7 +227,6 @@ describe('requests', () => {
       ...common,
       transport: takingTransport(),
       protocol: DELTA,
-      decode: decodeDeltaRequest,
       engine: {
         connect: (proxy, _sink, _caller, types) => {
           first.push(types);
@@ -229,7 +238,7 @@ describe('requests', () => {
     });
     const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
     for (const type of ['cds', 'lds', 'rds'] as const)
-      stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }), []);
+      stream.receive(askDelta({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }));
     await turn();
     await turn();
     assert.deepEqual(first, [['cds']]);
@@ -251,18 +260,17 @@ describe('a rejected secret', () => {
       observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: DELTA,
-      decode: decodeDeltaRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }), []);
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }));
     await turn();
     await turn();
     await stream.push(PENDING);
     const quoted =
       'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
     const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
-    stream.receive(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }), []);
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }));
     const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;
     assert.deepEqual(messages, [expected]);
     const { lastNack, quarantined } = stream.status()?.types.get('sds') ?? {};
@@ -280,7 +288,6 @@ describe('rejected endpoints', () => {
       observer: { ...quietObserver, rejected: ({ quarantined }) => kept.push(quarantined) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: SOTW,
-      decode: decodeSotwRequest,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
@@ -292,13 +299,13 @@ describe('rejected endpoints', () => {
       ['dangling', '1'],
     ]);
     const names = ['short', 'same', 'dangling'];
-    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, node }), []);
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, node }));
     await turn();
     await turn();
     await stream.push(PENDING);
     const nonce = stream.status()?.types.get('eds')?.nonceSent ?? '';
     const error = names.map((name) => `cluster_name: "${name}"`).join('\n');
-    stream.receive(encodeSotwRequest({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }), []);
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }));
     assert.deepEqual(
       kept.map((each) => [...each].sort()),
       [['dangling', 'same', 'short (outbound|80||web)']],

@@ -1,5 +1,5 @@
 /**
- * One ADS stream: requests go to the protocol machine, pushes come from the engine, bytes go to the transport. What is sent
+ * One ADS stream: requests go to the protocol machine, pushes come from the engine, responses go to the writer. What is sent
  * passes through the engine's queue and so under its throttle; an ACK costs no slot.
  */
 import { CtlError } from '../core/errors.ts';
@@ -11,13 +11,12 @@ import type { Caller } from '../security/types.ts';
 import type { Entrance } from './admission.ts';
 import { callerKey } from './caller-key.ts';
 import { claimedNode } from './claim.ts';
-import { AdsMachine, type Outgoing } from './machine.ts';
-import type { KnownRun } from './message-assembly.ts';
+import { AdsMachine } from './machine.ts';
 import { parseNode } from './node.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
-import { RecentFrames } from './recent-frames.ts';
-import { SmallWrites } from './small-writes.ts';
+import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
+import type { SmallWrites } from './small-writes.ts';
 import type { Answer } from './subscription.ts';
 import type { Transport } from './transport.ts';
 import { typeOfUrl } from './type-urls.ts';
@@ -29,29 +28,8 @@ import { withClusters } from './with-clusters.ts';
  */
 const REQUEST_GRACE_MS = 1000;
 
-/** Of all streams. */
-const recentFrames = new RecentFrames();
-const smallWrites = new SmallWrites();
-
 /** Unknown types noted per stream. */
 const MAX_UNKNOWN_TYPES = 16;
-
-interface Frame {
-  readonly type: XdsType;
-  readonly bytes: number;
-}
-
-/** What a push has written, and when it began, monotonic ms. */
-interface Written {
-  readonly frames: readonly Frame[];
-  readonly started: number;
-}
-
-function bytesOf(chunks: readonly Uint8Array[]): number {
-  let bytes = 0;
-  for (const chunk of chunks) bytes += chunk.length;
-  return bytes;
-}
 
 /** Where an Envoy that quotes a secret comes to its content. */
 const SECRET_CONTENT = /\b(?:inline_(?:bytes|string)|private_key)\b|PRIVATE KEY/;
@@ -72,8 +50,8 @@ export interface AnyRequest {
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
   readonly protocol: Protocol<Request>;
-  /** Throws CtlError invalid_argument. */
-  readonly decode: (bytes: Buffer, known: readonly KnownRun[]) => Request;
+  /** Of all streams of the server. */
+  readonly smallWrites: SmallWrites;
   readonly engine: PushEngine;
   readonly admission: Entrance;
   /** Whose stream it is; undefined on an address that does not ask. */
@@ -87,6 +65,7 @@ export interface StreamDeps<Request extends AnyRequest> {
 export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #deps: StreamDeps<Request>;
   readonly #machine: AdsMachine<Request>;
+  readonly #writer: ResponseWriter;
   readonly #connectedAtMs: number;
   readonly #unknown = new Set<string>();
   /** Requests that came before the session was ready. Reading is paused then, so that there are few. */
@@ -95,12 +74,6 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #ready = false;
   #closed = false;
   #draining = false;
-  /** A write is on its way to the socket, whether or not its push has ended; only one is at a time. */
-  #writing = false;
-  /** Who waits for it to leave. */
-  readonly #behind: (() => void)[] = [];
-  /** The last of the pushes that wait. */
-  #waiting: Promise<PushOutcome> | undefined;
   /** A request is being handled; others that came with it may follow. */
   #receiving = false;
   #synced = -1;
@@ -109,22 +82,27 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   constructor(deps: StreamDeps<Request>) {
     this.#deps = deps;
     this.#machine = new AdsMachine(deps.protocol);
+    this.#writer = new ResponseWriter({
+      transport: deps.transport,
+      frames: deps.protocol.shared.frames,
+      smallWrites: deps.smallWrites,
+      written: (result, frames, started) => this.#written(result, frames, started),
+    });
     this.#connectedAtMs = deps.clock.wall();
   }
 
-  /** Takes one request off the wire: its bytes without `known`, which are some of its lists. */
-  receive(bytes: Buffer, known: readonly KnownRun[]): void {
+  /** Takes one request off the wire. */
+  receive(request: Request): void {
     if (this.#closed) return;
     this.#receiving = true;
     try {
-      const request = this.#deps.decode(bytes, known);
       if (!this.#ready || this.#early.length > 0 || this.#needed(request) !== undefined) this.#wait(request);
       else {
         this.#handle(request);
         this.#advance();
       }
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
     } finally {
       this.#receiving = false;
     }
@@ -136,7 +114,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#deps.transport.pause();
     if (this.#early.length > 1) return;
     const going = this.#session === undefined ? this.#begin(request) : this.#catchUp(this.#session);
-    going.catch((error: unknown) => this.#fail(error));
+    going.catch((error: unknown) => this.fail(error));
   }
 
   /** What has to be waited for before a request can be answered. */
@@ -267,25 +245,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const session = this.#session;
     if (this.#closed || this.#draining) return 'closed';
     if (session === undefined || !this.#ready) return 'nothing';
-    if (!this.#writing && !this.#receiving && this.#waiting === undefined) return this.#send(session);
-    const waiting = this.#sendAfter(this.#waiting, session);
-    this.#waiting = waiting;
-    waiting.then(() => {
-      if (this.#waiting === waiting) this.#waiting = undefined;
-    });
-    return waiting;
-  }
-
-  /** One after the other: two pushes of one stream may not interleave their slices. */
-  async #sendAfter(previous: Promise<unknown> | undefined, session: ProxySession): Promise<PushOutcome> {
-    await previous;
-    await this.#left();
-    return this.#closed ? 'closed' : this.#send(session);
-  }
-
-  /** Resolves when nothing is on its way to the socket. */
-  #left(): Promise<void> {
-    return this.#writing ? new Promise((resolve) => this.#behind.push(resolve)) : Promise.resolve();
+    if (!this.#receiving && !this.#writer.busy) return this.#send(session);
+    return this.#writer.afterOthers(() => (this.#closed ? 'closed' : this.#send(session)));
   }
 
   /** Never throws or rejects. */
@@ -293,49 +254,22 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     try {
       const started = this.#deps.clock.monotonic();
       const { messages, waiting } = this.#machine.push(session.content(), session.version());
-      if (messages.length > 0) return this.#write(messages, started, session);
+      if (messages.length > 0) return this.#writer.write(messages, started);
       if (!waiting) this.#tellSynced(session);
       return waiting ? 'deferred' : 'nothing';
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
       return 'closed';
     }
   }
 
-  /** A push of a few bytes ends here, whenever they leave; a larger one when they have. */
-  #write(messages: readonly Outgoing[], started: number, session: ProxySession): PushOutcome | Promise<PushOutcome> {
-    const { transport } = this.#deps;
-    const frames: Frame[] = [];
-    const encoded: (readonly Uint8Array[])[] = [];
-    let total = 0;
-    for (const { type, message } of messages) {
-      const chunks = recentFrames.encode(message);
-      const bytes = bytesOf(chunks);
-      frames.push({ type, bytes });
-      encoded.push(chunks);
-      total += bytes;
-    }
-    const small = smallWrites.admit(total);
-    let outcome: PushOutcome | undefined;
-    let ended: ((outcome: PushOutcome) => void) | undefined;
-    this.#writing = true;
-    transport.send(encoded, (result) => {
-      if (small) smallWrites.left();
-      outcome = this.#written(result, { frames, started }, session);
-      ended?.(outcome);
-    });
-    if (outcome !== undefined) return outcome;
-    return small ? 'sent' : new Promise((resolve) => (ended = resolve));
-  }
-
   /** What was sent has left for the socket, or will not. */
-  #written(result: SendResult, { frames, started }: Written, session: ProxySession): PushOutcome {
+  #written(result: SendResult, frames: readonly WrittenFrame[], started: number): PushOutcome {
     const { clock, observer, transport } = this.#deps;
-    this.#writing = false;
-    if (this.#behind.length > 0) for (const go of this.#behind.splice(0)) go();
+    const connectionId = this.#session?.connectionId ?? '';
     try {
       if (result === 'timeout') {
-        observer.writeTimeout(session.connectionId);
+        observer.writeTimeout(connectionId);
         transport.abort();
         this.close();
       }
@@ -346,16 +280,17 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const seconds = (clock.monotonic() - started) / 1000;
       for (const { type, bytes } of frames) {
         this.#machine.countBytes(type, bytes);
-        observer.pushed({ type, connectionId: session.connectionId, bytes, seconds });
+        observer.pushed({ type, connectionId, bytes, seconds });
       }
       return 'sent';
     } catch (error) {
-      this.#fail(error);
+      this.fail(error);
       return 'closed';
     }
   }
 
-  #fail(error: unknown): void {
+  /** Ends the stream for an error, which the proxy is told unless it is internal. */
+  fail(error: unknown): void {
     if (this.#closed) return;
     const { caller, observer, transport } = this.#deps;
     if (error instanceof CtlError && error.code !== 'internal') {
@@ -373,8 +308,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Lets what is being written go out, then ends the stream so that the proxy connects anew. */
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
-    await this.#waiting;
-    await this.#left();
+    await this.#writer.idle();
     if (this.#closed) return;
     this.#deps.transport.fail(reason);
     this.close();

@@ -20,9 +20,9 @@ import {
   withOthers,
   without,
 } from './have.ts';
-import { NONE_KEPT, type Plan, planStep, planWhole } from './plan.ts';
-import { ALL_GO, type Removes } from './protocol.ts';
+import { NONE_KEPT, type Plan, type Plans } from './plan.ts';
 import { Rejections } from './rejection.ts';
+import { ALL_GO, type Removes } from './removes.ts';
 import { covers, type Interest, ResourceLists } from './selection.ts';
 
 /** A response that has not been acknowledged. */
@@ -65,6 +65,7 @@ export class Subscription {
   /** SotW: resources have gone since the proxy acknowledged a version, without a response. */
   versionBehind = false;
   readonly rejections = new Rejections();
+  readonly #plans: Plans;
   /** Names of which the proxy may have what it was sent: of a rejected response it may have followed some all the same. */
   readonly #maybe = new Set<string>();
 
@@ -81,8 +82,9 @@ export class Subscription {
   #messages = 0;
   #bytes = 0;
 
-  constructor(type: XdsType) {
+  constructor(type: XdsType, plans: Plans) {
     this.type = type;
+    this.#plans = plans;
   }
 
   get lastNonce(): string {
@@ -303,7 +305,10 @@ export class Subscription {
       this.rejections.empty &&
       (fresh || sameViews(have.bases, parts))
     )
-      return (fresh ? undefined : planStep(have, interest, parts)) ?? planWhole(have, interest, parts, removes, fresh);
+      return (
+        (fresh ? undefined : this.#plans.step(have, interest, parts)) ??
+        this.#plans.whole(have, interest, parts, removes, fresh)
+      );
     return this.#planByName(interest, parts, removes, fresh);
   }
 

@@ -1,10 +1,9 @@
 /** Test support: proxies that talk to a protocol machine as a test says, without a socket. */
 import assert from 'node:assert/strict';
 import type { XdsType } from '../generate/types.ts';
-import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, encodeResponse, type SotwRequest } from './codec.ts';
-import { DELTA } from './delta.ts';
 import { AdsMachine, type Outgoing } from './machine.ts';
-import { SOTW } from './sotw.ts';
+import type { DeltaRequest, SotwRequest } from './requests/index.ts';
+import { encodeResponse } from './responses.ts';
 import type { Answer } from './subscription.ts';
 import {
   Content,
@@ -16,6 +15,7 @@ import {
   parseSotw,
   type SotwFields,
 } from './testing.ts';
+import { DELTA, SOTW } from './testing-protocols.ts';
 import { TYPE_URL_OF } from './type-urls.ts';
 
 /** What a test says about a response: `cds web api -gone`. */
@@ -39,7 +39,7 @@ export class DeltaPeer {
 
   ask(type: XdsType, fields: Omit<DeltaFields, 'typeUrl'> = {}): Answer {
     const bytes = encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], ...fields });
-    return this.machine.receive(type, decodeDeltaRequest(bytes), this.#content.parts, 0);
+    return this.machine.receive(type, DELTA.requests.decode(bytes), this.#content.parts, 0);
   }
   push(): string[] {
     const { messages } = this.machine.push(this.#content.parts, this.#content.version);
@@ -93,7 +93,7 @@ export class SotwPeer {
       ...fields,
       names,
     });
-    return this.machine.receive(type, decodeSotwRequest(bytes), this.#content.parts, 0);
+    return this.machine.receive(type, SOTW.requests.decode(bytes), this.#content.parts, 0);
   }
   push(): string[] {
     const { messages } = this.machine.push(this.#content.parts, this.#content.version);

@@ -2,10 +2,8 @@
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { XdsType } from '../generate/types.ts';
-import { type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, type SotwRequest } from './codec.ts';
-import { DELTA } from './delta.ts';
 import type { AdsMachine } from './machine.ts';
-import { SOTW } from './sotw.ts';
+import type { DeltaRequest, SotwRequest } from './requests/index.ts';
 import {
   type DeltaFields,
   encodeDeltaRequest,
@@ -15,16 +13,17 @@ import {
   parseSotw,
 } from './testing.ts';
 import { Simulation, type TypeModel } from './testing-model.ts';
+import { DELTA, DELTA_UNSHARED, SOTW, SOTW_UNSHARED } from './testing-protocols.ts';
 import { TwinMachine } from './testing-twin.ts';
 import { isFullSetType, isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 export class DeltaSimulation extends Simulation<DeltaRequest> {
   readonly discovers = true;
   newMachine(): AdsMachine<DeltaRequest> {
-    return new TwinMachine(DELTA);
+    return new TwinMachine(DELTA, DELTA_UNSHARED);
   }
   decode(bytes: Buffer): DeltaRequest {
-    return decodeDeltaRequest(bytes);
+    return DELTA.requests.decode(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseDelta(bytes);
@@ -91,10 +90,10 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
 export class SotwSimulation extends Simulation<SotwRequest> {
   readonly discovers = false;
   newMachine(): AdsMachine<SotwRequest> {
-    return new TwinMachine(SOTW);
+    return new TwinMachine(SOTW, SOTW_UNSHARED);
   }
   decode(bytes: Buffer): SotwRequest {
-    return decodeSotwRequest(bytes);
+    return SOTW.requests.decode(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseSotw(bytes);

@@ -5,9 +5,9 @@
  */
 import assert from 'node:assert/strict';
 import type { XdsType } from '../generate/types.ts';
-import { encodeResponse } from './codec.ts';
 import type { AdsMachine } from './machine.ts';
 import { type NameSet, NO_NAMES } from './name-set.ts';
+import { encodeResponse } from './responses.ts';
 import { Content, type ParsedResponse } from './testing.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
 

@@ -1,5 +1,5 @@
 /** Test support: a client of an ADS stream over grpc-js. */
-import type { Client, ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
+import { type Client, type ClientDuplexStream, Metadata, type ServiceError } from '@grpc/grpc-js';
 import type { ADS_PATHS } from './services.ts';
 import { type ParsedResponse, parseDelta, parseSotw } from './testing.ts';
 
@@ -11,8 +11,8 @@ export function asIs(bytes: Buffer): Buffer {
 }
 
 /** A stream of messages that are bytes. */
-export function openCall(client: Client, path: string): Call {
-  return client.makeBidiStreamRequest(path, asIs, asIs);
+export function openCall(client: Client, path: string, metadata = new Metadata()): Call {
+  return client.makeBidiStreamRequest(path, asIs, asIs, metadata);
 }
 
 /** A client of one ADS stream that says what a test makes it say. */
@@ -27,8 +27,8 @@ export interface Peer {
 }
 
 /** Opens an ADS stream. */
-export function openPeer(client: Client, mode: 'sotw' | 'delta', paths: typeof ADS_PATHS): Peer {
-  const call = openCall(client, paths[mode]);
+export function openPeer(client: Client, mode: 'sotw' | 'delta', paths: typeof ADS_PATHS, metadata?: Metadata): Peer {
+  const call = openCall(client, paths[mode], metadata);
   const parse = mode === 'sotw' ? parseSotw : parseDelta;
   const messages: ParsedResponse[] = [];
   const waiting: { resolve(m: ParsedResponse): void; reject(error: unknown): void }[] = [];

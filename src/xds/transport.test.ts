@@ -4,10 +4,10 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { CtlError } from '../core/errors.ts';
 import { prefixed } from '../grpc/index.ts';
 import type { SendResult } from '../grpc/types.ts';
-import { decodeSotwRequest, SOTW_LISTS } from './codec.ts';
-import { type Claim, RequestRoom } from './request-room.ts';
+import { type Claim, RequestRoom } from './requests/index.ts';
 import { encodeSotwRequest } from './testing.ts';
 import { FakeCall } from './testing-call.ts';
+import { asError, SOTW, watched } from './testing-protocols.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 const MAX_BYTES = 1024 * 1024;
@@ -22,13 +22,14 @@ let got: (readonly [names: number, nonce: string, known: number])[];
 
 function start(onMessage: () => void = () => {}): void {
   transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: requestRoom.of('10.0.0.9') });
-  transport.read(SOTW_LISTS, {
-    message(bytes, known) {
-      const request = decodeSotwRequest(bytes, known);
-      got.push([request.names.size, request.responseNonce, known.length]);
+  let lists = 0;
+  const format = watched(SOTW.requests, (_bytes, known) => (lists = known));
+  transport.read(format, {
+    message({ names, responseNonce }) {
+      got.push([names.size, responseNonce, lists]);
       onMessage();
     },
-    refused: (error) => transport.fail(error),
+    refused: (error) => transport.fail(asError(error)),
     ended: () => transport.end(),
   });
 }

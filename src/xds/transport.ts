@@ -1,20 +1,18 @@
 /** An ADS stream as the protocols see it: requests come out of a call's bytes, frames of shared chunks go into it. */
 import type { CtlError } from '../core/errors.ts';
 import type { SendResult, StreamCall } from '../grpc/types.ts';
-import type { ListFields } from './message-assembly.ts';
-import { RequestReader, type RequestSink } from './request-reader.ts';
-import type { ClientRoom } from './request-room.ts';
+import { type ClientRoom, type RequestFormat, RequestReader, type RequestSink } from './requests/index.ts';
 
 /** Who takes the requests of a stream. */
-export interface RequestHandler extends RequestSink {
+export interface RequestHandler<Request> extends RequestSink<Request> {
   /** The client has said all that it has to say. */
   ended(): void;
 }
 
 export interface Transport {
   readonly peer: string;
-  /** Starts reading requests, which are searched for `lists`. To be called once. */
-  read(lists: ListFields, handler: RequestHandler): void;
+  /** Starts reading requests. To be called once. */
+  read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void;
   /** Sends gRPC frames, each as chunks; `done` is called once, later or at once: `drained` when the bytes have left for the socket. */
   send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void;
   /** Stops and starts reading requests. */
@@ -48,7 +46,7 @@ class CallTransport implements ReadingTransport {
   readonly #call: StreamCall;
   readonly #maxReceiveBytes: number;
   readonly #room: ClientRoom;
-  #reader: RequestReader | undefined;
+  #reader: Pick<RequestReader<never>, 'full' | 'waits' | 'pause' | 'resume'> | undefined;
   #paused = false;
   /** To be told when reading goes on: the client has said all that it has to say. */
   #ended: (() => void) | undefined;
@@ -61,10 +59,10 @@ class CallTransport implements ReadingTransport {
     call.open();
   }
 
-  read(lists: ListFields, handler: RequestHandler): void {
+  read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void {
     const call = this.#call;
     const room = { of: this.#room, changed: () => this.#goOn() };
-    const reader = new RequestReader(handler, lists, this.#maxReceiveBytes, room);
+    const reader = new RequestReader(handler, format, this.#maxReceiveBytes, room);
     this.#reader = reader;
     call.onClose(() => reader.close());
     call.read({

@@ -1,7 +1,8 @@
 /** For tests of this room: random resources from small pools, so that they meet each other often. */
 import fc from 'fast-check';
-import type { AnyResource, Kind } from '../../resources/types.ts';
-import { fqdn, resource } from './build.ts';
+import type { MeshNetworks } from '../../resources/mesh-config.ts';
+import { type AnyResource, CLUSTER_KINDS, type Kind } from '../../resources/types.ts';
+import { fqdn, type MetaFields, resource } from './build.ts';
 import type { Questions } from './dump.ts';
 
 const NAMESPACES = ['a', 'b', 'mesh-system'];
@@ -14,7 +15,16 @@ export const QUESTIONS: Questions = {
   proxies: NAMESPACES.flatMap((namespace) => [{}, { app: 'x' }].map((labels) => ({ namespace, labels }))),
   hosts: HOSTS,
   addresses: ADDRESSES,
+  networks: ['', 'n1', 'n2', 'n3'],
   gateways: NAMESPACES.flatMap((ns) => NAMES.map((name) => `${ns}/${name}`)),
+};
+
+/** Another cluster, `far`, has a network of its own; a few addresses are of a third one, wherever they are. */
+export const NETWORKS: MeshNetworks = {
+  networks: {
+    n2: { endpoints: [{ fromRegistry: 'far' }], gateways: [] },
+    n3: { endpoints: [{ fromCidr: '10.0.0.3/32' }], gateways: [] },
+  },
 };
 
 const namespace = fc.constantFrom(...NAMESPACES);
@@ -35,9 +45,22 @@ const meta = fc.record({ created, labels }).map(({ created: at, labels: own }) =
   ...(at === undefined ? {} : { created: at }),
   labels: own,
 }));
+const cluster = fc.constantFrom(undefined, undefined, 'far', 'Far2');
+
+const ofClusters: ReadonlySet<Kind> = new Set<Kind>(CLUSTER_KINDS);
+
+/** In one of several clusters, where the kind has them. */
+function placed(kind: Kind, path: string, content: unknown, fields: MetaFields, where: string | undefined) {
+  return resource(kind, path, content, {
+    ...fields,
+    ...(where !== undefined && ofClusters.has(kind) && { cluster: where }),
+  });
+}
 
 function some(kind: Kind, content: fc.Arbitrary<unknown>, where: fc.Arbitrary<string> = path) {
-  return fc.tuple(where, content, meta).map(([at, body, fields]) => resource(kind, at, body, fields));
+  return fc
+    .tuple(where, content, meta, cluster)
+    .map(([at, body, fields, inside]) => placed(kind, at, body, fields, inside));
 }
 
 const servicePorts = fc.constantFrom(
@@ -102,9 +125,10 @@ const slices = fc
       maxLength: 2,
     }),
     endpointPorts,
+    cluster,
   )
-  .map(([at, of, written, ports]) =>
-    resource(
+  .map(([at, of, written, ports, where]) =>
+    placed(
       'EndpointSlice',
       at,
       {
@@ -113,6 +137,7 @@ const slices = fc
         ports,
       },
       { labels: { 'kubernetes.io/service-name': of } },
+      where,
     ),
   );
 const pods = some(
@@ -131,8 +156,8 @@ const pods = some(
     })),
 );
 const nodes = fc
-  .tuple(fc.constantFrom('/n1', '/n2'), fc.constantFrom('r1', 'r2'))
-  .map(([at, region]) => resource('Node', at, {}, { labels: { 'topology.kubernetes.io/region': region } }));
+  .tuple(fc.constantFrom('/n1', '/n2'), fc.constantFrom('r1', 'r2'), cluster)
+  .map(([at, region, where]) => placed('Node', at, {}, { labels: { 'topology.kubernetes.io/region': region } }, where));
 
 const workload = fc.record(
   {

@@ -17,6 +17,7 @@ export interface MetaFields {
   readonly created?: number;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly cluster?: string;
 }
 
 /** A resource of `name` as `namespace/name`; content as in YAML (the `spec` of mesh kinds). */
@@ -28,6 +29,7 @@ export function resource(kind: Kind, path: string, content: unknown = {}, fields
     labels: workloadLabels(fields.labels ?? {}),
     annotations: workloadLabels(fields.annotations ?? {}),
     ...(fields.created === undefined ? {} : { created: fields.created }),
+    ...(fields.cluster === undefined ? {} : { cluster: fields.cluster }),
   };
   const parsed = SCHEMAS[kind].parse(content);
   const fingerprint = JSON.stringify([kind, meta, parsed]);

@@ -7,6 +7,7 @@ export interface Questions {
   readonly proxies: readonly { readonly namespace: string; readonly labels: Labels }[];
   readonly hosts: readonly string[];
   readonly addresses: readonly string[];
+  readonly networks: readonly string[];
   readonly gateways: readonly string[];
 }
 
@@ -33,7 +34,8 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     peers: snapshot.peers.sorted(),
     peerAuthentication: ask.proxies.map(({ namespace, labels }) => snapshot.peerAuthenticationOf(namespace, labels)),
     byHost: ask.hosts.map((host) => [host, snapshot.servicesByHost(host)]),
-    instances: ask.addresses.map((address) => [address, snapshot.instancesAt(address)]),
+    instances: ask.networks.map((network) => ask.addresses.map((address) => snapshot.instancesAt(network, address))),
+    networks: [...snapshot.networkNames],
     gateways: ask.proxies.map(({ namespace, labels }) =>
       snapshot.gatewaysFor(namespace, labels).map(({ meta, content }) => ({ meta, content })),
     ),

@@ -40,11 +40,7 @@ export function endpointShardz(mesh: Viewed): ReadonlyMap<string, ReadonlyMap<st
 
 /** `/debug/instancesz`: the services that each connected proxy itself serves. */
 export function instancesz(mesh: Viewed): ReadonlyMap<string, unknown> {
-  return new Map(
-    mesh
-      .connections()
-      .map(({ node }) => [node.workload, () => node.addresses.flatMap((address) => mesh.instancesAt(address))]),
-  );
+  return new Map(mesh.connections().map(({ node }) => [node.workload, () => mesh.instancesOf(node)]));
 }
 
 /** `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the engine. */

@@ -3,6 +3,7 @@
  * the viewer does not see is not in it.
  */
 import { CtlError } from '../../core/errors.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
@@ -104,8 +105,11 @@ export class Viewed {
     }
   }
 
-  instancesAt(address: string): BoundInstance[] {
-    const instances = this.#mesh.instancesAt(address);
+  instancesOf(node: Pick<ProxyNode, 'addresses' | 'labels' | 'network'>): BoundInstance[] {
+    const mesh = this.#mesh;
+    const instances = node.addresses.flatMap((address) =>
+      mesh.instancesAt(mesh.networkOfProxy(node, address), address),
+    );
     return instances.filter(({ service }) => this.sees(service.slice(0, service.indexOf('/'))));
   }
 

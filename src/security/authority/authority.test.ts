@@ -17,13 +17,15 @@ const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccou
 const KEY = ecKey('P-256');
 const CSR = csr({ key: KEY });
 /** One root for all tests, because RSA keys take their time. */
-const ROOT = await createRoot({
-  trustDomain: 'cluster.local',
-  rsaBits: 2048,
-  ttlMs: 3650 * DAY_MS,
-  now: NOW,
-  randomBytes: (size) => Buffer.alloc(size, 7),
-});
+const newRoot = () =>
+  createRoot({
+    trustDomain: 'cluster.local',
+    rsaBits: 2048,
+    ttlMs: 3650 * DAY_MS,
+    now: NOW,
+    randomBytes: (size) => Buffer.alloc(size, 7),
+  });
+const ROOT = await newRoot();
 
 const SETTINGS: AuthoritySettings = {
   selfSignedCaTtlMs: 3650 * DAY_MS,
@@ -41,6 +43,7 @@ async function authority(
   t: TestContext,
   settings: Partial<AuthoritySettings> = {},
   store: AuthorityStore | undefined = memoryStore({ ...ROOT, former: [] }),
+  threads = 1,
 ) {
   const { clock, advance } = fakeClock();
   const told: string[] = [];
@@ -54,7 +57,7 @@ async function authority(
     },
     ...(settings.selfSignedCaDir === undefined ? { store } : {}),
     clock,
-    threads: 1,
+    threads,
   });
   t.after(() => ca.close());
   return { ca, advance, told };
@@ -111,6 +114,22 @@ test('a server certificate comes with its key, and without the root', async (t) 
   assert.equal(expiresAt, NOW + DAY_MS);
   await assert.rejects(ca.serverCertificate([], DAY_MS), { code: 'invalid_argument' });
   await assert.rejects(ca.serverCertificate(['a b'], DAY_MS), { code: 'invalid_argument' });
+});
+
+test('without threads, it signs with the key that is kept at that time', async (t) => {
+  const store = memoryStore({ ...ROOT, former: [] });
+  const { ca } = await authority(t, {}, store, 0);
+  const issuedBy = async (): Promise<X509Certificate> => {
+    const { chain } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc'], DAY_MS);
+    return new X509Certificate(chain);
+  };
+  assert.ok((await issuedBy()).verify(new X509Certificate(ROOT.certificate).publicKey));
+  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
+  const next = await newRoot();
+  await store.save({ ...next, former: [ROOT.certificate] });
+  assert.ok((await issuedBy()).verify(new X509Certificate(next.certificate).publicKey));
+  store.fault = new Error('gone');
+  await assert.rejects(issuedBy(), { code: 'unavailable', message: /key cannot be read at present/ });
 });
 
 test('the self-signed root is kept in its directory through a restart', async (t) => {

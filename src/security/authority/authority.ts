@@ -1,7 +1,7 @@
 /**
  * The mesh's certificate authority: a source of the root (self-signed or plugged in), and the pool that signs with it.
  *
- *   root source ──key──▶ signing pool ──▶ certificates
+ *   root source ──key──▶ signing pool, or in process ──▶ certificates
  *        └──roots──▶ trust bundle, listeners, expiry
  */
 import { randomBytes } from 'node:crypto';
@@ -13,6 +13,7 @@ import type { Authority, AuthorityStore, ServerCertificate, SigningRequest } fro
 import { type WallClock, wallClock } from './clock.ts';
 import { MAX_CSR_CHARS } from './csr.ts';
 import type { DirectoryLock } from './directory-lock.ts';
+import { createInProcessSigner } from './in-process-signer.ts';
 import { isPlugged } from './plugged-files.ts';
 import { openPlugged } from './plugged-source.ts';
 import type { OpenedSource, RootEvents, RootSet, SigningMaterial } from './root-source.ts';
@@ -59,7 +60,7 @@ export interface AuthorityOptions {
   readonly clock?: WallClock;
   /** From 0 to 1. */
   readonly random?: () => number;
-  /** Signing threads; by default what suits the machine. */
+  /** Signing threads; by default what suits the machine. With 0, each signature is made on the main thread: for authorities that are seldom asked. */
   readonly threads?: number;
 }
 
@@ -93,14 +94,16 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
     },
   };
   const { source, material } = await openSource(options, events);
-  pool = createSigningPool({
-    workerFile: fileURLToPath(workerUrl('sign')),
-    threads: options.threads,
-    material,
-    reload: () => source.material(),
-    onCrash: (error) => log.error(`certificate authority: a signing worker has ended: ${String(error)}`),
-  });
-  const requests = createRequests(options, pool);
+  if (options.threads !== 0) {
+    pool = createSigningPool({
+      workerFile: fileURLToPath(workerUrl('sign')),
+      threads: options.threads,
+      material,
+      reload: () => source.material(),
+      onCrash: (error) => log.error(`certificate authority: a signing worker has ended: ${String(error)}`),
+    });
+  }
+  const requests = createRequests(options, pool ?? createInProcessSigner(() => source.material()));
   return {
     ...requests,
     trustBundle: () => source.roots().bundle,
@@ -180,7 +183,10 @@ function checkSettings(settings: AuthoritySettings): void {
 }
 
 /** The half of the authority that answers callers. */
-function createRequests(options: AuthorityOptions, pool: SigningPool): Pick<Authority, 'sign' | 'serverCertificate'> {
+function createRequests(
+  options: AuthorityOptions,
+  pool: Pick<SigningPool, 'sign'>,
+): Pick<Authority, 'sign' | 'serverCertificate'> {
   const { settings, observer, clock = wallClock } = options;
   const { defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs } = settings;
 

@@ -131,8 +131,7 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
         slot.pending ??= material;
       }
     } catch (error) {
-      const message = "the certificate authority's key cannot be read at present";
-      for (const waiting of batch) waiting.reject(new CtlError('unavailable', message, {}, error));
+      for (const waiting of batch) waiting.reject(unreadableKey(error));
       return;
     }
     for (const waiting of batch) waiting.attempts++;
@@ -211,7 +210,8 @@ function laneOf(job: SignJob): string {
   return job.kind === 'workload' ? job.uri : '';
 }
 
-function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
+/** What a signer is told of the key. */
+export function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
   return { key, certificate, chainEnd };
 }
 
@@ -220,7 +220,8 @@ function settle(waiting: Waiting, result: SignResult | undefined, path: readonly
   else waiting.reject(faultOf(result));
 }
 
-function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
+/** Why there is no certificate. */
+export function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
   switch (result?.kind) {
     case 'refused':
       return new CtlError('invalid_argument', result.message);
@@ -234,6 +235,11 @@ function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): C
     default:
       return new CtlError('internal', `signing failed: ${result?.message ?? 'no answer'}`);
   }
+}
+
+/** @param cause why the key cannot be read from where it is kept */
+export function unreadableKey(cause: unknown): CtlError {
+  return new CtlError('unavailable', "the certificate authority's key cannot be read at present", {}, cause);
 }
 
 function closedError(): CtlError {

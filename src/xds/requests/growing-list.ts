@@ -2,8 +2,12 @@
  * A list that is being learned. When a server starts, its proxies come back all at once, and what they name is not known yet: so what the
  * first of them has said is what the others are compared with, and whoever is ahead adds to it. One list is put together, not a thousand.
  */
-import type { ListForm } from './known-lists.ts';
-import { FieldScan } from './wire.ts';
+import { FieldScan } from './field-scan.ts';
+
+/** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
+export interface ListForm {
+  readonly bytes: Buffer;
+}
 
 /** How the buffer grows: room is only taken for what has come, and for no more than was announced. */
 const GROWTH = 4;

@@ -1,65 +1,13 @@
-/** Requests read from a stream that is cut anywhere, against the same messages decoded whole. */
+/** Requests read from a stream that is cut anywhere, against the same messages decoded whole where memos are switched off. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { CtlError } from '../core/errors.ts';
-import { DELTA_LISTS, type DeltaRequest, decodeDeltaRequest, decodeSotwRequest, SOTW_LISTS } from './codec.ts';
-import { nameSetOf } from './name-set.ts';
-import { RequestReader } from './request-reader.ts';
-import { encodeDeltaRequest, encodeSotwRequest } from './testing.ts';
-import { encodeStrings, WireReader } from './wire.ts';
-
-const typeUrl = 'type.googleapis.com/x';
-const MAX_BYTES = 1024 * 1024;
-
-function frame(message: Buffer, flag = 0): Buffer {
-  const prefix = Buffer.alloc(5);
-  prefix.writeUInt8(flag, 0);
-  prefix.writeUInt32BE(message.length, 1);
-  return Buffer.concat([prefix, message]);
-}
-
-/** Cuts bytes at offsets that `steps` give in turn. */
-function cut(bytes: Buffer, steps: readonly number[]): Buffer[] {
-  const pieces: Buffer[] = [];
-  for (let at = 0, turn = 0; at < bytes.length; turn++) {
-    const end = Math.min(bytes.length, at + (steps[turn % steps.length] ?? 1));
-    pieces.push(bytes.subarray(at, end));
-    at = end;
-  }
-  return pieces;
-}
-
-const arrived = Buffer.alloc(64 * 1024);
-
-/** Gives a reader bytes in a buffer that is used again at once. */
-function give(reader: RequestReader, bytes: Buffer): void {
-  for (const piece of cut(bytes, [arrived.length])) {
-    const here = arrived.subarray(0, piece.copy(arrived));
-    reader.take(here);
-    here.fill(0x1a);
-  }
-}
-
-interface Reading {
-  readonly requests: DeltaRequest[];
-  readonly reader: RequestReader;
-  /** Bytes that were not recognised, by message. */
-  readonly unknown: number[];
-  readonly refused: CtlError[];
-}
-
-function reading(maxBytes = MAX_BYTES): Reading {
-  const [requests, unknown, refused]: [DeltaRequest[], number[], CtlError[]] = [[], [], []];
-  const sink = {
-    message(bytes: Buffer, known: Parameters<typeof decodeDeltaRequest>[1]) {
-      unknown.push(bytes.length);
-      requests.push(decodeDeltaRequest(bytes, known));
-    },
-    refused: (error: CtlError) => void refused.push(error),
-  };
-  return { requests, unknown, refused, reader: new RequestReader(sink, DELTA_LISTS, maxBytes) };
-}
+import { encodeDeltaRequest, encodeSotwRequest } from '../testing.ts';
+import { DELTA, DELTA_UNSHARED, SOTW } from '../testing-protocols.ts';
+import { encodeStrings, WireReader } from '../wire.ts';
+import type { DeltaRequest, SotwRequest } from './decode.ts';
+import { type RequestFormat, RequestReader } from './request-reader.ts';
+import { cut, frame, give, MAX_BYTES, reading, typeUrl } from './testing-reading.ts';
 
 function plain(request: DeltaRequest): unknown {
   return {
@@ -119,14 +67,12 @@ function outcome(decode: () => DeltaRequest): unknown {
 }
 
 /** A stream whose messages may be broken. */
-function broken(): { readonly reader: RequestReader; readonly results: unknown[] } {
+function broken(): { readonly reader: RequestReader<unknown>; readonly results: unknown[] } {
   const results: unknown[] = [];
-  const sink = {
-    message: (...message: Parameters<typeof decodeDeltaRequest>) =>
-      void results.push(outcome(() => decodeDeltaRequest(...message))),
-    refused: assert.fail,
-  };
-  return { results, reader: new RequestReader(sink, DELTA_LISTS, MAX_BYTES) };
+  const { lists, decode } = DELTA.requests;
+  const format: RequestFormat<unknown> = { lists, decode: (bytes, known) => outcome(() => decode(bytes, known)) };
+  const sink = { message: (result: unknown) => void results.push(result), refused: assert.fail };
+  return { results, reader: new RequestReader(sink, format, MAX_BYTES) };
 }
 
 /** A name as field 3. */
@@ -161,16 +107,15 @@ function plainlyRead(bytes: Buffer): unknown {
 }
 
 /** A stream of state-of-the-world requests. */
-function sotwStream(): { readonly reader: RequestReader; readonly results: unknown[] } {
+function sotwStream(): { readonly reader: RequestReader<SotwRequest>; readonly results: unknown[] } {
   const results: unknown[] = [];
   const sink = {
-    message(...message: Parameters<typeof decodeSotwRequest>) {
-      const { names, versionInfo, typeUrl, responseNonce } = decodeSotwRequest(...message);
+    message({ names, versionInfo, typeUrl, responseNonce }: SotwRequest) {
       results.push([[...names.names].sort(), versionInfo, typeUrl, responseNonce]);
     },
     refused: assert.fail,
   };
-  return { results, reader: new RequestReader(sink, SOTW_LISTS, MAX_BYTES) };
+  return { results, reader: new RequestReader(sink, SOTW.requests, MAX_BYTES) };
 }
 
 describe('requests of a stream', () => {
@@ -194,7 +139,7 @@ describe('requests of a stream', () => {
           assert.deepEqual(refused, []);
           assert.deepEqual(
             requests.map(plain),
-            messages.map((one) => plain(decodeDeltaRequest(one))),
+            messages.map((one) => plain(DELTA_UNSHARED.requests.decode(one))),
           );
         },
       ),
@@ -245,7 +190,7 @@ describe('requests of a stream', () => {
         for (const [index, { results }] of streams.entries())
           assert.deepEqual(
             results,
-            messages[index]?.map((bytes) => outcome(() => decodeDeltaRequest(bytes))),
+            messages[index]?.map((bytes) => outcome(() => DELTA_UNSHARED.requests.decode(bytes))),
           );
       }),
       { numRuns: 60 },
@@ -280,113 +225,5 @@ describe('requests of a stream', () => {
       }),
       { numRuns: 100 },
     );
-  });
-
-  it('put a list that many bring at once together only once', () => {
-    const names = Array.from({ length: 3000 }, (_, index) => `outbound|80||storm-${index}.default.svc.cluster.local`);
-    const bytes = encodeDeltaRequest({ typeUrl, nonce: 'n', subscribe: names });
-    const streams = Array.from({ length: 10 }, () => reading());
-    for (const piece of cut(frame(bytes), [16_384])) for (const { reader } of streams) reader.take(piece);
-    for (const { requests, unknown } of streams) {
-      assert.equal(requests[0]?.subscribe, nameSetOf(names));
-      assert.ok((unknown[0] ?? 0) < 200, `${unknown[0]} bytes`);
-    }
-  });
-
-  it('do not keep the bytes of lists that are known', () => {
-    const names = Array.from({ length: 2000 }, (_, index) => `outbound|80||large-${index}.default.svc.cluster.local`);
-    const versions = new Map(names.map((name) => [name, '0123456789abcdef']));
-    const bytes = encodeDeltaRequest({ typeUrl, nonce: 'n', subscribe: names, initial: versions });
-    const { reader, requests, unknown } = reading();
-    for (let round = 0; round < 2; round++) for (const piece of cut(frame(bytes), [16_384])) reader.take(piece);
-    assert.equal(requests[1]?.subscribe, nameSetOf(names));
-    assert.equal(requests[1]?.initialVersions, requests[0]?.initialVersions);
-    assert.equal(requests[1]?.initialVersions.size, 2000);
-    assert.equal(requests[1]?.responseNonce, 'n');
-    assert.ok(Math.max(...unknown) < 200, unknown.join());
-  });
-
-  it('find the longer of two lists that begin alike, and the shorter', () => {
-    const shorter = Array.from({ length: 500 }, (_, index) => `outbound|81||alike-${index}.default.svc.cluster.local`);
-    const longer = [...shorter, ...shorter.slice(0, 10).map((name) => name.replace('alike', 'more'))];
-    const sizes: number[] = [];
-    const sets: unknown[] = [];
-    const reader = new RequestReader(
-      {
-        message(bytes, known) {
-          sizes.push(bytes.length);
-          sets.push(decodeSotwRequest(bytes, known).names);
-        },
-        refused: assert.fail,
-      },
-      SOTW_LISTS,
-      MAX_BYTES,
-    );
-    for (const names of [shorter, longer, shorter, longer])
-      for (const piece of cut(frame(encodeSotwRequest({ typeUrl, names, nonce: 'n'.repeat(99) })), [5000]))
-        reader.take(piece);
-    assert.deepEqual(sets, [shorter, longer, shorter, longer].map(nameSetOf));
-    assert.ok(Math.max(...sizes.slice(2)) < 300, sizes.join());
-  });
-
-  it('are not handed on while reading is paused, not even those that have arrived', () => {
-    const nonces = ['a', 'b', 'c'];
-    const requests: string[] = [];
-    const reader: RequestReader = new RequestReader(
-      {
-        message(bytes) {
-          requests.push(decodeDeltaRequest(bytes).responseNonce);
-          reader.pause();
-        },
-        refused: assert.fail,
-      },
-      DELTA_LISTS,
-      MAX_BYTES,
-    );
-    reader.take(Buffer.concat(nonces.map((nonce) => frame(encodeDeltaRequest({ typeUrl, nonce })))));
-    assert.deepEqual(requests, ['a']);
-    reader.take(frame(encodeDeltaRequest({ typeUrl, nonce: 'd' })));
-    reader.resume();
-    assert.deepEqual(requests, ['a', 'b']);
-    for (let round = 0; round < 3; round++) reader.resume();
-    assert.deepEqual(requests, ['a', 'b', 'c', 'd']);
-  });
-
-  it('are put together while reading is paused, so that of known lists nothing waits; what is more than a few is kept as it came', () => {
-    const names = Array.from({ length: 500 }, (_, index) => `outbound|80||paused-${index}.default.svc.cluster.local`);
-    const [learning, { reader, requests, unknown }] = [reading(), reading()];
-    give(learning.reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names })));
-    reader.pause();
-    for (let nonce = 0; nonce < 20; nonce++)
-      give(reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names, nonce: `${nonce}` })));
-    assert.deepEqual(requests, []);
-    reader.resume();
-    assert.deepEqual(
-      requests.map(({ responseNonce, subscribe }) => [responseNonce, subscribe]),
-      Array.from({ length: 20 }, (_, nonce) => [`${nonce}`, nameSetOf(names)]),
-    );
-    assert.ok(Math.max(...unknown) < 100, unknown.join());
-  });
-
-  it('may be as large as the limit; a larger one is refused as soon as its length is known, and nothing behind it is read', () => {
-    const { reader, requests, refused } = reading(100);
-    const fits = encodeDeltaRequest({
-      typeUrl,
-      nonce: 'x'.repeat(100 - encodeDeltaRequest({ typeUrl, nonce: '' }).length - 2),
-    });
-    assert.equal(fits.length, 100);
-    reader.take(frame(fits));
-    reader.take(frame(Buffer.alloc(101)).subarray(0, 5));
-    assert.equal(refused[0]?.code, 'resource_exhausted');
-    assert.match(refused[0]?.message ?? '', /larger than max \(101 vs 100\)/);
-    reader.take(Buffer.concat([Buffer.alloc(101), frame(fits)]));
-    assert.deepEqual([requests.length, refused.length], [1, 1]);
-  });
-
-  it('that are compressed without an encoding are refused', () => {
-    const { reader, requests, refused } = reading();
-    reader.take(frame(encodeDeltaRequest({ typeUrl }), 1));
-    assert.deepEqual([requests.length, refused.length], [0, 1]);
-    assert.match(refused[0]?.message ?? '', /compressed/);
   });
 });

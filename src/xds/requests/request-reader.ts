@@ -2,16 +2,29 @@
  * Requests out of the bytes of a gRPC stream, however these are cut.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
  */
-import { CtlError } from '../core/errors.ts';
-import { MESSAGE_PREFIX_BYTES, prefixError } from '../grpc/index.ts';
+import { CtlError } from '../../core/errors.ts';
+import { MESSAGE_PREFIX_BYTES, prefixError } from '../../grpc/index.ts';
 import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
 import { type Claim, type ClientRoom, FREE_BYTES, MAX_AHEAD_BYTES } from './request-room.ts';
 
-export interface RequestSink {
-  /** A message: its bytes without the lists that were recognised, valid until this returns, and these, valid as long as they are held. */
-  message(bytes: Buffer, known: readonly KnownRun[]): void;
-  /** The stream holds something that is refused; no more messages come. */
-  refused(error: CtlError): void;
+/** How requests of one kind are read. */
+export interface RequestFormat<Request> {
+  /** Fields of lists that are compared with known ones while they arrive. */
+  readonly lists: ListFields;
+  /**
+   * Decodes a request from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
+   * invalid_argument.
+   */
+  decode(bytes: Buffer, known?: readonly KnownRun[]): Request;
+}
+
+export interface RequestSink<Request> {
+  message(request: Request): void;
+  /**
+   * The stream holds something that is refused, and no more messages come. A CtlError (resource_exhausted: the request is larger than may
+   * be), or what else {@link RequestFormat.decode} throws.
+   */
+  refused(error: unknown): void;
 }
 
 /**
@@ -26,8 +39,9 @@ const FREE_AHEAD_BYTES = 4 * 1024;
 /** What is read goes over what may be kept by so much at most, bytes: what a window of the stream lets come before its reader is asked. */
 const MAX_OVER_BYTES = 512 * 1024;
 
-export class RequestReader {
-  readonly #sink: RequestSink;
+export class RequestReader<Request> {
+  readonly #sink: RequestSink<Request>;
+  readonly #format: RequestFormat<Request>;
   readonly #maxBytes: number;
   readonly #room: ClientRoom | undefined;
   /** Something has changed: `full` may have ended. */
@@ -57,15 +71,16 @@ export class RequestReader {
    * was waited for, and {@link full} may have ended.
    */
   constructor(
-    sink: RequestSink,
-    lists: ListFields,
+    sink: RequestSink<Request>,
+    format: RequestFormat<Request>,
     maxBytes: number,
     room?: { readonly of: ClientRoom; readonly changed: () => void },
   ) {
     this.#sink = sink;
+    this.#format = format;
     this.#room = room?.of;
     this.#changed = room?.changed ?? (() => {});
-    this.#assembly = new MessageAssembly(lists);
+    this.#assembly = new MessageAssembly(format.lists);
     this.#maxBytes = maxBytes;
   }
 
@@ -141,7 +156,7 @@ export class RequestReader {
       const next = this.#ahead.shift();
       if (next === undefined) break;
       this.#aheadBytes -= next.kept;
-      this.#sink.message(next.bytes, next.known);
+      this.#hand(next);
     }
     const held = this.#held;
     this.#held = [];
@@ -184,16 +199,27 @@ export class RequestReader {
 
   #done(): void {
     this.#prefixFilled = 0;
-    const { bytes, known, kept } = this.#assembly.finish();
+    const message = this.#assembly.finish();
     this.#claim?.end();
     this.#claim = undefined;
     if (this.#paused) {
-      this.#ahead.push({ bytes: Buffer.from(bytes), known, kept });
-      this.#aheadBytes += kept;
-    } else this.#sink.message(bytes, known);
+      this.#ahead.push({ ...message, bytes: Buffer.from(message.bytes) });
+      this.#aheadBytes += message.kept;
+    } else this.#hand(message);
   }
 
-  #refuse(error: CtlError): void {
+  #hand({ bytes, known }: Assembled): void {
+    let request: Request;
+    try {
+      request = this.#format.decode(bytes, known);
+    } catch (error) {
+      this.#refuse(error);
+      return;
+    }
+    this.#sink.message(request);
+  }
+
+  #refuse(error: unknown): void {
     this.close();
     this.#sink.refused(error);
   }

@@ -6,9 +6,9 @@
  *
  * Between lists the fields are gathered in a small buffer, which is a well-formed message by itself: the request without its known lists.
  */
-import type { GrowingList } from './growing-list.ts';
-import { type FormIndex, HEAD_BYTES, headAt, type ListForm } from './known-lists.ts';
-import { FieldScan, MAX_FIELD_HEAD_BYTES } from './wire.ts';
+import { FieldScan, MAX_FIELD_HEAD_BYTES } from './field-scan.ts';
+import type { GrowingList, ListForm } from './growing-list.ts';
+import { type FormIndex, HEAD_BYTES, headAt } from './known-lists.ts';
 
 /** Fields of a message that hold lists, by number. */
 export type ListFields = ReadonlyMap<number, FormIndex>;

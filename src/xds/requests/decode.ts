@@ -1,15 +1,14 @@
 /**
- * Requests in, response frames out. Requests are decoded field by field with limits (the port may be open to anyone); responses
- * are a head of a few bytes made per stream, followed by encoded resources that all streams share.
+ * Discovery requests, decoded field by field with limits: the port may be open to anyone.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
-import { MESSAGE_PREFIX_BYTES } from '../grpc/index.ts';
-import type { EncodedResource } from '../push/types.ts';
+import type { Memos } from '../../core/memo.ts';
+import type { NameSet, NameSets } from '../name-set.ts';
+import { WireReader } from '../wire.ts';
 import type { FormIndex } from './known-lists.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
-import type { NameSet } from './name-set.ts';
-import { ListField, NAMES, VERSIONS, type VersionMap } from './request-lists.ts';
-import { encodeStrings, type StringField, WireReader } from './wire.ts';
+import { ListField, ListKinds, type VersionMap } from './request-lists.ts';
+import type { RequestFormat } from './request-reader.ts';
 
 /** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
 export const MAX_NACK_MESSAGE = 4096;
@@ -46,16 +45,9 @@ function statusMessage(reader: WireReader): string {
   return message;
 }
 
-/** Lists of a DiscoveryRequest: resource_names. */
-export const SOTW_LISTS: ListFields = new Map([[3, NAMES.known]]);
-
-/**
- * Decodes a DiscoveryRequest from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
- * invalid_argument.
- */
-export function decodeSotwRequest(bytes: Buffer, known: readonly KnownRun[] = []): SotwRequest {
+function decodeSotw(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): SotwRequest {
   const reader = new WireReader(bytes);
-  const names = new ListField(NAMES);
+  const names = new ListField(kinds.names);
   for (const run of known) names.takeKnown(run);
   let typeUrl = '';
   let versionInfo = '';
@@ -73,22 +65,11 @@ export function decodeSotwRequest(bytes: Buffer, known: readonly KnownRun[] = []
   return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, node };
 }
 
-/** Lists of a DeltaDiscoveryRequest: resource_names_subscribe, resource_names_unsubscribe, initial_resource_versions. */
-export const DELTA_LISTS: ListFields = new Map<number, FormIndex>([
-  [3, NAMES.known],
-  [4, NAMES.known],
-  [5, VERSIONS.known],
-]);
-
-/**
- * Decodes a DeltaDiscoveryRequest from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
- * invalid_argument.
- */
-export function decodeDeltaRequest(bytes: Buffer, known: readonly KnownRun[] = []): DeltaRequest {
+function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): DeltaRequest {
   const reader = new WireReader(bytes);
-  const subscribe = new ListField(NAMES);
-  const unsubscribe = new ListField(NAMES);
-  const versions = new ListField(VERSIONS);
+  const subscribe = new ListField(kinds.names);
+  const unsubscribe = new ListField(kinds.names);
+  const versions = new ListField(kinds.versions);
   for (const run of known)
     if (run.field === 3) subscribe.takeKnown(run);
     else if (run.field === 4) unsubscribe.takeKnown(run);
@@ -117,41 +98,29 @@ export function decodeDeltaRequest(bytes: Buffer, known: readonly KnownRun[] = [
   };
 }
 
-/** What a protocol machine wants to be sent. Only `version` and `nonce` are this stream's own; `body` is shared. */
-export interface ResponseMessage {
-  readonly typeUrl: string;
-  /** SotW: version_info, Delta: system_version_info. */
-  readonly version: string;
-  readonly nonce: string;
-  /** Delta only. */
-  readonly removed: readonly string[];
-  /** Encoded `resources` fields of the protocol's message. */
-  readonly body: readonly Uint8Array[];
-}
+/** How one server reads the requests of both protocols. Lists of its streams are compared with those that it has read before. */
+export class RequestFormats {
+  readonly sotw: RequestFormat<SotwRequest>;
+  readonly delta: RequestFormat<DeltaRequest>;
 
-/** The length-prefixed gRPC message as chunks: own head, then the shared body. */
-export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] {
-  // Fields may stand in any order; the head has all but `resources` (2).
-  const fields: StringField[] = [
-    { number: 1, text: message.version },
-    { number: 4, text: message.typeUrl },
-    { number: 5, text: message.nonce },
-    ...message.removed.map((text) => ({ number: 6, text })),
-  ];
-  const head = encodeStrings(fields, MESSAGE_PREFIX_BYTES);
-  let length = head.length - MESSAGE_PREFIX_BYTES;
-  for (const chunk of message.body) length += chunk.length;
-  head.writeUInt8(0, 0);
-  head.writeUInt32BE(length, 1);
-  return [head, ...message.body];
-}
-
-/** The resource as a field of a DeltaDiscoveryResponse. */
-export function deltaField(resource: EncodedResource): Uint8Array {
-  return resource.fragment;
-}
-
-/** The resource as a field of a DiscoveryResponse: the same bytes from the Any on. */
-export function sotwField(resource: EncodedResource): Uint8Array {
-  return resource.fragment.subarray(resource.anyOffset);
+  /** With `memos` switched off, every list is decoded by itself. */
+  constructor(names: NameSets, memos: Memos) {
+    const kinds = new ListKinds(names, memos);
+    const lists = (fields: readonly (readonly [number, FormIndex])[]): ListFields =>
+      new Map(memos.enabled ? fields : []);
+    this.sotw = {
+      // resource_names
+      lists: lists([[3, kinds.names.known]]),
+      decode: (bytes, known = []) => decodeSotw(kinds, bytes, known),
+    };
+    this.delta = {
+      // resource_names_subscribe, resource_names_unsubscribe, initial_resource_versions
+      lists: lists([
+        [3, kinds.names.known],
+        [4, kinds.names.known],
+        [5, kinds.versions.known],
+      ]),
+      decode: (bytes, known = []) => decodeDelta(kinds, bytes, known),
+    };
+  }
 }

@@ -6,12 +6,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { prefixed } from '../grpc/index.ts';
-import { decodeSotwRequest, SOTW_LISTS } from './codec.ts';
+import { prefixed } from '../../grpc/index.ts';
+import { encodeSotwRequest } from '../testing.ts';
+import { FakeCall } from '../testing-call.ts';
+import { asError, SOTW } from '../testing-protocols.ts';
+import { createTransport, type Transport } from '../transport.ts';
 import { RequestRoom } from './request-room.ts';
-import { encodeSotwRequest } from './testing.ts';
-import { FakeCall } from './testing-call.ts';
-import { createTransport, type Transport } from './transport.ts';
 
 /** Sixteen times this is the room, of which few requests find some at a time. */
 const ROOM_BYTES = 16_384;
@@ -56,9 +56,9 @@ class World {
     const call = new FakeCall(address);
     const transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: this.room.of(address) });
     const got: string[] = [];
-    transport.read(SOTW_LISTS, {
-      message: (bytes, known) => void got.push(decodeSotwRequest(bytes, known).responseNonce),
-      refused: (error) => transport.fail(error),
+    transport.read(SOTW.requests, {
+      message: ({ responseNonce }) => void got.push(responseNonce),
+      refused: (error) => transport.fail(asError(error)),
       ended: () => transport.end(),
     });
     const requests = sizes.map((size, index) =>

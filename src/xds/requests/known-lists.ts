@@ -6,23 +6,15 @@
  * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so that no
  * proxy can make another's list be taken for its own.
  */
+import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { Entries, EntryTable } from './entry-table.ts';
-import { GrowingList } from './growing-list.ts';
+import { GrowingList, type ListForm } from './growing-list.ts';
 
 /** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
 const MAX_ALIKE = 16;
 
 /** Lists are looked up by this many bytes of their beginning, more than one name of a mesh has; shorter ones when all of them is there. */
 export const HEAD_BYTES = 96;
-
-/** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
-export interface ListForm {
-  readonly bytes: Buffer;
-}
-
-interface Form<V> extends ListForm {
-  readonly known: Known<V>;
-}
 
 /** Known lists, without their kind. A `head` is their first {@link HEAD_BYTES} bytes as latin1. */
 export interface FormIndex {
@@ -32,7 +24,25 @@ export interface FormIndex {
   growing(head: string): GrowingList;
 }
 
-interface Known<V> {
+/** A form of a known list. */
+class Form<V extends Sized> implements ListForm {
+  readonly bytes: Buffer;
+  readonly known: Known<V>;
+  /** Those that it is known to: of one kind. */
+  readonly lists: KnownLists<V>;
+
+  constructor(bytes: Buffer, known: Known<V>, lists: KnownLists<V>) {
+    this.bytes = bytes;
+    this.known = known;
+    this.lists = lists;
+  }
+}
+
+interface Sized {
+  readonly size: number;
+}
+
+interface Known<V extends Sized> {
   readonly value: V;
   /** Entries that the encoded forms have. */
   readonly count: number;
@@ -73,26 +83,33 @@ class WeakBuckets<T extends object> {
   }
 }
 
-function sameEntries<V>(known: Known<V>, entries: Entries): boolean {
+function sameEntries<V extends Sized>(known: Known<V>, entries: Entries): boolean {
   if (known.first === undefined) return false;
   known.table ??= new EntryTable(new Entries(known.first.bytes, known.count));
   return known.table.sameAs(entries);
 }
 
-export class KnownLists<V extends { readonly size: number }> implements FormIndex {
+/** Lists of one kind that a server knows. */
+export class KnownLists<V extends Sized> implements FormIndex {
   /** By number of entries and of bytes and the sum of hashes: the same for any order of the same entries. */
   readonly #bySum = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
-  readonly #of = new WeakMap<V, Known<V>>();
-  readonly #byForm = new WeakMap<ListForm, Known<V>>();
+  /** What is known of a value lasts as long as this. */
+  readonly #of: WeakMemo<V, Known<V>>;
   readonly #growing = new WeakBuckets<GrowingList>();
   readonly #make: (entries: Buffer) => V;
   readonly #maxEntries: number;
+  readonly #enabled: boolean;
 
-  /** `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives. */
-  constructor(make: (entries: Buffer) => V, maxEntries: number) {
+  /**
+   * `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives. `name`: of the memo in
+   * `memos`; when these are switched off, nothing is known.
+   */
+  constructor(make: (entries: Buffer) => V, maxEntries: number, name: string, memos: Memos) {
     this.#make = make;
     this.#maxEntries = maxEntries;
+    this.#of = memos.weak(name);
+    this.#enabled = memos.enabled;
   }
 
   beginningWith(head: string): ListForm[] {
@@ -111,12 +128,12 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
 
   /** What a form says; undefined when it is of another kind of lists. */
   meaningOf(form: ListForm): { readonly value: V; readonly count: number } | undefined {
-    return this.#byForm.get(form);
+    return form instanceof Form && form.lists === this ? form.known : undefined;
   }
 
   /** The list that `bytes` (`count` well-formed encoded entries) mean. Throws what `make` throws. */
   recognise(bytes: Buffer, count: number): V {
-    return this.#learn(bytes, count, false).value;
+    return this.#enabled ? this.#learn(bytes, count, false).value : this.#make(bytes);
   }
 
   /**
@@ -134,20 +151,18 @@ export class KnownLists<V extends { readonly size: number }> implements FormInde
       return { value: known.value, form };
     }
     const value = this.#make(bytes);
-    // With an entry that comes twice, the order might count.
-    if (value.size !== count || this.#of.has(value)) return { value };
     const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
+    // With an entry that comes twice, the order might count; and a value is known by the entries that it first came in.
+    if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
     // A copy of its own, which it may have for long: the message that it came in is much larger, or a part of what the socket read.
     const form = this.#form(learned, Buffer.from(bytes));
     learned.first = form;
-    this.#of.set(value, learned);
     this.#bySum.add(key, learned);
     return { value, form };
   }
 
   #form(known: Known<V>, bytes: Buffer): Form<V> {
-    const form: Form<V> = { bytes, known };
-    this.#byForm.set(form, known);
+    const form = new Form(bytes, known, this);
     this.#byHead.add(headAt(bytes, 0), form);
     return form;
   }

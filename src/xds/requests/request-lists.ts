@@ -3,11 +3,12 @@
  * same content, found without making strings where it can be.
  */
 import { isAscii } from 'node:buffer';
-import { CtlError } from '../core/errors.ts';
+import { CtlError } from '../../core/errors.ts';
+import type { Memos } from '../../core/memo.ts';
+import { type NameSet, type NameSets, NO_NAMES } from '../name-set.ts';
+import { WIRE_BYTES, type WireField, WireReader } from '../wire.ts';
 import { KnownLists } from './known-lists.ts';
 import type { KnownRun } from './message-assembly.ts';
-import { type NameSet, NO_NAMES, nameSetOf } from './name-set.ts';
-import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
 /**
  * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
@@ -108,7 +109,7 @@ function checkName(reader: WireReader, field: WireField): void {
     throw new CtlError('invalid_argument', `a resource name may have at most ${MAX_NAME_BYTES} bytes`);
 }
 
-function readNames(entries: Buffer): NameSet {
+function readNames(entries: Buffer, sets: NameSets): NameSet {
   const text = textReader(entries);
   const reader = new WireReader(entries);
   const names: string[] = [];
@@ -116,15 +117,8 @@ function readNames(entries: Buffer): NameSet {
     checkName(reader, entry);
     names.push(text(entry));
   }
-  return nameSetOf(names);
+  return sets.of(names);
 }
-
-/** The names in a repeated string field. */
-export const NAMES: ListKind<NameSet> = {
-  known: new KnownLists(readNames, MAX_NAMES_PER_REQUEST),
-  empty: NO_NAMES,
-  check: checkName,
-};
 
 function readVersions(entries: Buffer): VersionMap {
   const text = textReader(entries);
@@ -134,15 +128,6 @@ function readVersions(entries: Buffer): VersionMap {
     readVersion(reader.inside(entry), text, versions);
   return versions;
 }
-
-/** A `map<string, string>` field of names and versions. */
-export const VERSIONS: ListKind<VersionMap> = {
-  known: new KnownLists(readVersions, MAX_NAMES_PER_REQUEST),
-  empty: NO_VERSIONS,
-  check(reader, entry) {
-    if (entry.wireType !== WIRE_BYTES) reader.inside(entry);
-  },
-};
 
 /** An entry: key 1, value 2. */
 function readVersion(reader: WireReader, text: (field: WireField) => string, versions: Map<string, string>): void {
@@ -158,4 +143,27 @@ function readVersion(reader: WireReader, text: (field: WireField) => string, ver
     }
   }
   versions.set(name, version);
+}
+
+/** The kinds of lists that one server reads. */
+export class ListKinds {
+  /** The names in a repeated string field. */
+  readonly names: ListKind<NameSet>;
+  /** A `map<string, string>` field of names and versions. */
+  readonly versions: ListKind<VersionMap>;
+
+  constructor(sets: NameSets, memos: Memos) {
+    this.names = {
+      known: new KnownLists((entries) => readNames(entries, sets), MAX_NAMES_PER_REQUEST, 'lists of names', memos),
+      empty: NO_NAMES,
+      check: checkName,
+    };
+    this.versions = {
+      known: new KnownLists(readVersions, MAX_NAMES_PER_REQUEST, 'lists of versions', memos),
+      empty: NO_VERSIONS,
+      check(reader, entry) {
+        if (entry.wireType !== WIRE_BYTES) reader.inside(entry);
+      },
+    };
+  }
 }

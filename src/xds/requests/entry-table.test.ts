@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { encodeStrings } from '../wire.ts';
 import { Entries, EntryTable } from './entry-table.ts';
-import { encodeStrings } from './wire.ts';
 
 const encode = (texts: readonly string[]): Buffer => encodeStrings(texts.map((text) => ({ number: 3, text })));
 const entriesOf = (texts: readonly string[]): Entries => new Entries(encode(texts), texts.length);

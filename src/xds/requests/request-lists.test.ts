@@ -2,10 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { decodeDeltaRequest, decodeSotwRequest } from './codec.ts';
-import { nameSetOf } from './name-set.ts';
-import { encodeDeltaRequest, encodeSotwRequest, nested } from './testing.ts';
-import { encodeStrings } from './wire.ts';
+import { encodeDeltaRequest, encodeSotwRequest, nested } from '../testing.ts';
+import { DELTA, SHARED, SOTW } from '../testing-protocols.ts';
+import { encodeStrings } from '../wire.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 
@@ -34,12 +33,12 @@ describe('lists of names', () => {
       fc.property(sequence, (requests) => {
         for (const [subscribe, unsubscribe, twice] of requests)
           for (const order of twice ? [subscribe, subscribe.toReversed(), subscribe] : [subscribe]) {
-            const delta = decodeDeltaRequest(encodeDeltaRequest({ typeUrl, subscribe: order, unsubscribe }));
+            const delta = DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: order, unsubscribe }));
             assert.deepEqual([...delta.subscribe.names].sort(), [...new Set(order)].sort());
-            assert.equal(delta.subscribe, nameSetOf(subscribe));
-            assert.equal(delta.unsubscribe, nameSetOf(unsubscribe));
-            const sotw = decodeSotwRequest(encodeSotwRequest({ typeUrl, names: order, nonce: 'n' }));
-            assert.equal(sotw.names, nameSetOf(subscribe));
+            assert.equal(delta.subscribe, SHARED.names.of(subscribe));
+            assert.equal(delta.unsubscribe, SHARED.names.of(unsubscribe));
+            const sotw = SOTW.requests.decode(encodeSotwRequest({ typeUrl, names: order, nonce: 'n' }));
+            assert.equal(sotw.names, SHARED.names.of(subscribe));
             assert.equal(sotw.responseNonce, 'n');
           }
       }),
@@ -48,7 +47,7 @@ describe('lists of names', () => {
 
   it('are told apart when they begin alike, have as many names and bytes, or name one twice', () => {
     const ask = (list: readonly string[]) =>
-      decodeDeltaRequest(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
+      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
     const known = ask(wide);
     assert.equal(known.size, 40);
     const last = wide[39] ?? '';
@@ -68,19 +67,19 @@ describe('lists of names', () => {
 
   it('may stand in several places of a message', () => {
     const some = encodeDeltaRequest({ typeUrl, subscribe: wide });
-    decodeDeltaRequest(some);
+    DELTA.requests.decode(some);
     const more = encodeDeltaRequest({ typeUrl, subscribe: ['x', ...wide.slice(0, 3)] });
-    const { subscribe } = decodeDeltaRequest(Buffer.concat([some, more, some]));
-    assert.equal(subscribe, nameSetOf([...wide, 'x']));
-    assert.equal(decodeDeltaRequest(Buffer.concat([more, some])).subscribe, subscribe);
+    const { subscribe } = DELTA.requests.decode(Buffer.concat([some, more, some]));
+    assert.equal(subscribe, SHARED.names.of([...wide, 'x']));
+    assert.equal(DELTA.requests.decode(Buffer.concat([more, some])).subscribe, subscribe);
   });
 
   it('are read as well when their tags are written in more bytes than they need', () => {
     const entry = (text: string): Buffer =>
       Buffer.concat([Buffer.from([0x9a, 0x80, 0x00, text.length]), Buffer.from(text)]);
-    const ask = (list: readonly string[]) => decodeDeltaRequest(Buffer.concat(list.map(entry))).subscribe;
+    const ask = (list: readonly string[]) => DELTA.requests.decode(Buffer.concat(list.map(entry))).subscribe;
     const known = ask(wide);
-    assert.equal(known, nameSetOf(wide));
+    assert.equal(known, SHARED.names.of(wide));
     assert.equal(ask(wide.toReversed()), known);
     assert.equal(ask(wide), known);
   });
@@ -88,9 +87,9 @@ describe('lists of names', () => {
   it('are limited in number also when they are known', () => {
     const half = Array.from({ length: 150_000 }, (_, index) => `n${index}`);
     const once = encodeDeltaRequest({ typeUrl, subscribe: half });
-    const { subscribe } = decodeDeltaRequest(once);
-    assert.equal(decodeDeltaRequest(once).subscribe, subscribe);
-    assert.throws(() => decodeDeltaRequest(Buffer.concat([once, once])), /at most 200000 resources/);
+    const { subscribe } = DELTA.requests.decode(once);
+    assert.equal(DELTA.requests.decode(once).subscribe, subscribe);
+    assert.throws(() => DELTA.requests.decode(Buffer.concat([once, once])), /at most 200000 resources/);
   });
 });
 
@@ -101,7 +100,7 @@ describe('initial_resource_versions', () => {
         for (const entries of requests)
           for (const order of [entries, entries.toReversed(), entries]) {
             const wanted = new Map(order);
-            const { initialVersions } = decodeDeltaRequest(Buffer.concat(order.map(mapEntry)));
+            const { initialVersions } = DELTA.requests.decode(Buffer.concat(order.map(mapEntry)));
             assert.deepEqual(initialVersions, wanted);
           }
       }),
@@ -111,7 +110,7 @@ describe('initial_resource_versions', () => {
   it('are one object for equal content, and another when a single version differs', () => {
     const entries = wide.map((each, index) => [each, `v${index % 10}`] as const);
     const ask = (list: readonly (readonly [string, string])[]) =>
-      decodeDeltaRequest(encodeDeltaRequest({ typeUrl, initial: new Map(list) })).initialVersions;
+      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, initial: new Map(list) })).initialVersions;
     const known = ask(entries);
     assert.equal(ask(entries.toReversed()), known);
     assert.equal(ask(entries), known);
@@ -120,7 +119,7 @@ describe('initial_resource_versions', () => {
     assert.equal(other.get(wide[39] ?? ''), 'v8');
     // As many entries and bytes, but one of them twice.
     const doubled = Buffer.concat([...entries.slice(0, -1), entries[38] ?? ['', '']].map(mapEntry));
-    assert.equal(decodeDeltaRequest(doubled).initialVersions.size, 39);
+    assert.equal(DELTA.requests.decode(doubled).initialVersions.size, 39);
     assert.equal(ask(entries), known);
   });
 });

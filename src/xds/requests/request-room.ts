@@ -6,7 +6,7 @@
  * to the end, and is not waited for longer than is put up with while others wait. No request is refused because many come at once:
  * thousands of proxies that come back with large requests, each in an order of its own, are read one after the other.
  */
-import { AddressShares, networkOf } from '../grpc/index.ts';
+import { AddressShares, networkOf } from '../../grpc/index.ts';
 
 /** So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less. */
 export const FREE_BYTES = 64 * 1024;

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { deltaField, encodeResponse, sotwField } from './responses.ts';
+import { parseDelta, parseSotw, resource } from './testing.ts';
+
+const typeUrl = 'type.googleapis.com/x';
+
+describe('responses', () => {
+  const one = resource('cds', 'one', 'text');
+
+  it('frames own head and shared body as one gRPC message', () => {
+    const message = { typeUrl, version: '7', nonce: '7-1', removed: ['gone'], body: [deltaField(one)] };
+    const chunks = encodeResponse(message);
+    assert.equal(chunks.at(-1), one.fragment);
+    const bytes = Buffer.concat(chunks);
+    assert.equal(bytes[0], 0);
+    assert.equal(bytes.readUInt32BE(1), bytes.length - 5);
+    assert.deepEqual(parseDelta(bytes.subarray(5)), {
+      typeUrl,
+      version: '7',
+      nonce: '7-1',
+      removed: ['gone'],
+      resources: [{ name: 'one', version: 'v:text', text: 'text' }],
+    });
+  });
+
+  it('takes the SotW field out of the same bytes', () => {
+    const bytes = Buffer.concat(
+      encodeResponse({ typeUrl, version: 'h', nonce: 'n', removed: [], body: [sotwField(one)] }),
+    );
+    assert.deepEqual(
+      parseSotw(bytes.subarray(5)).resources.map(({ name, text }) => [name, text]),
+      [['one', 'text']],
+    );
+  });
+});

@@ -1,0 +1,89 @@
+/** A caller whose proxies want more different configurations than one caller may have, as its next proxy is told on the wire. */
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import { inline, Mesh, service, sidecar } from '../src/push/testing.ts';
+import { MAX_VIEWS_OF_CALLER } from '../src/push/view-table.ts';
+import { createXdsServer } from '../src/xds/index.ts';
+import { ADS_PATHS } from '../src/xds/services.ts';
+import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/testing.ts';
+import { quietObserver } from '../src/xds/testing-engine.ts';
+import { openCall } from '../src/xds/testing-peer.ts';
+import { TYPE_URL_OF } from '../src/xds/type-urls.ts';
+
+/** What a sidecar has: the outbound and the inbound part. */
+const VIEWS_OF_SIDECAR = 2;
+
+const mesh = new Mesh(inline, [service('shop', 'web')]);
+const refused: string[] = [];
+const server = createXdsServer({
+  engine: mesh.engine,
+  observer: { ...quietObserver, refused: (_peer, { code }) => refused.push(code) },
+  listeners: [{ host: '127.0.0.1', port: 0 }],
+  maxReceiveBytes: 4 * 1024 * 1024,
+  maxStreams: 100,
+  keepaliveIntervalMs: 30_000,
+  keepaliveTimeoutMs: 10_000,
+  maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+  authenticate: async ({ metadata }) => {
+    const [namespace] = metadata.get('of');
+    const identity = { trustDomain: 'cluster.local', namespace: String(namespace), serviceAccount: 'default' };
+    return namespace === undefined ? undefined : { identity, by: 'token', expiresAt: Number.POSITIVE_INFINITY };
+  },
+});
+const clients: Client[] = [];
+
+after(async () => {
+  for (const client of clients) client.close();
+  await server.close({ drainMs: 0 });
+});
+
+/** What came of asking: how large the first response is, or how the stream ended before one. */
+type Outcome = number | Pick<StatusObject, 'code' | 'details'>;
+
+/** A sidecar of this namespace that asks for its clusters; `proved`: with a credential of the namespace. */
+function ask(mode: 'sotw' | 'delta', namespace: string, proved = false): Promise<Outcome> {
+  const client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure(), {
+    'grpc.use_local_subchannel_pool': 1,
+  });
+  clients.push(client);
+  const metadata = new Metadata();
+  if (proved) metadata.set('of', namespace);
+  const call = openCall(client, ADS_PATHS[mode], metadata);
+  const id = `sidecar~10.5.0.1~pod.${namespace}~${namespace}.svc.cluster.local`;
+  const fields = { typeUrl: TYPE_URL_OF.cds, node: encodeNode(id, { NAMESPACE: namespace }) };
+  call.write(mode === 'sotw' ? encodeSotwRequest(fields) : encodeDeltaRequest(fields));
+  return new Promise((resolve) => {
+    call.on('data', (bytes: Buffer) => resolve(bytes.length));
+    call.on('status', resolve);
+    // Told by the status, too.
+    call.on('error', () => {});
+  });
+}
+
+async function assertServed(outcome: Promise<Outcome>): Promise<void> {
+  assert.equal(typeof (await outcome), 'number');
+}
+
+test('the proxy that would be one too many gets RESOURCE_EXHAUSTED, others and those of other callers are served', async () => {
+  await server.start();
+  await assertServed(ask('delta', 'first'));
+  // All that one address may have, of which one proxy came over the wire.
+  for (let index = VIEWS_OF_SIDECAR; index < MAX_VIEWS_OF_CALLER; index += VIEWS_OF_SIDECAR)
+    mesh.connect(sidecar('10.5.0.1', `ns-${index}`), undefined, '127.0.0.1');
+  await mesh.settled();
+
+  for (const mode of ['sotw', 'delta'] as const) {
+    const outcome = await ask(mode, 'more');
+    assert.ok(typeof outcome === 'object');
+    assert.equal(outcome.code, status.RESOURCE_EXHAUSTED);
+    assert.match(outcome.details, /proxies of 127\.0\.0\.1 .* may not have more than 1024/);
+  }
+  assert.deepEqual(refused, ['resource_exhausted', 'resource_exhausted']);
+  // Replicas want nothing that is new, and another caller has views of its own.
+  await assertServed(ask('delta', 'first'));
+  await assertServed(ask('delta', 'more', true));
+
+  for (const session of [...mesh.engine.sessions()]) if (session.node.namespace === 'ns-2') session.close();
+  await assertServed(ask('delta', 'other'));
+});
