@@ -20,17 +20,16 @@ export const NO_PEERS: PeerCounts = { accounts: new Map(), ready: new Map(), unr
 export function countPeers(
   before: PeerCounts,
   namespace: string,
-  { removed, added }: { readonly removed: Iterable<Endpoint>; readonly added: Iterable<Endpoint> },
+  { removed, added }: { readonly removed: ReadonlySet<Endpoint>; readonly added: readonly Endpoint[] },
 ): PeerCounts {
-  const edits: [Endpoint, number][] = [];
-  for (const endpoint of removed) edits.push([endpoint, -1]);
-  for (const endpoint of added) edits.push([endpoint, 1]);
-  if (edits.length === 0) return before;
+  if (removed.size === 0 && added.length === 0) return before;
   const [accounts, ready, unready] = [new Map(before.accounts), new Map(before.ready), new Map(before.unready)];
-  for (const [{ servicePort, tlsReady, serviceAccount, workload }, by] of edits) {
+  const edit = ({ servicePort, tlsReady, serviceAccount, workload }: Endpoint, by: number): void => {
     count(tlsReady ? ready : unready, servicePort, by);
     if (tlsReady || serviceAccount !== '') count(accounts, `${workload?.namespace ?? namespace}/${serviceAccount}`, by);
-  }
+  };
+  for (const endpoint of removed) edit(endpoint, -1);
+  for (const endpoint of added) edit(endpoint, 1);
   return { accounts, ready, unready };
 }
 

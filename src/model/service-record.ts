@@ -56,6 +56,7 @@ export interface RecordStep {
 const NO_PARTS: ServiceRecord['parts'] = new Map();
 const NO_READS: ReadonlySet<string> = new Set();
 const NO_ENDPOINTS: readonly Endpoint[] = [];
+const NONE_REMOVED: ReadonlySet<Endpoint> = new Set();
 
 /** The record of the service `key`, defined by `definers`, after a change. */
 export function nextRecord(
@@ -133,6 +134,7 @@ function deltaOf(
   after: Map<string, EndpointPart>,
   remade: ReadonlySet<string>,
 ): EndpointDelta {
+  if (before.size === 0) return { removed: NONE_REMOVED, added: allInForce(after).sort(compareEndpoints) };
   const touched = new Set<string>();
   for (const id of remade) {
     const [was, is] = [before.get(id)?.endpoints, after.get(id)?.endpoints];
@@ -160,6 +162,17 @@ function deltaOf(
   return { removed, added: added.sort(compareEndpoints) };
 }
 
+/** The endpoints of a service that had none: all services of a program that starts. */
+function allInForce(parts: ServiceRecord['parts']): Endpoint[] {
+  const [only] = parts.values();
+  if (parts.size < 2) return [...(only?.endpoints.values() ?? [])];
+  const found = new Map<string, Endpoint>();
+  for (const { endpoints } of parts.values()) {
+    for (const [identity, endpoint] of endpoints) if (!found.has(identity)) found.set(identity, endpoint);
+  }
+  return [...found.values()];
+}
+
 /** Several parts may say the same address and port: the first of them counts. */
 function inForce(
   parts: ServiceRecord['parts'],
@@ -175,6 +188,7 @@ function inForce(
 /** A sorted list without what is removed and with what is added. */
 function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta): readonly Endpoint[] {
   if (removed.size === 0 && added.length === 0) return before;
+  if (before.length === 0) return added;
   const endpoints: Endpoint[] = [];
   let next = 0;
   for (const endpoint of before) {
@@ -202,10 +216,11 @@ function readsChanged(
   reads: ReadonlySet<string>,
   remade: ReadonlySet<string>,
 ): Pick<RecordStep, 'newReads' | 'goneReads'> {
-  const newReads = new Set(reads.difference(before?.reads ?? NO_READS));
-  const candidates = new Set((before?.reads ?? NO_READS).difference(reads));
+  if (before === undefined) return { newReads: readsOf(reads, parts), goneReads: [] };
+  const newReads = new Set(reads.difference(before.reads));
+  const candidates = new Set(before.reads.difference(reads));
   for (const id of remade) {
-    const [was, is] = [before?.parts.get(id)?.reads ?? NO_READS, parts.get(id)?.reads ?? NO_READS];
+    const [was, is] = [before.parts.get(id)?.reads ?? NO_READS, parts.get(id)?.reads ?? NO_READS];
     for (const read of is) if (!was.has(read)) newReads.add(read);
     for (const read of was) if (!is.has(read)) candidates.add(read);
   }
@@ -215,6 +230,12 @@ function readsChanged(
     return true;
   });
   return { newReads, goneReads };
+}
+
+function readsOf(own: ReadonlySet<string>, parts: ServiceRecord['parts']): ReadonlySet<string> {
+  const all = new Set(own);
+  for (const { reads } of parts.values()) for (const read of reads) all.add(read);
+  return all;
 }
 
 function factsOf(
