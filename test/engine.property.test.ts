@@ -94,9 +94,9 @@ class World {
 
   change(edits: readonly Edit[], networks: MeshNetworks = this.#snapshot.networks): void {
     const resources = merged(edits, this.#resources);
-    const { snapshot, changes } = applyChanges(this.#snapshot, { changes: resources, networks });
+    const { snapshot, changes, delta } = applyChanges(this.#snapshot, { changes: resources, networks });
     this.#snapshot = snapshot;
-    this.engine.publish({ snapshot, changes, resources, since: 0, reasons: new Set(['config']) });
+    this.engine.publish({ snapshot, changes, delta, resources, since: 0, reasons: new Set(['config']) });
   }
 
   /** Connects the proxy, or disconnects it when it is there. */

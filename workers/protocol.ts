@@ -1,22 +1,18 @@
 /**
- * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica of the
- * snapshot's inputs; a task first brings the replica from `fromVersion` to `toVersion`, then generates. A worker that stands
+ * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica of
+ * what generation reads of the mesh; a task first brings the replica from `fromVersion` to `toVersion`, then generates. A worker that stands
  * elsewhere (it was restarted after a crash) answers `behind` and is given everything.
  */
 import type { GeneratedType, GenerationFinding, Unit, View } from '../src/generate/types.ts';
-import type { ModelSettings } from '../src/model/types.ts';
-import type { MeshConfig, MeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+import type { MeshDelta, ModelSettings } from '../src/model/types.ts';
 
-/** What changed in the inputs between two snapshot versions. `fromVersion` 0 means: forget everything, this is all there is. */
-export interface ReplicaUpdate {
+/**
+ * What changed of what generation reads between two snapshot versions. `fromVersion` 0 means: forget everything, this is all there is;
+ * then mesh configuration, networks and settings are present.
+ */
+export interface ReplicaUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;
   readonly toVersion: number;
-  readonly sets: readonly AnyResource[];
-  readonly deletes: readonly ResourceKey[];
-  /** Present when changed, and always with `fromVersion` 0. */
-  readonly mesh?: MeshConfig;
-  readonly networks?: MeshNetworks;
   readonly settings?: ModelSettings;
 }
 

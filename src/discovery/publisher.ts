@@ -109,12 +109,13 @@ export class Publisher {
     }
     const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
     if (step === undefined) return;
-    const { snapshot, changes, resources } = step;
+    const { snapshot, changes, delta, resources } = step;
     this.#snapshot = snapshot;
-    // Replicas have to follow even when proxies have nothing to gain: they are fed the inputs, not the outcome.
+    // Replicas have to follow even when proxies have nothing to gain: they stand at the version of their snapshot.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
     const since = resources.reduce((oldest, { at }) => Math.min(oldest, at), taken.firstEventAt);
-    this.#options.onPublication({ snapshot, changes, resources, since, reasons }, this.#options.now() - started);
+    const publication = { snapshot, changes, delta, resources, since, reasons };
+    this.#options.onPublication(publication, this.#options.now() - started);
   }
 
   /** The next snapshot by all of the changes, or by those that can be taken; undefined for none. */

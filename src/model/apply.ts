@@ -6,13 +6,20 @@ import { Memos } from '../core/memo.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../resources/types.ts';
 import { updateMesh } from './mesh.ts';
-import { emptyMesh, type MeshDelta } from './mesh-state.ts';
+import { emptyMesh } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';
 import { EMPTY_BOOK } from './scope-book.ts';
-import { internalsOf, makeSnapshot } from './snapshot.ts';
+import { internalsOf, makeMeshSnapshot, makeSnapshot, registryOf } from './snapshot.ts';
 import { emptyRegistry } from './state.ts';
 import { kindOfKey } from './tables.ts';
-import { type ChangeSet, isConfigKind, type ModelSettings, type Snapshot } from './types.ts';
+import {
+  type ChangeSet,
+  isConfigKind,
+  type MeshDelta,
+  type MeshSnapshot,
+  type ModelSettings,
+  type Snapshot,
+} from './types.ts';
 import { updatePolicies } from './workload-policies.ts';
 
 export interface ModelUpdate {
@@ -55,11 +62,11 @@ export function replay(empty: Snapshot, resources: Iterable<AnyResource>, versio
 
 /** The next snapshot and what differs in it. Costs what the change costs; whatever is equal stays the same object. */
 export function applyChanges(previous: Snapshot, { changes, mesh, networks, version }: ModelUpdate): ModelStep {
-  const { registry: before, mesh: meshBefore, book } = internalsOf(previous);
+  const { mesh: meshBefore, book } = internalsOf(previous);
   const resources = new Map<ResourceKey, AnyResource | undefined>();
   const configs = new Map<ResourceKey, AnyResource | undefined>();
   for (const { key, after } of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, after);
-  const registry = updateRegistry(before, { resources, mesh, networks });
+  const registry = updateRegistry(registryOf(previous), { resources, mesh, networks });
   const delta: MeshDelta = { version: version ?? meshBefore.version + 1, ...registry.derived, configs };
   const step = updateMesh(meshBefore, book, delta);
   const policies = updatePolicies(registry.state, step.changes.configs);
@@ -79,4 +86,21 @@ export function applyChanges(previous: Snapshot, { changes, mesh, networks, vers
 
 function joined(a: ChangeSet['configs'], b: ChangeSet['configs']): ChangeSet['configs'] {
   return b.size === 0 ? a : new Map([...a, ...b]);
+}
+
+/** The mesh of a worker, which has nothing but what generation reads: empty, version 1. */
+export function createMesh(
+  settings: ModelSettings,
+  mesh: MeshConfig,
+  networks: MeshNetworks,
+  { memos = new Memos() }: ModelOptions = {},
+): MeshSnapshot {
+  return makeMeshSnapshot(emptyMesh(settings, mesh, networks, memos), EMPTY_BOOK);
+}
+
+/** The next of a worker's snapshots. */
+export function applyDelta(previous: MeshSnapshot, delta: MeshDelta): MeshSnapshot {
+  const { mesh, book } = internalsOf(previous);
+  const step = updateMesh(mesh, book, delta);
+  return makeMeshSnapshot(step.state, step.book);
 }

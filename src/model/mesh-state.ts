@@ -6,7 +6,7 @@
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import type { Resource } from '../resources/types.ts';
 import type { RuleTable } from './destination-rules.ts';
 import type { Groups } from './groups.ts';
 import { emptyTables, type ResourceTables } from './tables.ts';
@@ -17,7 +17,6 @@ import {
   type ModelSettings,
   type NameConflict,
   type Service,
-  type ServiceKey,
   type ServicePeers,
 } from './types.ts';
 import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-services.ts';
@@ -59,24 +58,6 @@ export interface MeshState {
   readonly gateways: readonly Resource<'Gateway'>[];
   /** What claims the hosts of others: `host:…` or the key of a virtual service → the conflicts. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
-}
-
-/**
- * What changed of what generation reads, as it is now; undefined: gone. Plain data, which goes to other threads. Several in a row may be
- * merged by taking the newest of each key.
- */
-export interface MeshDelta {
-  /** Of the state that it leads to. */
-  readonly version: number;
-  /** Present where they changed. */
-  readonly mesh?: MeshConfig;
-  readonly networks?: MeshNetworks;
-  readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
-  readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
-  /** Of services that {@link carriesEndpoints}. */
-  readonly endpoints: ReadonlyMap<ServiceKey, readonly Endpoint[] | undefined>;
-  /** Resources of {@link CONFIG_KINDS}. */
-  readonly configs: ReadonlyMap<ResourceKey, AnyResource | undefined>;
 }
 
 /**

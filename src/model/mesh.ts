@@ -9,13 +9,13 @@ import { newConflicts } from './conflicts.ts';
 import { updateRules } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
 import { indexHosts } from './host-index.ts';
-import type { MeshDelta, MeshState } from './mesh-state.ts';
+import type { MeshState } from './mesh-state.ts';
 import { compareMeta } from './order.ts';
 import { EMPTY_BOOK, type ScopeBook } from './scope-book.ts';
 import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import type { ServiceChange } from './services.ts';
 import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
-import type { ChangeSet, ConfigKind, ServiceKey } from './types.ts';
+import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types.ts';
 import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
 
 export type MeshChanges = Pick<

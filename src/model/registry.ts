@@ -8,7 +8,7 @@ import { changedConfigs } from './configs.ts';
 import { newConflicts } from './conflicts.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
-import { carriesEndpoints, type MeshDelta } from './mesh-state.ts';
+import { carriesEndpoints } from './mesh-state.ts';
 import { addressOfKey, networkAddress } from './network-names.ts';
 import { networkFinder } from './networks.ts';
 import { updatePeerPolicies } from './peer-authentication.ts';
@@ -17,7 +17,7 @@ import type { Dirt } from './service-record.ts';
 import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
 import { type Changed, storeResources, tableOf } from './tables.ts';
-import type { ChangeSet, Endpoint, ServiceKey } from './types.ts';
+import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from './types.ts';
 import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
 import { ownAddresses, podNetwork } from './workloads.ts';
 

@@ -34,24 +34,30 @@ const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
 
 interface Internals {
-  readonly registry: State;
   readonly mesh: MeshState;
   /** Grows as scopes are asked for and shrinks as they are released; nothing else of a snapshot ever changes. */
   book: ScopeBook;
 }
 
-const internals = new WeakMap<Snapshot, Internals>();
+const internals = new WeakMap<MeshSnapshot, Internals>();
+const registries = new WeakMap<MeshSnapshot, State>();
 
-/** What a snapshot of this room is made of. */
-export function internalsOf(snapshot: Snapshot): Readonly<Internals> {
-  const own = internals.get(snapshot);
-  if (own === undefined)
-    throw new CtlError('invalid_argument', 'expected a snapshot made by createModel or applyChanges');
-  return own;
+function known<V>(table: WeakMap<MeshSnapshot, V>, snapshot: MeshSnapshot): V {
+  const found = table.get(snapshot);
+  if (found === undefined) throw new CtlError('invalid_argument', 'expected a snapshot that the model has made');
+  return found;
+}
+
+export function internalsOf(snapshot: MeshSnapshot): Readonly<Internals> {
+  return known(internals, snapshot);
+}
+
+export function registryOf(snapshot: Snapshot): State {
+  return known(registries, snapshot);
 }
 
 /** Number of scopes that a snapshot has built, and that the next one keeps up to date. */
-export function builtScopes(snapshot: Snapshot): number {
+export function builtScopes(snapshot: MeshSnapshot): number {
   return internals.get(snapshot)?.book.built.size ?? 0;
 }
 
@@ -59,7 +65,7 @@ export function builtScopes(snapshot: Snapshot): number {
  * Lets go of the built scopes that `isUsed` does not want; answers their ids. Later snapshots neither keep them up to date nor say what
  * changes in them. One that is asked for again is built again.
  */
-export function releaseScopes(snapshot: Snapshot, isUsed: (id: string) => boolean): readonly string[] {
+export function releaseScopes(snapshot: MeshSnapshot, isUsed: (id: string) => boolean): readonly string[] {
   const own = internals.get(snapshot);
   const released = own === undefined ? [] : [...own.book.built.keys()].filter((id) => !isUsed(id));
   if (own !== undefined) own.book = editBook(own.book, new Map(released.map((id) => [id, undefined])));
@@ -67,7 +73,7 @@ export function releaseScopes(snapshot: Snapshot, isUsed: (id: string) => boolea
 }
 
 export function makeSnapshot(registry: State, mesh: MeshState, book: ScopeBook): Snapshot {
-  const own: Internals = { registry, mesh, book };
+  const own: Internals = { mesh, book };
   const tables = { ...registry.resources, ...mesh.configs };
   const snapshot: Snapshot = {
     ...meshSnapshot(own),
@@ -91,6 +97,14 @@ export function makeSnapshot(registry: State, mesh: MeshState, book: ScopeBook):
     findings: () => findingsOf(registry, mesh),
     nameConflicts: () => nameConflictsOf(registry, mesh),
   };
+  internals.set(snapshot, own);
+  registries.set(snapshot, registry);
+  return snapshot;
+}
+
+export function makeMeshSnapshot(mesh: MeshState, book: ScopeBook): MeshSnapshot {
+  const own: Internals = { mesh, book };
+  const snapshot = meshSnapshot(own);
   internals.set(snapshot, own);
   return snapshot;
 }

@@ -302,6 +302,24 @@ export interface ChangeSet {
   readonly scopes: ReadonlyMap<string, ScopeChange>;
 }
 
+/**
+ * What changed of what generation reads, as it is now; undefined: gone. Plain data, which goes to other threads. Several in a row may be
+ * merged by taking the newest of each key.
+ */
+export interface MeshDelta {
+  /** Of the state that it leads to. */
+  readonly version: number;
+  /** Present where they changed. */
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+  readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
+  readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
+  /** Of services whose clusters or listeners carry them. */
+  readonly endpoints: ReadonlyMap<ServiceKey, readonly Endpoint[] | undefined>;
+  /** Resources of {@link CONFIG_KINDS}. */
+  readonly configs: ReadonlyMap<ResourceKey, AnyResource | undefined>;
+}
+
 /** How a scope differs from the one of the previous snapshot. */
 export interface ScopeChange {
   /** Its shape (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: regenerate everything of it. */

@@ -9,7 +9,7 @@ import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { affectedUnits } from '../generate/index.ts';
 import { GENERATED_TYPES, type UnitSelection, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
-import type { ChangeSet, Snapshot } from '../model/types.ts';
+import type { ChangeSet, MeshDelta, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
 import { displacedSessions, Roster } from './displaced.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
@@ -71,7 +71,9 @@ export interface EngineOptions {
 export interface Publication {
   readonly snapshot: Snapshot;
   readonly changes: ChangeSet;
-  /** The resource changes behind it, for the replicas. */
+  /** The same for the replicas. */
+  readonly delta: MeshDelta;
+  /** The resource changes behind it. */
   readonly resources: readonly ResourceChange[];
   /** Monotonic ms of the first event in it. */
   readonly since: number;
@@ -210,7 +212,7 @@ export class Engine implements PushEngine, SessionHost {
     const started = this.now();
     const previous = this.#snapshot;
     this.#snapshot = snapshot;
-    this.#options.generator.advance(snapshot, publication.resources);
+    this.#options.generator.advance(snapshot, publication.delta);
     for (const reason of reasons) this.#options.observer.triggered(reason);
     const withEndpoints = this.#views.withEndpointsOf(changes, snapshot);
     const withNewEndpoints = this.#updateEndpoints(withEndpoints);

@@ -4,8 +4,7 @@
  */
 import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
 import { CtlError } from '../core/errors.ts';
-import type { Snapshot } from '../model/types.ts';
-import type { ResourceChange } from '../resources/types.ts';
+import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
 import { FairQueue } from './fair-queue.ts';
 import { runJobs } from './run-jobs.ts';
 import { HeardUnits, type NumberedUnits, SaidUnits } from './unit-numbers.ts';
@@ -41,7 +40,7 @@ export interface SubmitOptions {
 
 export interface Generator {
   /** Tells of the next snapshot. Jobs taken from now on are generated from it or a later one. */
-  advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void;
+  advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
   /**
    * Rejects with CtlError `internal` when the job failed, however that came about, `unavailable` when closed. Nothing is repeated here:
    * who submits it decides whether and when. One source may not be submitted twice at a time.
@@ -61,7 +60,7 @@ interface Waiting {
 
 /** Generates on the main thread, one job per turn of the event loop. */
 export class InlineGenerator implements Generator {
-  #snapshot: Snapshot;
+  #snapshot: MeshSnapshot;
   #said = new SaidUnits();
   #heard = new HeardUnits();
   readonly #queue = new FairQueue<JobSource>();
@@ -69,11 +68,11 @@ export class InlineGenerator implements Generator {
   #scheduled = false;
   #closed = false;
 
-  constructor(snapshot: Snapshot) {
+  constructor(snapshot: MeshSnapshot) {
     this.#snapshot = snapshot;
   }
 
-  advance(snapshot: Snapshot): void {
+  advance(snapshot: MeshSnapshot): void {
     this.#snapshot = snapshot;
   }
 

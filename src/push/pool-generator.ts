@@ -6,8 +6,7 @@
 import { availableParallelism } from 'node:os';
 import type { GenerateAnswer } from '../../workers/protocol.ts';
 import { CtlError } from '../core/errors.ts';
-import type { Snapshot } from '../model/types.ts';
-import type { ResourceChange } from '../resources/types.ts';
+import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
 import { backoff } from './backoff.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
@@ -88,7 +87,7 @@ export class PoolGenerator implements Generator {
   }
 
   /** Says what is generated from. The threads start before it is known: meanwhile they load their code. */
-  begin(snapshot: Snapshot): void {
+  begin(snapshot: MeshSnapshot): void {
     this.#log = new ReplicaLog(snapshot);
     this.#dispatch();
   }
@@ -105,8 +104,8 @@ export class PoolGenerator implements Generator {
     return this.#slots.flatMap((slot) => slot.threads);
   }
 
-  advance(snapshot: Snapshot, changes: readonly ResourceChange[]): void {
-    this.#log?.append(snapshot, changes);
+  advance(snapshot: MeshSnapshot, delta: MeshDelta): void {
+    this.#log?.append(snapshot, delta);
   }
 
   submit(source: JobSource, { isolated = false }: SubmitOptions = {}): Promise<GeneratedJob> {

@@ -37,7 +37,7 @@ describe('replica', () => {
     const replica = new Replica();
     assert.deepEqual(replica.run({ update: log.since(snapshot.version), jobs }), { kind: 'behind', version: 0 });
     assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
-    const far = { fromVersion: 7, toVersion: 9, sets: [], deletes: [] };
+    const far = { ...log.since(snapshot.version), fromVersion: 7, toVersion: 9 };
     assert.deepEqual(replica.run({ update: far, jobs }), { kind: 'behind', version: snapshot.version });
   });
 
@@ -88,7 +88,11 @@ describe('replica', () => {
     const replica = new Replica();
     replica.run({ update: log.since(0), jobs: [] });
     const { version } = snapshot;
-    const broken = { fromVersion: version, toVersion: version + 1, sets: [{ kind: 'Service' } as never], deletes: [] };
+    const broken = {
+      ...log.since(version),
+      toVersion: version + 1,
+      configs: new Map([['VirtualService/a/b', { kind: 'VirtualService', fingerprint: 'x' } as never]]),
+    };
     assert.throws(() => replica.run({ update: broken, jobs }));
     assert.deepEqual(replica.run({ update: log.since(version), jobs }), { kind: 'behind', version: 0 });
     assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');

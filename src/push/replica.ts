@@ -1,22 +1,21 @@
 /**
- * A worker's replica of the snapshot's inputs. It builds its own snapshot from the same resources as the main thread, so that
- * only changes cross the thread border, as data, and never a snapshot.
+ * A worker's replica of the mesh, as far as generation reads it. Only changes cross the thread border, as data, and the same code makes
+ * the same of them as on the main thread.
  */
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
-import { applyChanges, createModel, releaseScopes } from '../model/index.ts';
-import type { Snapshot } from '../model/types.ts';
-import { keyOf, type ResourceChange } from '../resources/types.ts';
+import { applyDelta, createMesh, releaseScopes } from '../model/index.ts';
+import type { MeshSnapshot } from '../model/types.ts';
 import { runJobs } from './run-jobs.ts';
 import { SaidUnits } from './unit-numbers.ts';
 import { scopeOfKey } from './views.ts';
 
 export class Replica {
-  #snapshot: Snapshot | undefined;
+  #snapshot: MeshSnapshot | undefined;
   #version = 0;
   #said = new SaidUnits();
 
   /** What the replica stands at; undefined before it was told anything. */
-  get snapshot(): Snapshot | undefined {
+  get snapshot(): MeshSnapshot | undefined {
     return this.#snapshot;
   }
 
@@ -49,36 +48,24 @@ export class Replica {
     releaseScopes(this.#snapshot, (id) => gone !== undefined && !gone.has(id));
   }
 
-  #update(update: ReplicaUpdate): Snapshot | undefined {
-    const { fromVersion, toVersion } = update;
+  #update(update: ReplicaUpdate): MeshSnapshot | undefined {
+    const { fromVersion, toVersion, ...delta } = update;
     if (fromVersion !== 0 && fromVersion !== this.#version) return undefined;
-    const before = fromVersion === 0 ? emptyModel(update) : this.#snapshot;
-    if (before === undefined || toVersion === this.#version) return before;
+    if (fromVersion !== 0 && toVersion === fromVersion) return this.#snapshot;
+    const before = fromVersion === 0 ? emptyMesh(update) : this.#snapshot;
+    if (before === undefined) return undefined;
     // Nothing half done stays should this throw.
     this.#snapshot = undefined;
     this.#version = 0;
-    this.#snapshot = applyChanges(before, {
-      changes: changesOf(update),
-      version: toVersion,
-      ...(update.mesh === undefined ? {} : { mesh: update.mesh }),
-      ...(update.networks === undefined ? {} : { networks: update.networks }),
-    }).snapshot;
+    this.#snapshot = applyDelta(before, { ...delta, version: toVersion });
     this.#version = toVersion;
     return this.#snapshot;
   }
 }
 
-function emptyModel({ settings, mesh, networks }: ReplicaUpdate): Snapshot {
+function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshSnapshot {
   if (settings === undefined || mesh === undefined || networks === undefined) {
     throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
   }
-  return createModel(settings, mesh, networks);
-}
-
-/** The model knows itself what was there before. */
-function changesOf({ sets, deletes }: ReplicaUpdate): ResourceChange[] {
-  return [
-    ...sets.map((after) => ({ key: keyOf(after), before: undefined, after })),
-    ...deletes.map((key) => ({ key, before: undefined, after: undefined })),
-  ];
+  return createMesh(settings, mesh, networks);
 }

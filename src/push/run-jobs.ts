@@ -11,7 +11,7 @@ import {
   type GenerationFinding,
   type GenerationResult,
 } from '../generate/types.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { MeshSnapshot } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
 import { SaidUnits } from './unit-numbers.ts';
 
@@ -68,7 +68,7 @@ class Layout {
   }
 }
 
-function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
+function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
   const { viewKey, view } = job;
   if (scopeOfView(snapshot, view) === undefined)
     return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [] };
@@ -95,7 +95,7 @@ function runJob(snapshot: Snapshot, job: GenerateJob, layout: Layout, said: Said
 
 /** Runs jobs one after the other; units that were `said` before are only named. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
 export function runJobs(
-  snapshot: Snapshot,
+  snapshot: MeshSnapshot,
   jobs: readonly GenerateJob[],
   said: SaidUnits = new SaidUnits(),
 ): JobsResult {

@@ -159,11 +159,12 @@ export class Mesh {
 
   change(resources: readonly AnyResource[], deletes: readonly string[] = []): ChangeSet {
     const taken = this.#changes(resources, deletes);
-    const { snapshot, changes } = applyChanges(this.snapshot, { changes: taken });
+    const { snapshot, changes, delta } = applyChanges(this.snapshot, { changes: taken });
     this.snapshot = snapshot;
     this.engine.publish({
       snapshot: this.distorted(snapshot),
       changes,
+      delta,
       resources: taken,
       since: performance.now(),
       reasons: new Set(['config']),

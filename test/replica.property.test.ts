@@ -1,0 +1,110 @@
+/**
+ * Workers against the main thread: after any changes, a worker that was told what changed, however late and through however many
+ * updates, or that was started anew in between, generates what the main thread generates, byte for byte.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { applyChanges, createModel } from '../src/model/index.ts';
+import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
+import type { Snapshot } from '../src/model/types.ts';
+import { Replica } from '../src/push/replica.ts';
+import { ReplicaLog } from '../src/push/replica-log.ts';
+import { runJobs } from '../src/push/run-jobs.ts';
+import { viewKey, viewsOf } from '../src/push/views.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+import type { GenerateJob, GenerateTask, JobAnswer } from '../workers/protocol.ts';
+import { FIRST, MESHES, merged, NETWORKS, NODES, STEP } from './golden-harness/random-mesh.ts';
+
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
+
+const WORKERS = 3;
+
+interface Worker {
+  replica: Replica;
+  version: number;
+}
+
+const seldom = <T>(values: readonly T[]) =>
+  fc.oneof({ weight: 9, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constantFrom(...values) });
+
+const STEPS = fc.array(
+  fc.record({
+    edits: STEP,
+    mesh: seldom(MESHES),
+    networks: seldom(NETWORKS),
+    /** The workers that have something to do after the change, and whether they died before. */
+    asked: fc.subarray(Array.from({ length: WORKERS }, (_, index) => index)),
+    died: fc.subarray(
+      Array.from({ length: WORKERS }, (_, index) => index),
+      { maxLength: 1 },
+    ),
+    released: fc.constantFrom<GenerateTask['released']>(undefined, undefined, 'all'),
+    trim: fc.boolean(),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+function jobsOf(snapshot: Snapshot): GenerateJob[] {
+  const views = NODES.flatMap((node) => viewsOf(snapshot, node));
+  return [...new Map(views.map((view) => [viewKey(view), view]))].map(([key, view]) => {
+    return { viewKey: key, view, units: EVERYTHING };
+  });
+}
+
+/** What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after that. */
+function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly bytes: ArrayBuffer }): unknown {
+  const told = new Map<number, unknown>();
+  return jobs.map(({ viewKey: key, gone, units, findings, failures }) => ({
+    key,
+    gone,
+    findings,
+    failures,
+    units: units.map(({ type, unit, number, resources }) => {
+      const own = resources?.map(({ name, version, refs, offset, length }) => {
+        return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
+      });
+      if (own !== undefined) told.set(number, own);
+      return { type, unit, resources: told.get(number) };
+    }),
+  }));
+}
+
+test('workers that lag, miss updates or start anew generate what the main thread generates', () => {
+  fc.assert(
+    fc.property(FIRST, STEPS, fc.boolean(), (base, steps, edsForHeadless) => {
+      const settings = { ...DEFAULT_SETTINGS, edsForHeadless };
+      let snapshot = createModel(settings, MESHES[0] ?? defaultMeshConfig(), defaultMeshNetworks());
+      const log = new ReplicaLog(snapshot);
+      const resources = new Map<ResourceKey, AnyResource>();
+      const workers = Array.from({ length: WORKERS }, (): Worker => ({ replica: new Replica(), version: 0 }));
+      const none = { mesh: undefined, networks: undefined, asked: [], died: [], released: undefined, trim: false };
+      for (const { edits, mesh, networks, asked, died, released, trim } of [{ ...none, edits: base }, ...steps]) {
+        const step = applyChanges(snapshot, {
+          changes: merged(edits, resources),
+          ...(mesh && { mesh }),
+          ...(networks && { networks }),
+        });
+        snapshot = step.snapshot;
+        log.append(snapshot, step.delta);
+        for (const index of died) workers[index] = { replica: new Replica(), version: 0 };
+        const jobs = jobsOf(snapshot);
+        for (const index of asked) {
+          const worker = workers[index];
+          if (worker === undefined) continue;
+          const update = log.since(worker.version);
+          // As it crosses the border between threads.
+          const task = structuredClone({ update, jobs, forget: true as const, ...(released && { released }) });
+          const answer = worker.replica.run(task);
+          assert.ok(answer.kind === 'done', answer.kind === 'failed' ? answer.message : answer.kind);
+          assert.equal(answer.version, snapshot.version);
+          worker.version = answer.version;
+          assert.deepEqual(made(answer), made(runJobs(snapshot, jobs)));
+        }
+        if (trim) log.trim(Math.min(...workers.map(({ version }) => version || snapshot.version)));
+      }
+    }),
+    { numRuns: 25 },
+  );
+});
