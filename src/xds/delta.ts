@@ -9,23 +9,16 @@
  */
 import { CtlError } from '../core/errors.ts';
 import type { Bundle } from '../push/types.ts';
-import type { Plan } from './plan.ts';
+import { bodyOf } from './plan.ts';
 import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { ALL_GO } from './removes.ts';
 import type { DeltaRequest, RequestFormat } from './requests/index.ts';
-import { deltaField, type ResponseMessage } from './responses.ts';
+import type { ResponseMessage } from './responses.ts';
 import { foreign, NO_DEVIATIONS, shown } from './resume.ts';
-import { chunked, type Interest } from './selection.ts';
+import type { Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import { isWildcardType, TYPE_URL_OF } from './type-urls.ts';
-
-function bodyOf({ changed, shared }: Plan): readonly Uint8Array[] {
-  if (shared === undefined) return chunked(changed.flat(), deltaField);
-  const [only] = shared;
-  if (shared.length === 1 && only !== undefined) return only.deltaBody();
-  return shared.flatMap((selection) => selection.deltaBody());
-}
 
 export class DeltaProtocol implements Protocol<DeltaRequest> {
   readonly mode = 'delta';
@@ -111,7 +104,7 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
           version: String(context.snapshot),
           nonce: context.nonce,
           removed: plan.removed,
-          body: bodyOf(plan),
+          body: bodyOf(plan, 'delta'),
         };
       }
       subscription.skipped(plan);

@@ -23,8 +23,8 @@ function story({ changed, removed, next, kept, shared = [] }: Plan) {
     bases: next.bases,
     overlay: next.overlay,
     kept,
-    delta: Buffer.concat(shared.flatMap((selection) => selection.deltaBody())),
-    sotw: Buffer.concat(shared.flatMap((selection) => selection.sotwBody())),
+    delta: Buffer.concat(shared.flatMap((selection) => selection.body('delta'))),
+    sotw: Buffer.concat(shared.flatMap((selection) => selection.body('sotw'))),
   };
 }
 

@@ -5,7 +5,8 @@
 import type { Bundle } from '../push/types.ts';
 import { findIn, type Have, type Held, heldOf, NO_EXCEPTIONS, sameBundles } from './have.ts';
 import type { Removes } from './removes.ts';
-import { type Interest, ResourceLists, type Selection, type Selections } from './selection.ts';
+import type { Mode } from './responses.ts';
+import { chunked, type Interest, ResourceLists, type Selection, type Selections } from './selection.ts';
 
 export interface Plan {
   readonly changed: ResourceLists;
@@ -15,6 +16,13 @@ export interface Plan {
   readonly kept: ReadonlySet<string>;
   /** When set: `changed` is exactly what these hold, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
+}
+
+/** The changed resources as fields of this protocol's message. */
+export function bodyOf({ changed, shared }: Plan, mode: Mode): readonly Uint8Array[] {
+  if (shared === undefined) return chunked(changed.flat(), mode);
+  const [only] = shared;
+  return shared.length === 1 && only !== undefined ? only.body(mode) : shared.flatMap((each) => each.body(mode));
 }
 
 export const NONE_KEPT: ReadonlySet<string> = new Set();

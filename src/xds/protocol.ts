@@ -3,7 +3,7 @@ import type { Bundle } from '../push/types.ts';
 import { type NameSet, NO_NAMES, onlyName } from './name-set.ts';
 import type { Removes } from './removes.ts';
 import type { RequestFormat } from './requests/index.ts';
-import type { ResponseMessage } from './responses.ts';
+import type { Mode, ResponseMessage } from './responses.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
 
@@ -17,7 +17,7 @@ export interface ResponseContext {
 }
 
 export interface Protocol<Request> {
-  readonly mode: 'sotw' | 'delta';
+  readonly mode: Mode;
   /** How its requests are read. */
   readonly requests: RequestFormat<Request>;
   /** Of the server that speaks it. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { deltaField, encodeResponse, sotwField } from './responses.ts';
+import { encodeResponse, fieldOf } from './responses.ts';
 import { parseDelta, parseSotw, resource } from './testing.ts';
 
 const typeUrl = 'type.googleapis.com/x';
@@ -9,7 +9,7 @@ describe('responses', () => {
   const one = resource('cds', 'one', 'text');
 
   it('frames own head and shared body as one gRPC message', () => {
-    const message = { typeUrl, version: '7', nonce: '7-1', removed: ['gone'], body: [deltaField(one)] };
+    const message = { typeUrl, version: '7', nonce: '7-1', removed: ['gone'], body: [fieldOf('delta')(one)] };
     const chunks = encodeResponse(message);
     assert.equal(chunks.at(-1), one.fragment);
     const bytes = Buffer.concat(chunks);
@@ -26,7 +26,7 @@ describe('responses', () => {
 
   it('takes the SotW field out of the same bytes', () => {
     const bytes = Buffer.concat(
-      encodeResponse({ typeUrl, version: 'h', nonce: 'n', removed: [], body: [sotwField(one)] }),
+      encodeResponse({ typeUrl, version: 'h', nonce: 'n', removed: [], body: [fieldOf('sotw')(one)] }),
     );
     assert.deepEqual(
       parseSotw(bytes.subarray(5)).resources.map(({ name, text }) => [name, text]),

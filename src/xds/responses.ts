@@ -35,12 +35,17 @@ export function encodeResponse(message: ResponseMessage): readonly Uint8Array[] 
   return [head, ...message.body];
 }
 
-/** The resource as a field of a DeltaDiscoveryResponse. */
-export function deltaField(resource: EncodedResource): Uint8Array {
-  return resource.fragment;
-}
+/** The variants of the protocol. */
+export type Mode = 'sotw' | 'delta';
 
-/** The resource as a field of a DiscoveryResponse: the same bytes from the Any on. */
-export function sotwField(resource: EncodedResource): Uint8Array {
-  return resource.fragment.subarray(resource.anyOffset);
+type Field = (resource: EncodedResource) => Uint8Array;
+
+const deltaField: Field = ({ fragment }) => fragment;
+
+/** The same bytes from the Any on. */
+const sotwField: Field = ({ fragment, anyOffset }) => fragment.subarray(anyOffset);
+
+/** How a resource is a field of a DiscoveryResponse or DeltaDiscoveryResponse. */
+export function fieldOf(mode: Mode): Field {
+  return mode === 'delta' ? deltaField : sotwField;
 }

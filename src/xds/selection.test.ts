@@ -25,14 +25,14 @@ describe('bodies of selections', () => {
     const two = selections.select(bundleOf('two', a, b), undefined, ALL);
     const longer = selections.select(bundleOf('three', a, b, c), undefined, ALL);
     const other = selections.select(bundleOf('four', a, c), undefined, ALL);
-    assert.equal(one.deltaBody()[0], two.deltaBody()[0]);
-    assert.equal(one.sotwBody()[0], two.sotwBody()[0]);
-    assert.notEqual(one.deltaBody()[0], one.sotwBody()[0]);
+    assert.equal(one.body('delta')[0], two.body('delta')[0]);
+    assert.equal(one.body('sotw')[0], two.body('sotw')[0]);
+    assert.notEqual(one.body('delta')[0], one.body('sotw')[0]);
     const joined = (...parts: readonly (EncodedResource | undefined)[]): Buffer =>
       Buffer.concat(parts.map((part) => part?.fragment ?? Buffer.alloc(0)));
-    assert.deepEqual(longer.deltaBody(), [joined(a, b, c)]);
-    assert.deepEqual(other.deltaBody(), [joined(a, c)]);
-    assert.deepEqual(one.deltaBody(), [joined(a, b)]);
+    assert.deepEqual(longer.body('delta'), [joined(a, b, c)]);
+    assert.deepEqual(other.body('delta'), [joined(a, c)]);
+    assert.deepEqual(one.body('delta'), [joined(a, b)]);
   });
 
   it('leave lists shared, and know what they refer to', () => {

@@ -5,7 +5,7 @@
 import { type Memos, type WeakMemo, WeakPairMemo } from '../core/memo.ts';
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import type { NameSet, NameSets } from './name-set.ts';
-import { deltaField, sotwField } from './responses.ts';
+import { fieldOf, type Mode } from './responses.ts';
 import { EMPTY_HASH, hashText, minus, plus, type SetHash } from './set-hash.ts';
 
 /** What a stream wants of a type. */
@@ -40,8 +40,7 @@ export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
   readonly #bodies: Bodies;
-  #delta: Joined | undefined;
-  #sotw: Joined | undefined;
+  readonly #joined: Partial<Record<Mode, Joined>> = {};
 
   constructor(changed: readonly EncodedResource[], removed: readonly string[], bodies: Bodies) {
     this.changed = changed;
@@ -49,14 +48,10 @@ export class Selection {
     this.#bodies = bodies;
   }
 
-  deltaBody(): readonly Uint8Array[] {
-    this.#delta ??= this.#bodies.delta.joined(this.changed);
-    return this.#delta.body;
-  }
-
-  sotwBody(): readonly Uint8Array[] {
-    this.#sotw ??= this.#bodies.sotw.joined(this.changed);
-    return this.#sotw.body;
+  /** `changed` as fields of this protocol's message. */
+  body(mode: Mode): readonly Uint8Array[] {
+    this.#joined[mode] ??= this.#bodies[mode].joined(this.changed);
+    return this.#joined[mode].body;
   }
 }
 
@@ -65,50 +60,43 @@ interface Joined {
   readonly body: readonly Uint8Array[];
 }
 
-type Field = (resource: EncodedResource) => Uint8Array;
-
 function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
   return a.length === b.length && a.every((each, index) => each === b[index]);
 }
 
 /** Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one body. */
 class JoinedBodies {
-  readonly #field: Field;
+  readonly #mode: Mode;
   /** By the first resource. */
   readonly #last: WeakMemo<EncodedResource, { joined: WeakRef<Joined> | undefined }>;
 
-  constructor(field: Field, name: string, memos: Memos) {
-    this.#field = field;
-    this.#last = memos.weak(name);
+  constructor(mode: Mode, memos: Memos) {
+    this.#mode = mode;
+    this.#last = memos.weak(`${mode} bodies`);
   }
 
   /** One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one buffer. */
   joined(resources: readonly EncodedResource[]): Joined {
     const [first] = resources;
     if (first === undefined) return { resources, body: [] };
-    if (resources.length === 1) return { resources, body: [this.#field(first)] };
+    if (resources.length === 1) return { resources, body: [fieldOf(this.#mode)(first)] };
     const last = this.#last.get(first, () => ({ joined: undefined }));
     const known = last.joined?.deref();
     if (known !== undefined && isSame(known.resources, resources)) return known;
-    const made = { resources, body: [Buffer.concat(resources.map(this.#field))] };
+    const made = { resources, body: [Buffer.concat(resources.map(fieldOf(this.#mode)))] };
     last.joined = new WeakRef(made);
     return made;
   }
 }
 
-interface Bodies {
-  readonly delta: JoinedBodies;
-  readonly sotw: JoinedBodies;
-}
+type Bodies = Readonly<Record<Mode, JoinedBodies>>;
 
 /** Fields below this size are cheaper to copy than to write as chunks of their own. */
 const COPY_BELOW_BYTES = 2048;
 
 /** The fields of resources that this stream alone needs together: small ones side by side in new buffers, large ones as they are. */
-export function chunked(
-  resources: readonly EncodedResource[],
-  field: (resource: EncodedResource) => Uint8Array,
-): readonly Uint8Array[] {
+export function chunked(resources: readonly EncodedResource[], mode: Mode): readonly Uint8Array[] {
+  const field = fieldOf(mode);
   const chunks: Uint8Array[] = [];
   let small: Uint8Array[] = [];
   const flush = (): void => {
@@ -164,10 +152,7 @@ export class Selections {
 
   constructor(names: NameSets, memos: Memos) {
     this.#names = names;
-    this.#bodies = {
-      delta: new JoinedBodies(deltaField, 'bodies for Delta', memos),
-      sotw: new JoinedBodies(sotwField, 'bodies for State of the World', memos),
-    };
+    this.#bodies = { delta: new JoinedBodies('delta', memos), sotw: new JoinedBodies('sotw', memos) };
     this.#refs = memos.weak('references of resources');
     this.#hosts = memos.weak('virtual hosts of routes');
     this.#first = memos.pairs('first selections');

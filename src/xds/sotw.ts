@@ -7,22 +7,15 @@
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf } from './have.ts';
 import type { NameSet } from './name-set.ts';
-import type { Plan } from './plan.ts';
+import { bodyOf } from './plan.ts';
 import { type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { ALL_GO } from './removes.ts';
 import type { RequestFormat, SotwRequest } from './requests/index.ts';
-import { type ResponseMessage, sotwField } from './responses.ts';
+import type { ResponseMessage } from './responses.ts';
 import { chunked, covers, type Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
-
-function partialBody({ changed, shared }: Plan): readonly Uint8Array[] {
-  if (shared === undefined) return chunked(changed.flat(), sotwField);
-  const [only] = shared;
-  if (shared.length === 1 && only !== undefined) return only.sotwBody();
-  return shared.flatMap((selection) => selection.sotwBody());
-}
 
 /** A full set takes away what is not in it, and so what the proxy has in a version that we cannot send. */
 function knownOnly(have: Have): Have {
@@ -42,7 +35,7 @@ function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
   const kept: EncodedResource[] = [];
   if (interest.wildcard && !replaced) {
     for (const held of next.overlay.values()) if (held?.resource !== undefined) kept.push(held.resource);
-    return [...next.bases.flatMap((bundle) => bundle.sotwBody()), ...chunked(kept, sotwField)];
+    return [...next.bases.flatMap((bundle) => bundle.sotwBody()), ...chunked(kept, 'sotw')];
   }
   const names = interest.wildcard
     ? [...next.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name)), ...next.overlay.keys()]
@@ -51,7 +44,7 @@ function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
     const held = covers(interest, name) ? heldOf(next, name) : undefined;
     if (held?.resource !== undefined) kept.push(held.resource);
   }
-  return chunked(kept, sotwField);
+  return chunked(kept, 'sotw');
 }
 
 export class SotwProtocol implements Protocol<SotwRequest> {
@@ -118,7 +111,7 @@ export class SotwProtocol implements Protocol<SotwRequest> {
       if (needed) {
         const next = full ? knownOnly(plan.next) : plan.next;
         const version = this.shared.versions.of(next, interest, subscription.have);
-        const body = full ? fullBody(next, interest) : partialBody(plan);
+        const body = full ? fullBody(next, interest) : bodyOf(plan, 'sotw');
         // A response that is not a full set takes nothing away.
         const same = next === plan.next && (full || plan.removed.length === 0);
         const sent = same ? plan : { ...plan, next, removed: full ? plan.removed : [] };
