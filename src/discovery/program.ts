@@ -18,7 +18,6 @@ import {
 } from '../observe/index.ts';
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
 import { KEY_SET_SOURCE } from '../resources/make-key-set.ts';
-import type { ResourceKey } from '../resources/types.ts';
 import { type SourceIdentity, type SourceSink, systemClock } from '../sources/index.ts';
 import {
   type AppliedSummary,
@@ -60,15 +59,12 @@ import {
   xdsObserver,
 } from './observers.ts';
 import { maxConnections } from './open-files.ts';
-import { type MeshChange, Publisher, type TakenChanges } from './publisher.ts';
+import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
 import { openStateDirectory } from './state-directory.ts';
 
 /** Parts that can be stopped, in the order in which they were started. */
 type Closer = () => Promise<void> | void;
-
-/** A changed mesh file and when the change was seen, monotonic ms. */
-type MeshUpdate = MeshChange & { readonly at: number };
 
 interface Running {
   readonly store: Store;
@@ -112,9 +108,13 @@ export class DiscoveryProgram {
     if (pool !== undefined) this.#closers.push(() => pool.close());
     const http = await this.#startHttp();
     let early: MeshUpdate | undefined;
+    const onUpdate = (update: MeshUpdate): void => {
+      if (this.#running === undefined) early = mergedUpdate(early, update);
+      else this.#publishMesh(this.#running, update);
+    };
     const files = await openMeshFiles(this.#settings, {
-      onMesh: (mesh, at) => this.#meshChanged({ mesh, at }, (update) => (early = { ...early, ...update })),
-      onNetworks: (networks, at) => this.#meshChanged({ networks, at }, (update) => (early = { ...early, ...update })),
+      onMesh: (mesh, at) => onUpdate({ mesh, at }),
+      onNetworks: (networks, at) => onUpdate({ networks, at }),
     });
     this.#closers.push(() => files.close());
     const hold = await this.#openHold(files);
@@ -126,7 +126,7 @@ export class DiscoveryProgram {
     const keySets = this.#followKeySets(store);
     const publisher = this.#startPublisher(store, files);
     await keySets.first();
-    publisher.publish(takenFrom(store));
+    publisher.publish(store.take());
     const engine = this.#startEngine(publisher.snapshot, pool);
     const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine, identity);
@@ -224,7 +224,7 @@ export class DiscoveryProgram {
       onPublication: (publication, milliseconds) => this.#published(publication, milliseconds),
       onFault: publishFaults(this.#metrics),
     });
-    publisher.publish(takenFrom(store));
+    publisher.publish(store.take());
     return publisher;
   }
 
@@ -252,7 +252,7 @@ export class DiscoveryProgram {
       edsDebounce: enableEdsDebounce,
       clock: systemClock,
       hooks: debounceHooks(this.#metrics),
-      publish: (keys) => publisher.publish(takenFrom(store, keys)),
+      publish: (keys) => publisher.publish(store.take(keys === 'all' ? undefined : (key) => keys.has(key))),
     });
   }
 
@@ -335,16 +335,9 @@ export class DiscoveryProgram {
     this.#running?.debouncer.changed(summary.changed, seenAt);
   }
 
-  #meshChanged(update: MeshUpdate, keep: (update: MeshUpdate) => void): void {
-    if (this.#running === undefined) keep(update);
-    else this.#publishMesh(this.#running, update);
-  }
-
   /** A changed mesh file goes out at once, with whatever else is pending. */
-  #publishMesh({ store, publisher }: Running, { at, ...files }: MeshUpdate): void {
-    const { changes, firstEventAt } = takenFrom(store);
-    const since = changes.length === 0 ? at : Math.min(at, firstEventAt);
-    publisher.publish({ changes, firstEventAt: since }, files);
+  #publishMesh({ store, publisher }: Running, update: MeshUpdate): void {
+    publisher.publish(store.take(), update);
   }
 
   #published(publication: Publication, milliseconds: number): void {
@@ -378,12 +371,6 @@ export class DiscoveryProgram {
     const showConfigInAdsz = this.#settings.debugAdszConfig;
     return createDebugSource({ store, engine, server, hold, sources, history, showConfigInAdsz });
   }
-}
-
-/** Pending changes (those of `keys`, or all) for the publisher. */
-function takenFrom(store: Store, keys: ReadonlySet<ResourceKey> | 'all' = 'all'): TakenChanges {
-  const { changes, firstEventAt } = store.take(keys === 'all' ? undefined : (key) => keys.has(key));
-  return { changes, firstEventAt: firstEventAt ?? systemClock.now() };
 }
 
 /** The entries of a comma-separated list. */

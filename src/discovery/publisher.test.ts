@@ -7,7 +7,7 @@ import { endpoints, meshResource, service, virtualService } from '../push/testin
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { modelSettings } from './model-settings.ts';
-import { Publisher, type PublishFault } from './publisher.ts';
+import { mergedUpdate, Publisher, type PublishFault } from './publisher.ts';
 
 function set(after: AnyResource): ResourceChange {
   return { key: keyOf(after), before: undefined, after };
@@ -18,6 +18,7 @@ class Bench {
   readonly faults: PublishFault[] = [];
   readonly poison = new Set<string>();
   meshBroken = false;
+  now = 0;
   attempts = 0;
   readonly publisher: Publisher;
 
@@ -25,7 +26,7 @@ class Bench {
     const mesh = defaultMeshConfig();
     this.publisher = new Publisher({
       snapshot: createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks()),
-      now: () => 0,
+      now: () => this.now,
       onPublication: (publication) => this.publications.push(publication),
       onFault: (fault) => this.faults.push(fault),
       apply: (snapshot, update: ModelUpdate) => {
@@ -69,6 +70,23 @@ describe('publisher', () => {
     );
     assert.deepEqual(bench.reasons, [['service'], ['endpoint'], ['config']]);
     assert.equal(bench.publications.at(-1)?.snapshot, bench.publisher.snapshot);
+  });
+
+  it('counts from the earliest of its events and of a changed file', () => {
+    const bench = new Bench();
+    const mesh = { ...defaultMeshConfig(), rootNamespace: 'other' };
+    const changes = [set(service('shop', 'web'))];
+    bench.now = 50;
+    bench.publisher.publish({ changes, firstEventAt: 5 }, { mesh, at: 3 });
+    bench.publisher.publish({ changes: [set(service('shop', 'api'))], firstEventAt: 5 }, { mesh, at: 7 });
+    bench.publisher.publish({ changes: [], firstEventAt: undefined }, { mesh, at: 9 });
+    bench.publisher.publish({ changes: [set(service('shop', 'db'))], firstEventAt: undefined });
+    assert.deepEqual(
+      bench.publications.map(({ since }) => since),
+      [3, 5, 9, 50],
+    );
+    const networks = defaultMeshNetworks();
+    assert.deepEqual(mergedUpdate({ mesh, at: 3 }, { networks, at: 4 }), { mesh, networks, at: 3 });
   });
 
   it('publishes nothing without changes, and without a reason what generation does not read', () => {

@@ -11,18 +11,22 @@ import type { Publication } from '../push/index.ts';
 import type { PushReason } from '../push/types.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import type { ResourceChange, ResourceKey } from '../resources/types.ts';
-
-/** What a publication is made of: merged changes and the time of the first event among them. */
-export interface TakenChanges {
-  readonly changes: readonly ResourceChange[];
-  /** Monotonic ms. */
-  readonly firstEventAt: number;
-}
+import type { TakenChanges } from '../store/index.ts';
 
 /** The files beside the resources, where they changed. */
-export interface MeshChange {
+interface MeshChange {
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
+}
+
+/** Changed files, and when the first change was noticed, monotonic ms. */
+export interface MeshUpdate extends MeshChange {
+  readonly at: number;
+}
+
+/** Two updates as one: the later values, the earlier time. */
+export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
+  return first === undefined ? then : { ...first, ...then, at: Math.min(first.at, then.at) };
 }
 
 /** Something that the model cannot take; what was in force before stays. */
@@ -99,13 +103,15 @@ export class Publisher {
   }
 
   /** Publishes changed resources, a changed mesh configuration, or both. Nothing leaves when nothing is to be done. */
-  publish(taken: TakenChanges, mesh: MeshChange = {}): void {
+  publish(taken: TakenChanges, { at, ...mesh }: Partial<MeshUpdate> = {}): void {
     if (taken.changes.length === 0 && !isPresent(mesh)) return;
     const started = this.#options.now();
+    const { firstEventAt = started } = taken;
+    const firstAt = Math.min(firstEventAt, at ?? firstEventAt);
     const waiting = new Map(this.#aside);
     for (const change of taken.changes) {
       waiting.delete(change.key);
-      waiting.set(change.key, { ...change, at: taken.firstEventAt });
+      waiting.set(change.key, { ...change, at: firstAt });
     }
     const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
     if (step === undefined) return;
@@ -113,7 +119,7 @@ export class Publisher {
     this.#snapshot = snapshot;
     // Replicas have to follow even when proxies have nothing to gain: they stand at the version of their snapshot.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
-    const since = resources.reduce((oldest, { at }) => Math.min(oldest, at), taken.firstEventAt);
+    const since = resources.reduce((oldest, change) => Math.min(oldest, change.at), firstAt);
     const publication = { snapshot, changes, delta, resources, since, reasons };
     this.#options.onPublication(publication, this.#options.now() - started);
   }
