@@ -180,7 +180,10 @@ export class Session implements ProxySession {
   }
 
   need(type: XdsType): Promise<void> | undefined {
-    const types = new Set(GENERATED_FOR[type]);
+    const generated = GENERATED_FOR[type];
+    // Nearly all requests: of types that the proxy has asked for before.
+    if (this.#needs.length === 0 && generated.every((one) => this.#types.has(one))) return undefined;
+    const types = new Set(generated);
     const pending = this.#needs.find((need) => types.isSubsetOf(need.types));
     if (pending !== undefined) return pending.promise;
     if (types.isSubsetOf(this.#types)) return undefined;

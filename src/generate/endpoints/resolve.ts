@@ -157,7 +157,7 @@ export function endpointSources(
     networks,
     endpoints: reachableEndpoints(endpoints ?? NO_ENDPOINTS, view),
     network: networkClass(networks, view.network),
-    locality: readsLocalityOf(mesh, rule) ? view.locality : '',
+    locality: view.locality !== '' && readsLocalityOf(mesh, rule) ? view.locality : '',
   };
 }
 
