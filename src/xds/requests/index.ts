@@ -12,8 +12,8 @@
  *   1.17 s of CPU with whole requests, 0.47 s so; a reconnect over Delta 6.7 s and 4.6 s, and 120 MiB less resident.
  * - `entry-table.ts` recognises a list whose entries come in another order, because every Envoy walks hash maps of its own: a proxy that
  *   joins or comes back costs 0.4 of what making strings of its names costs.
- * - `growing-list.ts` puts a list together once that many proxies bring at the same time, while nobody has brought it whole yet. Measured on
- *   a restart with 1,000 proxies over Delta: 8.6 s of CPU without, 7.1 s with it; peak memory 704 MiB and 407 MiB.
+ * - `growing-list.ts` puts a list together once that many proxies bring at the same time, while nobody has brought it whole yet. Measured with
+ *   1,000 proxies over Delta: a reconnect 1.0 s of CPU without, 0.53 s with it; resident memory 360 MiB and 245 MiB.
  * - `request-room.ts` limits the memory of requests that are not complete, per client address and in all: the port may be open to anyone,
  *   and requests may have 4 MiB.
  *
