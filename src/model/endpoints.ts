@@ -7,13 +7,12 @@ import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../res
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
+import type { EndpointsDocument } from './headless-addresses.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { AddressIndexes } from './ownership.ts';
 import type { Health, RegistryKind, Service } from './types.ts';
 import {
   bareWorkload,
-  type Cluster,
-  clusterRead,
   endpointAddress,
   entryLabels,
   entryWorkload,
@@ -137,9 +136,7 @@ function objectEndpoints(
     ] as const;
     for (const [health, addresses] of lists) {
       for (const written of addresses) {
-        const { namespace, cluster } = endpoints.meta;
-        const reference = { ...written, address: written.ip, namespace, cluster };
-        const workload = resolveAddress(reference, health, indexes, gathering);
+        const workload = resolveAddress(endpoints, written, written.ip, '', health, indexes, gathering);
         if (workload === undefined) continue;
         for (const port of ports) addByName(workload, port.port, port.name, names, gathering);
       }
@@ -155,15 +152,13 @@ function sliceEndpoints(
 ): void {
   // Host names cannot be endpoints of a service that is balanced over addresses.
   if (slice.content.addressType === 'FQDN') return;
-  const { namespace, cluster } = slice.meta;
   const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
   for (const written of slice.content.endpoints ?? []) {
     const health = sliceHealth(written.conditions);
     const topology = written.topology ?? {};
     const zone = written.zone ?? topology['topology.kubernetes.io/zone'] ?? '';
     for (const address of written.addresses) {
-      const reference = { ...written, address, zone, namespace, cluster };
-      const workload = resolveAddress(reference, health, indexes, gathering);
+      const workload = resolveAddress(slice, written, address, zone, health, indexes, gathering);
       if (workload === undefined) continue;
       for (const port of ports) {
         if (port.port !== undefined) addByName(workload, port.port, port.name, names, gathering);
@@ -197,14 +192,10 @@ function addByName(
   if (servicePort !== undefined) gathering.add(workload, port, servicePort);
 }
 
+/** What Endpoints and slices say of an address. */
 interface AddressReference {
-  readonly address: string;
-  readonly namespace: string;
-  /** Of the document: its pods and nodes are looked up there. */
-  readonly cluster: Cluster;
   readonly hostname?: string | undefined;
   readonly nodeName?: string | undefined;
-  readonly zone?: string;
   readonly targetRef?:
     | {
         readonly kind?: string | undefined;
@@ -215,22 +206,22 @@ interface AddressReference {
 }
 
 /**
- * The workload behind an address of Endpoints or a slice. While the pod that it names is unknown it is held back: without the
- * pod's labels it would be served outside its subsets and without mutual TLS.
+ * The workload behind an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that it names is unknown
+ * it is held back: without the pod's labels it would be served outside its subsets and without mutual TLS.
  */
 function resolveAddress(
-  reference: AddressReference,
+  { meta: { namespace, cluster } }: EndpointsDocument,
+  { targetRef, hostname, nodeName }: AddressReference,
+  address: string,
+  zone: string,
   health: Health,
   indexes: EndpointIndexes,
   gathering: Gathering,
 ): Workload | undefined {
-  const { address, targetRef, hostname, cluster } = reference;
   const { reads } = gathering;
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
-    podName === undefined
-      ? undefined
-      : podNamed(targetRef?.namespace ?? reference.namespace, podName, cluster, indexes, reads);
+    podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
   // Who writes endpoints can name any pod. Whose an address is, the pods themselves say.
   const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
   const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
@@ -240,8 +231,7 @@ function resolveAddress(
     return undefined;
   }
   gathering.withoutPod++;
-  const locality =
-    localityOfNode(reference.nodeName, cluster, indexes, reads) || joinLocality('', reference.zone ?? '', '');
+  const locality = localityOfNode(nodeName, cluster, indexes, reads) || joinLocality('', zone, '');
   return bareWorkload(address, health, hostname, locality, cluster, indexes);
 }
 
@@ -311,7 +301,7 @@ function selectPods(
   for (const key of membersOf(indexes.podsByNamespace, namespace)) {
     const pod = indexes.resources('Pod').get(key);
     if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
-    gathering.reads.add(clusterRead('pod', `${namespace}/${pod.meta.name}`, pod.meta.cluster));
+    gathering.reads.add(key);
     // The primary address alone: a dual-stack pod is one endpoint.
     const [address] = podAddresses(pod);
     if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));

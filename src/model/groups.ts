@@ -3,7 +3,7 @@
  * thousands of members to one group copies its list once.
  */
 import type { PMap } from '../core/pmap.ts';
-import { compareText } from './order.ts';
+import { compareText, lowerBound } from './order.ts';
 
 export type Groups = PMap<readonly string[]>;
 
@@ -13,52 +13,65 @@ export function membersOf(groups: Groups, key: string): readonly string[] {
   return groups.get(key) ?? NONE;
 }
 
+/** Edits of one group, the last one first. */
+interface Edit {
+  readonly member: string;
+  readonly present: boolean;
+  readonly earlier: Edit | undefined;
+}
+
 /** Collects changes of a {@link Groups} index; `apply` gives the next index, and the same one when nothing differs. */
 export class GroupEdits {
-  readonly #edits = new Map<string, Map<string, boolean>>();
+  readonly #edits = new Map<string, Edit>();
 
   add(key: string, member: string): void {
-    this.#edit(key, member, true);
+    this.#edits.set(key, { member, present: true, earlier: this.#edits.get(key) });
   }
 
   remove(key: string, member: string): void {
-    this.#edit(key, member, false);
+    this.#edits.set(key, { member, present: false, earlier: this.#edits.get(key) });
   }
 
   /** Moves `member` from the groups `before` to the groups `after`. */
   move(member: string, before: readonly string[], after: readonly string[]): void {
-    for (const key of before) this.remove(key, member);
+    for (const key of before) if (!after.includes(key)) this.remove(key, member);
     for (const key of after) this.add(key, member);
   }
 
   apply(groups: Groups): Groups {
+    if (this.#edits.size === 0) return groups;
     const changes: [string, readonly string[] | undefined][] = [];
-    for (const [key, edits] of this.#edits) {
+    for (const [key, last] of this.#edits) {
       const before = groups.get(key);
-      const after = edited(before ?? NONE, edits);
+      const after = edited(before ?? NONE, last);
       if (after !== before) changes.push([key, after.length === 0 ? undefined : after]);
     }
     return groups.with(changes);
   }
-
-  /** The last edit of a member wins. */
-  #edit(key: string, member: string, present: boolean): void {
-    const edits = this.#edits.get(key);
-    if (edits === undefined) this.#edits.set(key, new Map([[member, present]]));
-    else edits.set(member, present);
-  }
 }
 
-function edited(members: readonly string[], edits: ReadonlyMap<string, boolean>): readonly string[] {
+/** The last edit of a member wins. */
+function edited(members: readonly string[], last: Edit): readonly string[] {
+  if (last.earlier === undefined) return editedOnce(members, last);
   const set = new Set(members);
+  const decided = new Set<string>();
   let changed = false;
-  for (const [member, present] of edits) {
+  for (let edit: Edit | undefined = last; edit !== undefined; edit = edit.earlier) {
+    const { member, present } = edit;
+    if (decided.has(member)) continue;
+    decided.add(member);
     if (set.has(member) === present) continue;
     changed = true;
     if (present) set.add(member);
     else set.delete(member);
   }
   return changed ? [...set].sort(compareText) : members;
+}
+
+function editedOnce(members: readonly string[], { member, present }: Edit): readonly string[] {
+  const place = lowerBound(members.length, (index) => (members[index] ?? '') >= member);
+  if ((members[place] === member) === present) return members;
+  return present ? members.toSpliced(place, 0, member) : members.toSpliced(place, 1);
 }
 
 /** Puts a value under a key into a map of sets. */

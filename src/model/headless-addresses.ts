@@ -5,6 +5,7 @@
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import type { Groups } from './groups.ts';
 import { addressRange, sortableAddress } from './networks.ts';
+import { lowerBound } from './order.ts';
 import { protocolOfPort } from './protocol.ts';
 import type { HeldRange, ModelSettings, Service } from './types.ts';
 
@@ -16,31 +17,28 @@ export const RANGE_READ = 'range:';
 
 export type EndpointsDocument = Resource<'Endpoints'> | Resource<'EndpointSlice'>;
 
-interface WrittenAddress {
-  readonly address: string;
-  readonly namesPod: boolean;
-}
-
-/** The addresses of a document; `namesPod`: it says of which Pod. */
-function* writtenAddresses(document: EndpointsDocument): Generator<WrittenAddress> {
+/** Calls `use` for the addresses of a document; `namesPod`: it says of which Pod. */
+function eachAddress(document: EndpointsDocument, use: (address: string, namesPod: boolean) => void): void {
   if (document.kind === 'EndpointSlice') {
     const { addressType, endpoints = [] } = (document as Resource<'EndpointSlice'>).content;
     if (addressType === 'FQDN') return;
     for (const { addresses, targetRef } of endpoints)
-      for (const address of addresses) yield { address, namesPod: targetRef?.kind === 'Pod' };
+      for (const address of addresses) use(address, targetRef?.kind === 'Pod');
     return;
   }
   for (const { addresses = [], notReadyAddresses = [] } of (document as Resource<'Endpoints'>).content.subsets ?? [])
     for (const list of [addresses, notReadyAddresses])
-      for (const { ip, targetRef } of list) yield { address: ip, namesPod: targetRef?.kind === 'Pod' };
+      for (const { ip, targetRef } of list) use(ip, targetRef?.kind === 'Pod');
 }
 
-/** Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no Pod. */
+/** Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no Pod. Some may stand there twice. */
 export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
   if (document === undefined) return [];
-  const bare = new Set<string>();
-  for (const { address, namesPod } of writtenAddresses(document)) if (!namesPod) bare.add(address);
-  return [...bare];
+  const bare: string[] = [];
+  eachAddress(document, (address, namesPod) => {
+    if (!namesPod) bare.push(address);
+  });
+  return bare;
 }
 
 /**
@@ -71,10 +69,10 @@ export function headlessKeys(
   for (const service of services) for (const port of sharedPorts(service, settings)) ports.add(port);
   if (ports.size === 0) return [];
   const keys = new Set<string>();
-  for (const { address } of writtenAddresses(document)) {
+  eachAddress(document, (address) => {
     const sortable = sortableAddress(address);
     if (sortable !== undefined) for (const port of ports) keys.add(`${port}/${sortable}`);
-  }
+  });
   return [...keys];
 }
 
@@ -102,17 +100,6 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
     if (address !== undefined && address <= last) around.add(range);
   }
   return around;
-}
-
-/** The first index of which `isBehind` holds, where it holds of all that follow. */
-function lowerBound(length: number, isBehind: (index: number) => boolean): number {
-  let [low, high] = [0, length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (isBehind(middle)) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 /**

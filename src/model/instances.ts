@@ -16,7 +16,7 @@ const NONE: readonly BoundInstance[] = [];
 /** What becomes of an address: the instances that go, by service, and those that come. */
 interface Touched {
   /** Service → its endpoints that go; undefined: all of them. */
-  readonly gone: Map<ServiceKey, ReadonlySet<Endpoint> | undefined>;
+  gone: Map<ServiceKey, ReadonlySet<Endpoint> | undefined> | undefined;
   readonly added: BoundInstance[];
 }
 
@@ -31,7 +31,7 @@ export function updateInstances(
   const touch = (address: string): Touched => {
     let place = touched.get(address);
     if (place === undefined) {
-      place = { gone: new Map(), added: [] };
+      place = { gone: undefined, added: [] };
       touched.set(address, place);
     }
     return place;
@@ -43,8 +43,12 @@ export function updateInstances(
     const gone = redefined ? undefined : delta.removed;
     const was = redefined ? (before.endpoints.get(key) ?? []) : delta.removed;
     const is = redefined ? (after.endpoints.get(key) ?? []) : delta.added;
-    for (const { address, network } of was)
-      if (NUMERIC.test(address)) touch(networkAddress(network, address)).gone.set(key, gone);
+    for (const { address, network } of was) {
+      if (!NUMERIC.test(address)) continue;
+      const place = touch(networkAddress(network, address));
+      place.gone ??= new Map();
+      place.gone.set(key, gone);
+    }
     if (service === undefined) continue;
     for (const endpoint of is) {
       const instance = NUMERIC.test(endpoint.address) ? bind(service, endpoint) : undefined;
@@ -54,7 +58,8 @@ export function updateInstances(
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
   for (const [address, { gone, added }] of touched) {
     const had = before.instances.get(address) ?? NONE;
-    const has = [...had.filter((instance) => !isGone(instance, gone)), ...added];
+    const kept = gone === undefined ? had : had.filter((instance) => !isGone(instance, gone));
+    const has = kept.length === 0 ? added : [...kept, ...added];
     if (has.length > 1) has.sort(compareInstances);
     if (!deepEqual(had, has)) changes.set(address, has.length === 0 ? undefined : has);
   }
@@ -63,7 +68,7 @@ export function updateInstances(
 
 const NO_DELTA: EndpointDelta = { removed: new Set(), added: [] };
 
-function isGone({ service, endpoint }: BoundInstance, gone: Touched['gone']): boolean {
+function isGone({ service, endpoint }: BoundInstance, gone: NonNullable<Touched['gone']>): boolean {
   return gone.has(service) && gone.get(service)?.has(endpoint) !== false;
 }
 

@@ -42,6 +42,18 @@ export function canonicalBytes(address: string): readonly number[] | undefined {
   return mapped ? bytes.slice(12) : bytes;
 }
 
+/** An IPv4 address in the form of {@link addressId}: without zeros in front. */
+const PLAIN_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
+
+/** One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything else. */
+export function addressId(written: string): string | undefined {
+  if (PLAIN_IPV4.test(written)) return written;
+  const [address = '', length] = written.split('/');
+  const bytes = addressBytes(address)?.length ?? 0;
+  if (length !== undefined && Number(length) !== bytes * 8) return undefined;
+  return canonicalBytes(address)?.join('.');
+}
+
 /** A text of fixed length for each address family, in the order of addresses; undefined for what is no address. */
 export function sortableAddress(address: string): string | undefined {
   const bytes = canonicalBytes(address);

@@ -20,3 +20,14 @@ interface Dated extends Pick<ResourceMeta, 'namespace' | 'name'> {
 export function compareMeta(a: Dated, b: Dated): number {
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }
+
+/** The first index of which `isBehind` holds, where it holds of all that follow. */
+export function lowerBound(length: number, isBehind: (index: number) => boolean): number {
+  let [low, high] = [0, length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (isBehind(middle)) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}

@@ -8,10 +8,11 @@ import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { type HeadlessAddresses, heldRanges } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';
-import { addressBytes, canonicalBytes } from './networks.ts';
+import { addressId } from './networks.ts';
 import { compareCreated } from './order.ts';
 import type { ModelSettings, NameConflict, RegistryKind, Service } from './types.ts';
 import { isPublic } from './visibility.ts';
+import { ADDRESS_READ } from './workloads.ts';
 
 /** Instead of a namespace: the host is a wildcard over names of several namespaces. */
 const SEVERAL = '*';
@@ -73,17 +74,6 @@ export function hostConflicts(services: readonly Service[], settings: OwnershipS
   });
 }
 
-/** One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything else. */
-export function addressId(written: string): string | undefined {
-  const [address = '', length] = written.split('/');
-  const bytes = addressBytes(address)?.length ?? 0;
-  if (length !== undefined && Number(length) !== bytes * 8) return undefined;
-  return canonicalBytes(address)?.join('.');
-}
-
-/** Note in what a service read: the orchestrator Services and the Pods that have this address. */
-export const ADDRESS_READ = 'vip:';
-
 /** Virtual IPs of an orchestrator Service, in the form of {@link addressId}. */
 export function virtualIps(resource: Resource<'Service'> | undefined): readonly string[] {
   const { clusterIP, clusterIPs, type } = resource?.content.spec ?? {};
@@ -94,7 +84,9 @@ export function virtualIps(resource: Resource<'Service'> | undefined): readonly 
 
 /** Where it is found whose an address is. */
 export interface AddressIndexes {
-  /** Address (`addressId`) → keys of the Services, Pods and documents of endpoints that it may belong to. */
+  /** Address (`addressId`) → keys of the Pods that have it. */
+  readonly podsByIp: Groups;
+  /** The same of the Services and documents of endpoints that it may belong to. */
   readonly addressOwners: Groups;
   readonly headlessAddresses: HeadlessAddresses;
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
@@ -114,7 +106,8 @@ export function withoutTakenAddresses(
     const id = addressId(address);
     if (id === undefined) return true;
     reads.add(`${ADDRESS_READ}${id}`);
-    const owner = ownerOutside(service.namespace, membersOf(indexes.addressOwners, id), indexes);
+    const owners = [...membersOf(indexes.podsByIp, id), ...membersOf(indexes.addressOwners, id)];
+    const owner = ownerOutside(service.namespace, owners, indexes);
     if (owner === undefined) return true;
     const message = `${service.source}: address ${address} belongs to ${owner}, the entry does not count for it`;
     conflicts.push({ resource: service.source, message });

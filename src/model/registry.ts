@@ -10,13 +10,13 @@ import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
 import { carriesEndpoints } from './mesh-state.ts';
 import { addressOfKey, networkAddress } from './network-names.ts';
-import { networkFinder } from './networks.ts';
+import { addressId, networkFinder } from './networks.ts';
 import { updatePeerPolicies } from './peer-authentication.ts';
 import { updateRegistered } from './registered-workloads.ts';
 import type { Dirt } from './service-record.ts';
 import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
-import { type Changed, storeResources, tableOf } from './tables.ts';
+import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
 import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from './types.ts';
 import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
 import { ownAddresses, podNetwork } from './workloads.ts';
@@ -107,18 +107,27 @@ function updateUnserved(
   changed: readonly Changed[],
   addresses: ReadonlySet<string>,
 ): State['unservedPods'] {
-  const pods = new Set<ResourceKey>();
-  for (const { key, before, after } of changed) if ((after ?? before)?.kind === 'Pod') pods.add(key);
-  for (const key of addresses) for (const pod of membersOf(state.podsByIp, addressOfKey(key))) pods.add(pod);
   const table = tableOf(state.resources, 'Pod');
-  return state.unservedPods.with(
-    [...pods].map((key) => {
-      const pod = table.get(key);
-      const own = pod === undefined ? [] : ownAddresses(pod);
-      const unserved = own.length > 0 && pod !== undefined && !own.some((address) => isServed(state, pod, address));
-      return [key, unserved ? true : undefined] as const;
-    }),
-  );
+  const pods = new Map<ResourceKey, Resource<'Pod'> | undefined>();
+  let present = 0;
+  for (const { key, before, after } of changed) {
+    if ((after ?? before)?.kind !== 'Pod') continue;
+    pods.set(key, ofKind(after, 'Pod'));
+    if (after !== undefined) present++;
+  }
+  for (const key of addresses) {
+    // All that there are changed.
+    if (present === table.size) break;
+    const address = addressOfKey(key);
+    for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));
+  }
+  const edits: [ResourceKey, true | undefined][] = [];
+  for (const [key, pod] of pods) {
+    const own = pod === undefined ? [] : ownAddresses(pod);
+    const unserved = own.length > 0 && pod !== undefined && !own.some((address) => isServed(state, pod, address));
+    if (unserved !== state.unservedPods.has(key)) edits.push([key, unserved ? true : undefined]);
+  }
+  return state.unservedPods.with(edits);
 }
 
 function isServed({ instances, networkOf }: State, pod: Resource<'Pod'>, address: string): boolean {

@@ -6,7 +6,7 @@ import { definitionOf, mergeDefinitions } from './definitions.ts';
 import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts';
 import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
 import { deepEqual, keepIfEqual } from './equal.ts';
-import { compareText } from './order.ts';
+import { compareText, lowerBound } from './order.ts';
 import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
 import { type Counts, countBy, NO_COUNTS } from './places.ts';
@@ -189,16 +189,50 @@ function inForce(
 function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta): readonly Endpoint[] {
   if (removed.size === 0 && added.length === 0) return before;
   if (before.length === 0) return added;
+  const kept = removed.size === 0 ? before : without(before, removed);
+  if (added.length === 0) return kept;
   const endpoints: Endpoint[] = [];
-  let next = 0;
-  for (const endpoint of before) {
-    if (removed.has(endpoint)) continue;
-    for (let first = added[next]; first !== undefined && compareEndpoints(first, endpoint) < 0; first = added[++next]) {
-      endpoints.push(first);
-    }
+  let from = 0;
+  for (const endpoint of added) {
+    const to = placeOf(kept, endpoint);
+    append(endpoints, kept, from, to);
     endpoints.push(endpoint);
+    from = to;
   }
-  return endpoints.concat(added.slice(next));
+  append(endpoints, kept, from, kept.length);
+  return endpoints;
+}
+
+/** With more than one removed of so many, it is cheaper to look at all. */
+const ENDPOINTS_PER_REMOVED = 16;
+
+/** A sorted list without some of its members. */
+function without(before: readonly Endpoint[], removed: ReadonlySet<Endpoint>): readonly Endpoint[] {
+  if (removed.size * ENDPOINTS_PER_REMOVED > before.length) return before.filter((endpoint) => !removed.has(endpoint));
+  const places = [...removed].map((endpoint) => placeOf(before, endpoint)).sort((a, b) => a - b);
+  const kept: Endpoint[] = [];
+  let from = 0;
+  for (const place of places) {
+    append(kept, before, from, place);
+    from = place + 1;
+  }
+  append(kept, before, from, before.length);
+  return kept;
+}
+
+/** The place of an endpoint in a sorted list, or where it would stand. */
+function placeOf(sorted: readonly Endpoint[], endpoint: Endpoint): number {
+  return lowerBound(sorted.length, (index) => {
+    const other = sorted[index];
+    return other === undefined || compareEndpoints(other, endpoint) >= 0;
+  });
+}
+
+function append(list: Endpoint[], from: readonly Endpoint[], first: number, end: number): void {
+  for (let index = first; index < end; index++) {
+    const endpoint = from[index];
+    if (endpoint !== undefined) list.push(endpoint);
+  }
 }
 
 function compareEndpoints(a: Endpoint, b: Endpoint): number {

@@ -47,7 +47,7 @@ export interface State {
   readonly networkOf: NetworkFinder;
   readonly resources: ResourceTables<RegistryKind>;
 
-  /** IP address → keys of the pods that own it, in whatever cluster. */
+  /** IP address (`addressId`) → keys of the pods that own it, in whatever cluster. */
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
@@ -56,13 +56,15 @@ export interface State {
   readonly documentsByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
   readonly selecting: Groups;
+  /** Those of {@link selecting} that select pods as well. */
+  readonly selectingPods: Groups;
 
   /** Service key → keys of the resources that define it. */
   readonly definers: Groups;
   readonly services: PMap<Service>;
   /**
-   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, of the Pods that have it, and of the Endpoints or
-   * EndpointSlices that name it without a Pod.
+   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Endpoints or EndpointSlices that name it
+   * without a Pod.
    */
   readonly addressOwners: Groups;
   readonly headlessAddresses: HeadlessAddresses;
@@ -74,7 +76,7 @@ export interface State {
   readonly endpoints: PMap<readonly Endpoint[]>;
   readonly peers: PMap<ServicePeers>;
   readonly records: PMap<ServiceRecord>;
-  /** What endpoints were computed from (`pod:…`, `ip:…`, `node:…`, `auth:…`) → service keys. */
+  /** What endpoints were computed from (`Reads`) → service keys. */
   readonly readers: Groups;
   /** Address in its network (`networkAddress`) → what is served there. */
   readonly instances: PMap<readonly BoundInstance[]>;
@@ -102,6 +104,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     registered: PMap.empty(),
     documentsByService: groups,
     selecting: groups,
+    selectingPods: groups,
     definers: groups,
     services: PMap.empty(),
     addressOwners: groups,

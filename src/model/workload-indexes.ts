@@ -14,13 +14,14 @@ import {
   rangesAround,
 } from './headless-addresses.ts';
 import { type Labels, labelsMatch } from './labels.ts';
-import { ADDRESS_READ, addressId, virtualIps } from './ownership.ts';
+import { addressId } from './networks.ts';
+import { virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { ModelSettings, ServiceKey } from './types.ts';
-import { clusterRead, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
+import { ADDRESS_READ, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
@@ -28,10 +29,18 @@ function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
 }
 
-/** Of a pod, in the form that virtual IPs have. */
-function addressIds(pod: Resource<'Pod'> | undefined): readonly string[] {
-  return pod === undefined ? [] : [...new Set(ownAddresses(pod).flatMap((address) => addressId(address) ?? []))];
+/** Addresses by which a pod is found. */
+function ownIds(pod: Resource<'Pod'> | undefined): readonly string[] {
+  return pod === undefined ? NO_ADDRESSES : idsOf(ownAddresses(pod));
 }
+
+/** In the form of `addressId`, those that are addresses, each once. */
+function idsOf(addresses: readonly string[]): readonly string[] {
+  const ids = addresses.flatMap((address) => addressId(address) ?? []);
+  return ids.length > 1 ? [...new Set(ids)] : ids;
+}
+
+const NO_ADDRESSES: readonly string[] = [];
 
 /** `namespace/name` of the Service that a document of endpoints is about. */
 function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
@@ -54,6 +63,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const entriesByNamespace = new GroupEdits();
   const documentsByService = new GroupEdits();
   const selecting = new GroupEdits();
+  const selectingPods = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
   const ranges = new GroupEdits();
@@ -61,9 +71,8 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     switch ((after ?? before)?.kind) {
       case 'Pod': {
         const [was, is] = [ofKind(before, 'Pod'), ofKind(after, 'Pod')];
-        podsByIp.move(key, was === undefined ? [] : ownAddresses(was), is === undefined ? [] : ownAddresses(is));
+        podsByIp.move(key, ownIds(was), ownIds(is));
         podsByNamespace.move(key, namespaceOf(before), namespaceOf(after));
-        ipOwners.move(key, addressIds(was), addressIds(is));
         break;
       }
       case 'WorkloadEntry':
@@ -81,6 +90,8 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
         ranges.move(key, claimedRanges(before), claimedRanges(after));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
+        if (key.startsWith('ServiceEntry/'))
+          selectingPods.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
         break;
     }
   }
@@ -91,6 +102,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     entriesByNamespace: entriesByNamespace.apply(state.entriesByNamespace),
     documentsByService: documentsByService.apply(state.documentsByService),
     selecting: selecting.apply(state.selecting),
+    selectingPods: selectingPods.apply(state.selectingPods),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
     claimedRanges: ranges.apply(state.claimedRanges),
@@ -153,7 +165,7 @@ function serviceOfId(id: string, settings: ModelSettings): ServiceKey {
 }
 
 function ownedIds(document: EndpointsDocument | undefined): readonly string[] {
-  return [...new Set(bareAddresses(document).flatMap((address) => addressId(address) ?? []))];
+  return idsOf(bareAddresses(document));
 }
 
 function selectingNamespace(resource: AnyResource | undefined, state: State): string[] {
@@ -181,6 +193,7 @@ class DirtyServices {
   }
 
   addReaders(read: string): void {
+    if (this.#state.readers.size === 0) return;
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
@@ -197,9 +210,9 @@ class DirtyServices {
 
   /** Services of a namespace that select a workload with these labels; only service entries select pods. */
   addSelecting(namespace: string, labels: Labels, what: 'pods' | 'entries'): void {
-    const { resources, selecting, settings } = this.#state;
-    for (const key of membersOf(selecting, namespace)) {
-      const resource = resources.ServiceEntry.get(key) ?? (what === 'entries' ? resources.Service.get(key) : undefined);
+    const { resources, selecting, selectingPods, settings } = this.#state;
+    for (const key of membersOf(what === 'pods' ? selectingPods : selecting, namespace)) {
+      const resource = resources.ServiceEntry.get(key) ?? resources.Service.get(key);
       const selector = workloadSelectorOf(resource, this.#state);
       if (selector === undefined || !labelsMatch(selector, labels)) continue;
       for (const service of definedKeys(resource, settings)) this.add(service, selectionId(key));
@@ -215,7 +228,7 @@ export function dirtyServices(before: State, state: State, changed: readonly Cha
     for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);
     const node = was ?? is;
     if (node?.kind === 'Node' && nodeLocality(was?.meta.labels ?? {}) !== nodeLocality(is?.meta.labels ?? {})) {
-      dirty.addReaders(clusterRead('node', node.meta.name, node.meta.cluster));
+      dirty.addReaders(key);
     }
   }
   return dirty.found;
@@ -223,7 +236,7 @@ export function dirtyServices(before: State, state: State, changed: readonly Cha
 
 function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: AnyResource): void {
   const { settings } = state;
-  const { namespace, name } = side.meta;
+  const { namespace } = side.meta;
   switch (side.kind) {
     case 'Service':
     case 'ServiceEntry':
@@ -238,9 +251,9 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
       break;
     }
     case 'Pod':
-      dirty.addReaders(clusterRead('pod', `${namespace}/${name}`, side.meta.cluster));
-      for (const address of podAddresses(side as unknown as Resource<'Pod'>)) dirty.addReaders(`ip:${address}`);
-      for (const address of addressIds(ofKind(side, 'Pod'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
+      dirty.addReaders(key);
+      for (const id of idsOf(podAddresses(side as unknown as Resource<'Pod'>)))
+        dirty.addReaders(`${ADDRESS_READ}${id}`);
       if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');
       break;
     case 'WorkloadEntry': {

@@ -7,7 +7,7 @@ import type { WorkloadEntrySpec } from '../resources/schemas.ts';
 import { type Resource, resourceKey } from '../resources/types.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
-import type { NetworkFinder } from './networks.ts';
+import { addressId, type NetworkFinder } from './networks.ts';
 import type { PeerPolicies } from './peer-authentication.ts';
 import type { Endpoint, Health, RegistryKind } from './types.ts';
 
@@ -20,16 +20,19 @@ export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 /** The indexes that workloads are found in. */
 export interface WorkloadIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
-  /** IP address → keys of the pods that own it, in whatever cluster. */
+  /** IP address (`addressId`) → keys of the pods that own it, in whatever cluster. */
   readonly podsByIp: Groups;
   readonly networkOf: NetworkFinder;
   readonly peerPolicies: PeerPolicies;
 }
 
+/** What has an address (as `addressId` writes it), among what was read: Pods, virtual IPs, endpoints. */
+export const ADDRESS_READ = 'ip:';
+
 /** The policies of a namespace, among what was read. */
 export const POLICY_READ = 'auth:';
 
-/** Notes of what was read: `pod:ns/name`, `ip:address`, `node:name`, `auth:ns`; the first and third with `/cluster` behind it. */
+/** Notes of what was read: keys of Pods and Nodes, `ip:address`, `auth:ns`. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';
@@ -61,11 +64,6 @@ function labelLocality(labels: Labels): string | undefined {
   return fullLocality(written.includes('/') ? written : written.replaceAll('.', '/'));
 }
 
-/** Note of a pod or node of a cluster (absent: the program's own). */
-export function clusterRead(kind: 'pod' | 'node', path: string, cluster: Cluster): string {
-  return cluster === undefined ? `${kind}:${path}` : `${kind}:${path}/${cluster}`;
-}
-
 export function localityOfNode(
   name: string | undefined,
   cluster: Cluster,
@@ -73,8 +71,9 @@ export function localityOfNode(
   reads: Reads,
 ): string {
   if (name === undefined || name === '') return '';
-  reads.add(clusterRead('node', name, cluster));
-  const node = indexes.resources('Node').get(resourceKey('Node', '', name, cluster));
+  const key = resourceKey('Node', '', name, cluster);
+  reads.add(key);
+  const node = indexes.resources('Node').get(key);
   return node === undefined ? '' : nodeLocality(node.meta.labels);
 }
 
@@ -91,10 +90,11 @@ function isEntryTlsReady(labels: Labels, serviceAccount: string | undefined): bo
 }
 
 export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
-  const { status } = pod.content;
+  const { podIP = '', podIPs = [] } = pod.content.status ?? {};
+  if (podIP !== '' && podIPs.every(({ ip }) => ip === podIP)) return [podIP];
   const addresses = new Set<string>();
-  if (status?.podIP) addresses.add(status.podIP);
-  for (const { ip } of status?.podIPs ?? []) if (ip !== '') addresses.add(ip);
+  if (podIP !== '') addresses.add(podIP);
+  for (const { ip } of podIPs) if (ip !== '') addresses.add(ip);
   return [...addresses];
 }
 
@@ -122,8 +122,9 @@ export function podAt(
   indexes: WorkloadIndexes,
   reads: Reads,
 ): Resource<'Pod'> | undefined {
-  reads.add(`ip:${address}`);
-  for (const key of membersOf(indexes.podsByIp, address)) {
+  const id = addressId(address) ?? address;
+  reads.add(`${ADDRESS_READ}${id}`);
+  for (const key of membersOf(indexes.podsByIp, id)) {
     const pod = indexes.resources('Pod').get(key);
     if (pod?.meta.cluster === cluster) return pod;
   }
@@ -137,8 +138,9 @@ export function podNamed(
   indexes: WorkloadIndexes,
   reads: Reads,
 ): Resource<'Pod'> | undefined {
-  reads.add(clusterRead('pod', `${namespace}/${name}`, cluster));
-  return indexes.resources('Pod').get(resourceKey('Pod', namespace, name, cluster));
+  const key = resourceKey('Pod', namespace, name, cluster);
+  reads.add(key);
+  return indexes.resources('Pod').get(key);
 }
 
 /** The network of a pod at one of its addresses. */
