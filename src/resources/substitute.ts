@@ -132,7 +132,7 @@ const PLACE_FIELDS = [
 
 /**
  * The substitute as a resource.
- * @param id identity of the refused document, which names what has no name
+ * @param id identity of the refused document in its source: together they name what has no name
  */
 export function substituteResource(
   substitute: Substitute,
@@ -145,7 +145,7 @@ export function substituteResource(
   const { kind, content, selectorKnown } = substitute;
   const meta: ResourceMeta = {
     // No document can have such a name.
-    name: substitute.name ?? `~${hash('sha256', id, 'hex').slice(0, 16)}`,
+    name: substitute.name ?? `~${hash('sha256', `${origin.source}\n${id}`, 'hex').slice(0, 16)}`,
     namespace: substitute.namespace ?? rootNamespace,
     labels: {},
     annotations: {},

@@ -202,6 +202,23 @@ test('a policy refused in the first source is not replaced by a good one of the 
   assert.deepEqual([sourcesOf(world, key), hold.all()], [[], []]);
 });
 
+test('policies without a name that are refused in two sources hold side by side, also where the sources call them the same', () => {
+  const { store, follower } = open();
+  for (const [source, app] of [
+    ['files', 'a'],
+    ['api', 'b'],
+  ] as const) {
+    const { key: _key, ...keyless } = problem('AuthorizationPolicy', 'x', source);
+    const substitutes = (keyless.substitutes ?? []).map(({ name: _name, content, ...rest }) => ({
+      ...rest,
+      content: { ...content, selector: { matchLabels: { app } } },
+    }));
+    store.apply(source, [{ type: 'invalid', problem: { ...keyless, id: 'policies#0', substitutes }, at: 0 }]);
+  }
+  const selectors = [...follower.inForce().values()].map(({ content }) => JSON.stringify(content));
+  assert.deepEqual(selectors.map((each) => /"app":"(.)"/.exec(each)?.[1]).sort(), ['a', 'b']);
+});
+
 test('over a restart each source’s own last good version counts', () => {
   const memory = new Memory();
   const key = 'AuthorizationPolicy/ns/a';
