@@ -4,9 +4,8 @@ import { deepEqual } from './equal.ts';
 import { networkAddress } from './network-names.ts';
 import { compareText } from './order.ts';
 import type { EndpointDelta } from './service-record.ts';
-import type { ServiceChange } from './services.ts';
 import type { State } from './state.ts';
-import type { BoundInstance, Endpoint, Service, ServiceKey } from './types.ts';
+import type { BoundInstance, ChangeSet, Endpoint, Service, ServiceKey } from './types.ts';
 
 /** Looks like an IP address; host names and socket paths belong to no proxy. */
 const NUMERIC = /^[\d.]+$|:/;
@@ -24,7 +23,7 @@ interface Touched {
 export function updateInstances(
   before: State,
   after: State,
-  services: ReadonlyMap<ServiceKey, ServiceChange>,
+  services: ChangeSet['services'],
   endpoints: ReadonlyMap<ServiceKey, EndpointDelta>,
 ): { instances: PMap<readonly BoundInstance[]>; addresses: ReadonlySet<string> } {
   const touched = new Map<string, Touched>();

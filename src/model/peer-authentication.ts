@@ -10,9 +10,8 @@ import type { Resource } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareMeta } from './order.ts';
-import type { State } from './state.ts';
-import { type Changed, ofKind, tableOf } from './tables.ts';
-import type { MutualTlsMode, PeerAuthentication, WorkloadSelection } from './types.ts';
+import { type Changed, ofKind, type ResourceTables, tableOf } from './tables.ts';
+import type { ModelSettings, MutualTlsMode, PeerAuthentication, RegistryKind, WorkloadSelection } from './types.ts';
 
 type Policy = Resource<'PeerAuthentication'>;
 
@@ -51,9 +50,16 @@ export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: 
 /** Namespaces whose workloads may be under other policies than before; `all` when the mesh's own changed. */
 export type PolicyChange = 'all' | ReadonlySet<string>;
 
+/** What of the registry is read. */
+interface PolicySources {
+  readonly settings: Pick<ModelSettings, 'rootNamespace'>;
+  readonly resources: ResourceTables<RegistryKind>;
+  readonly peerPolicies: PeerPolicies;
+}
+
 /** The policies after a change of resources (`state` has the new ones in its table already), and where they differ. */
 export function updatePeerPolicies(
-  state: State,
+  state: PolicySources,
   changed: readonly Changed[],
 ): { policies: PeerPolicies; change: PolicyChange; selections: readonly WorkloadSelection[] } {
   const touched = new Set<string>();

@@ -6,7 +6,6 @@ import { PMap } from '../core/pmap.ts';
 import type { AnyResource } from '../resources/types.ts';
 import type { Labels } from './labels.ts';
 import { compareText } from './order.ts';
-import type { State } from './state.ts';
 import { type Changed, ofKind } from './tables.ts';
 import { entryLabels, isFinished } from './workloads.ts';
 
@@ -92,7 +91,11 @@ const NOBODY: readonly Labels[] = [];
 const answers = new WeakMap<LabelSets, readonly Labels[]>();
 
 /** See `Snapshot.registeredLabels`. */
-export function registeredLabels({ registered }: State, namespace: string, serviceAccount: string): readonly Labels[] {
+export function registeredLabels(
+  { registered }: { readonly registered: RegisteredWorkloads },
+  namespace: string,
+  serviceAccount: string,
+): readonly Labels[] {
   const sets = registered.get(`${namespace}/${serviceAccount}`);
   if (sets === undefined) return NOBODY;
   const answer = answers.get(sets) ?? sets.sorted().map(([, { labels }]) => labels);

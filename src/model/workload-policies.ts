@@ -9,8 +9,7 @@ import { keyOf } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';
-import type { State } from './state.ts';
-import type { ChangeSet, WorkloadPolicies, WorkloadSelection } from './types.ts';
+import type { ChangeSet, ModelSettings, WorkloadPolicies, WorkloadSelection } from './types.ts';
 
 const KINDS = ['RequestAuthentication', 'AuthorizationPolicy'] as const;
 type PolicyKind = (typeof KINDS)[number];
@@ -34,9 +33,15 @@ const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], Authorizatio
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
+/** What of the registry is read. */
+interface PolicySources {
+  readonly settings: Pick<ModelSettings, 'rootNamespace'>;
+  readonly policies: PolicyTable;
+}
+
 /** The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces concerned cost. */
 export function updatePolicies(
-  state: State,
+  state: PolicySources,
   changed: ChangeSet['configs'],
 ): { policies: PolicyTable; change: readonly WorkloadSelection[] } {
   const change: WorkloadSelection[] = [];
@@ -103,7 +108,7 @@ function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
 }
 
 /** What holds for a workload: the mesh's first, then its namespace's, oldest first. */
-export function policiesOf(state: State, namespace: string, labels: Labels): WorkloadPolicies {
+export function policiesOf(state: PolicySources, namespace: string, labels: Labels): WorkloadPolicies {
   const { rootNamespace } = state.settings;
   const tables = [...new Set([rootNamespace, namespace])].map(
     (name) => [name, state.policies.get(name) ?? NO_POLICIES] as const,
