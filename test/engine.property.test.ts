@@ -14,18 +14,27 @@ import type { Snapshot } from '../src/model/types.ts';
 import { contentVersion } from '../src/push/encode-resource.ts';
 import { Engine } from '../src/push/engine.ts';
 import { InlineGenerator } from '../src/push/generator.ts';
+import { Session } from '../src/push/session.ts';
 import { type Content, content } from '../src/push/testing.ts';
 import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
-import { viewsOf } from '../src/push/views.ts';
+import { placementOf, viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { systemClock } from '../src/sources/index.ts';
-import { type Edit, FIRST, merged, NETWORKS, NODES, STEP } from './golden-harness/random-mesh.ts';
+import { proxyNode } from './golden-harness/input.ts';
+import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
+
+/** Some of them have the views of others, in other places. */
+const NODES = [
+  ...KINDS,
+  proxyNode('far', { address: '10.0.9.4', namespace: 'c', locality: 'r2/z1' }),
+  proxyNode('foreign', { address: '10.0.9.3', namespace: 'c', locality: 'r1/z1', network: 'n2' }),
+];
 
 /** A proxy that acknowledges all it is told. */
 class Client implements PushSink {
   session: ProxySession | undefined;
-  /** Pushes, but for moves to other views with equal content: only a stream can tell that there is nothing to send. */
+  /** Pushes, but for moves to other views or placements with equal content: only a stream can tell that there is nothing to send. */
   pushes = 0;
   #views = '';
   #told: Content | undefined;
@@ -48,10 +57,8 @@ class Client implements PushSink {
   }
 
   #remember(session: ProxySession): void {
-    this.#views = session
-      .parts('cds')
-      .map(({ viewKey }) => viewKey)
-      .join();
+    assert.ok(session instanceof Session);
+    this.#views = session.allViews.map(({ view, key }) => `${view.key} ${key}`).join();
     this.#told = content(session);
   }
 
@@ -141,10 +148,11 @@ function emptyModel(networks = defaultMeshNetworks()): Snapshot {
 /** The endpoints that a proxy's clusters ask for, past everything that the engine remembers by inputs and keys. */
 function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['eds'] {
   const found: Content['eds'] = [];
+  const placement = placementOf(snapshot, session.node);
   for (const view of viewsOf(snapshot, session.node)) {
     if (view.part === 'inbound') continue;
     for (const { name, refs } of session.parts('cds').flatMap((part) => part.resources())) {
-      const input = refs.length === 0 ? undefined : resolveEndpoints(snapshot, view, name);
+      const input = refs.length === 0 ? undefined : resolveEndpoints(snapshot, view, placement, name);
       if (input !== undefined) found.push([input.name, contentVersion(encodeEndpoints(input))]);
     }
   }

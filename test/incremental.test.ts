@@ -8,7 +8,10 @@ import fc from 'fast-check';
 import { affectedUnits, generate } from '../src/generate/index.ts';
 import {
   GENERATED_TYPES,
+  type GeneratedResource,
   type GeneratedType,
+  NOWHERE,
+  type Placement,
   type Unit,
   type UnitSelection,
   type View,
@@ -22,6 +25,13 @@ import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
 const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
+
+/** Where proxies are, whatever the mesh says of places at the time. */
+const PLACEMENTS: readonly Placement[] = [
+  NOWHERE,
+  { network: 'n2', locality: 'r1/z1' },
+  { network: '', locality: 'r2' },
+];
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;
 
@@ -71,20 +81,27 @@ test('incremental generation equals fresh generation after any changes', () => {
 });
 
 function update(units: Units, snapshot: Snapshot, view: View, selection: UnitSelection): void {
-  const result = generate(snapshot, view, selection);
+  const result = generate(snapshot, view, selection, PLACEMENTS);
   assert.deepEqual(result.failures, []);
   for (const type of GENERATED_TYPES) {
     const ofType = selection[type] === 'all' ? new Map<Unit, readonly string[]>() : (units.get(type) ?? new Map());
     for (const [unit, resources] of result.units[type] ?? []) {
       if (resources.length === 0) ofType.delete(unit);
-      else
-        ofType.set(
-          unit,
-          resources.map(({ name, bytes, refs }) => `${name} ${refs} ${Buffer.from(bytes).toString('hex')}`),
-        );
+      else ofType.set(unit, resources.map(textOf));
+    }
+    for (const [unit, placed] of type === 'cds' ? result.placed : []) {
+      assert.equal(placed.length, PLACEMENTS.length);
+      ofType.set(
+        unit,
+        placed.flatMap((resources, index) => resources.map((resource) => `${index} ${textOf(resource)}`)),
+      );
     }
     units.set(type, ofType);
   }
+}
+
+function textOf({ name, bytes, refs }: GeneratedResource): string {
+  return `${name} ${refs} ${Buffer.from(bytes).toString('hex')}`;
 }
 
 function compare(kept: Map<string, Kept>, snapshot: Snapshot, nodes = NODES): void {

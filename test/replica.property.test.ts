@@ -11,7 +11,7 @@ import type { Snapshot } from '../src/model/types.ts';
 import { Replica } from '../src/push/replica.ts';
 import { ReplicaLog } from '../src/push/replica-log.ts';
 import { runJobs } from '../src/push/run-jobs.ts';
-import { viewKey, viewsOf } from '../src/push/views.ts';
+import { placementKey, placementOf, viewKey, viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import type { GenerateJob, GenerateTask, JobAnswer } from '../workers/protocol.ts';
@@ -48,8 +48,10 @@ const STEPS = fc.array(
 
 function jobsOf(snapshot: Snapshot): GenerateJob[] {
   const views = NODES.flatMap((node) => viewsOf(snapshot, node));
+  const places = NODES.map((node) => placementOf(snapshot, node));
+  const placements = [...new Map(places.map((placement) => [placementKey(placement), placement])).values()];
   return [...new Map(views.map((view) => [viewKey(view), view]))].map(([key, view]) => {
-    return { viewKey: key, view, units: EVERYTHING };
+    return { viewKey: key, view, units: EVERYTHING, placements };
   });
 }
 
@@ -61,12 +63,12 @@ function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly b
     gone,
     findings,
     failures,
-    units: units.map(({ type, unit, number, resources }) => {
+    units: units.map(({ type, unit, placements, number, resources }) => {
       const own = resources?.map(({ name, version, refs, offset, length }) => {
         return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
       });
       if (own !== undefined) told.set(number, own);
-      return { type, unit, resources: told.get(number) };
+      return { type, unit, placements, resources: told.get(number) };
     }),
   }));
 }

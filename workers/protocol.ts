@@ -3,7 +3,7 @@
  * what generation reads of the mesh; a task first brings the replica from `fromVersion` to `toVersion`, then generates. A worker that stands
  * elsewhere (it was restarted after a crash) answers `behind` and is given everything.
  */
-import type { GeneratedType, GenerationFinding, Unit, View } from '../src/generate/types.ts';
+import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../src/generate/types.ts';
 import type { MeshDelta, ModelSettings } from '../src/model/types.ts';
 
 /**
@@ -20,6 +20,8 @@ export interface GenerateJob {
   readonly viewKey: string;
   readonly view: View;
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
+  /** Where the view's proxies are: clusters that depend on it are made for each. */
+  readonly placements: readonly Placement[];
 }
 
 export interface GenerateTask {
@@ -43,6 +45,8 @@ export interface EncodedSlot {
 export interface UnitAnswer {
   readonly type: GeneratedType;
   readonly unit: Unit;
+  /** Indexes of the job's placements in which the unit is this; absent: it is the same in all. */
+  readonly placements?: readonly number[];
   /** Names the resources from here on. */
   readonly number: number;
   /** Undefined: the same as when the number was first said. */

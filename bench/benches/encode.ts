@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
-import type { GeneratedType, OutboundView, XdsType } from '../../src/generate/types.ts';
+import { type GeneratedType, NOWHERE, type OutboundView, type XdsType } from '../../src/generate/types.ts';
 import { applyChanges, createModel } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
@@ -109,7 +109,7 @@ function generatedRow(
 }
 
 function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly string[], rounds: number): Cells {
-  const inputs = names.flatMap((name) => resolveEndpoints(snapshot, view, name) ?? []);
+  const inputs = names.flatMap((name) => resolveEndpoints(snapshot, view, NOWHERE, name) ?? []);
   const encoded = inputs.map(encodeEndpoints);
   const messages = encoded.map((bytes) => CODECS.eds.decode(bytes));
   const bytes = encoded.reduce((sum, each) => sum + each.length, 0);
@@ -120,7 +120,9 @@ function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly st
     timed(rounds, () => messages.map((message) => CODECS.eds.encode(message).finish())),
     timed(rounds, () => inputs.map(encodeEndpoints)),
     timed(rounds, () =>
-      names.map((name) => resolveEndpoints(snapshot, view, name)).map((input) => input && encodeEndpoints(input)),
+      names
+        .map((name) => resolveEndpoints(snapshot, view, NOWHERE, name))
+        .map((input) => input && encodeEndpoints(input)),
     ),
   ];
 }

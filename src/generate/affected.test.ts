@@ -61,8 +61,6 @@ const OUTBOUND: OutboundView = {
   families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'default.svc.cluster.local',
-  network: '',
-  locality: '',
   virtualHosts: 'inline',
   endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
@@ -88,8 +86,6 @@ const GATEWAY: GatewayView = {
   policies: { authentication: [], authorization: [] },
   portMap: {},
   families: 'ipv4',
-  network: '',
-  locality: '',
   endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },
 };

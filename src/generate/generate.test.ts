@@ -18,8 +18,6 @@ const VIEW: OutboundView = {
   families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'default.svc.cluster.local',
-  network: '',
-  locality: '',
   virtualHosts: 'inline',
   endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },

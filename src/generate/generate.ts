@@ -30,7 +30,10 @@ import {
   type GenerationFinding,
   type GenerationResult,
   type InboundView,
+  NOWHERE,
   type OutboundView,
+  type PlacedResources,
+  type Placement,
   type Unit,
   type UnitGenerator,
   type UnitOutput,
@@ -73,7 +76,7 @@ const GATEWAY: PartGenerators<GatewayView> = {
 /** A part's generators with the view filled in. */
 interface BoundGenerator {
   readonly units: () => readonly Unit[];
-  readonly generate: (unit: Unit) => UnitOutput;
+  readonly generate: (unit: Unit, placements: readonly Placement[]) => UnitOutput;
 }
 
 function bind<V extends View>(
@@ -85,7 +88,7 @@ function bind<V extends View>(
   const generator = generators[type];
   return {
     units: () => generator.units(snapshot, view),
-    generate: (unit) => generator.generate(snapshot, view, unit),
+    generate: (unit, placements) => generator.generate(snapshot, view, unit, placements),
   };
 }
 
@@ -106,11 +109,18 @@ export function unitsOf(snapshot: MeshSnapshot, view: View, type: GeneratedType)
 }
 
 /**
- * Builds the selected units. Deterministic: equal snapshots, views and selections give equal bytes, and a unit's bytes do not
- * depend on what else is selected. Never throws for what stands in the configuration.
+ * Builds the selected units, those that depend on it for each of the placements. Deterministic: equal snapshots, views and selections give
+ * equal bytes, and a unit's bytes do not depend on what else is selected, or on the other placements. Never throws for what stands in the
+ * configuration.
  */
-export function generate(snapshot: MeshSnapshot, view: View, selection: UnitSelection): GenerationResult {
+export function generate(
+  snapshot: MeshSnapshot,
+  view: View,
+  selection: UnitSelection,
+  placements: readonly Placement[] = [NOWHERE],
+): GenerationResult {
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
+  const placed = new Map<Unit, PlacedResources>();
   const findings: GenerationFinding[] = [];
   const failures: { type: GeneratedType; unit: Unit; message: string }[] = [];
   const dangling = danglingRefs(snapshot, view);
@@ -121,13 +131,14 @@ export function generate(snapshot: MeshSnapshot, view: View, selection: UnitSele
     const built = new Map<Unit, readonly GeneratedResource[]>();
     for (const unit of selected === 'all' ? generator.units() : [...selected].sort()) {
       try {
-        const output = generator.generate(unit);
-        const missing = dangling(type, output.resources);
+        const output = generator.generate(unit, placements);
+        const missing = firstOf(output.placed ?? [output.resources], (resources) => dangling(type, resources));
         if (missing !== undefined) {
           failures.push({ type, unit, message: missing });
           continue;
         }
-        built.set(unit, output.resources);
+        if (output.placed === undefined) built.set(unit, output.resources);
+        else placed.set(unit, output.placed);
         findings.push(...output.findings);
       } catch (error) {
         failures.push({ type, unit, message: error instanceof Error ? error.message : String(error) });
@@ -135,7 +146,16 @@ export function generate(snapshot: MeshSnapshot, view: View, selection: UnitSele
     }
     units[type] = built;
   }
-  return { units, findings, failures };
+  return { units, placed, findings, failures };
+}
+
+/** The first answer that is one. */
+function firstOf<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R | undefined {
+  for (const item of items) {
+    const answer = ask(item);
+    if (answer !== undefined) return answer;
+  }
+  return undefined;
 }
 
 /**

@@ -3,6 +3,7 @@ export { affectedUnits } from './affected.ts';
 export { endpointName, familiesOfNode, hostOfCluster, scopeOfView } from './common/index.ts';
 export {
   type ClientView,
+  type EdsInput,
   type EndpointsInput,
   encodeEndpoints,
   endpointsOfHost,

@@ -58,10 +58,6 @@ export interface OutboundView {
    * which short names lead nowhere.
    */
   readonly dnsDomain: string;
-  /** '' for all networks that have no gateways. */
-  readonly network: string;
-  /** `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have are `*`. */
-  readonly locality: string;
   /**
    * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their own (VHDS),
    * so that a changed one is all that has to be sent.
@@ -118,13 +114,25 @@ export interface GatewayView {
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */
   readonly portMap: Readonly<Record<number, number>>;
   readonly families: NodeFamilies;
-  readonly network: string;
-  readonly locality: string;
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
 }
 
 export type View = OutboundView | InboundView | GatewayView;
+
+/**
+ * Where a proxy is, as far as the mesh's configuration tells places apart. Proxies of one view may be in several places: only endpoints, and
+ * clusters that carry their endpoints, read this, so that no more than these is made for each place.
+ */
+export interface Placement {
+  /** '' for all networks that have no gateways. */
+  readonly network: string;
+  /** `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have are `*`. */
+  readonly locality: string;
+}
+
+/** The place of proxies that nothing tells apart. */
+export const NOWHERE: Placement = { network: '', locality: '' };
 
 /**
  * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route configuration
@@ -152,6 +160,9 @@ export type UnitSelection = Readonly<Partial<Record<GeneratedType, 'all' | Reado
 /** Results by unit: an empty list means that the unit exists no more. */
 export type GeneratedUnits = Readonly<Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>>>;
 
+/** What a unit is in each of the placements asked for, in their order. */
+export type PlacedResources = readonly (readonly GeneratedResource[])[];
+
 /** Things found wrong while generating, for `ctl_conflict_*` and friends and for /debug/push_status: metric name → what → details. */
 export interface GenerationFinding {
   readonly metric:
@@ -175,23 +186,26 @@ export interface GenerationFinding {
 export interface UnitOutput {
   readonly resources: readonly GeneratedResource[];
   readonly findings: readonly GenerationFinding[];
+  /** Present when the unit depends on the placement; `resources` then has nothing. */
+  readonly placed?: PlacedResources;
 }
 
 /**
- * A room's generator for one type and one part: pure, and reading nothing but the snapshot and the view. `units` are all units
- * that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
+ * A room's generator for one type and one part: pure, and reading nothing but the snapshot, the view and the placements. `units` are all
+ * units that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
  */
 export interface UnitGenerator<V extends View> {
   readonly units: (snapshot: MeshSnapshot, view: V) => readonly Unit[];
-  readonly generate: (snapshot: MeshSnapshot, view: V, unit: Unit) => UnitOutput;
+  readonly generate: (snapshot: MeshSnapshot, view: V, unit: Unit, placements: readonly Placement[]) => UnitOutput;
 }
 
 /**
- * `units` has an entry for each selected unit that could be built. Where the selection was `all`, a unit that is neither here nor
- * in `failures` is gone.
+ * `units` has an entry for each selected unit that could be built, but for clusters that depend on the placement, which are in
+ * `placed`. Where the selection was `all`, a unit that is nowhere here nor in `failures` is gone.
  */
 export interface GenerationResult {
   readonly units: GeneratedUnits;
+  readonly placed: ReadonlyMap<Unit, PlacedResources>;
   readonly findings: readonly GenerationFinding[];
   /** Resources that could not be built: the unit's last good version stays. One line each. */
   readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { endpointName, endpointsOfHost } from '../generate/index.ts';
-import type { OutboundView } from '../generate/types.ts';
+import { NOWHERE, type OutboundView } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { envoy } from '../protobuf/index.ts';
 import { encodeResource, messageOf } from './encode-resource.ts';
@@ -22,7 +22,7 @@ function cluster(name: string, asked = name) {
 
 function inputs(snapshot: Snapshot, namespace = 'client', shortEndpointNames = false) {
   const [view] = viewsOf(snapshot, { ...sidecar('10.5.0.1', namespace), shortEndpointNames });
-  return (host: string) => endpointsOfHost(snapshot, view as OutboundView, host);
+  return (host: string) => endpointsOfHost(snapshot, view as OutboundView, NOWHERE, host);
 }
 
 const before = snapshotOf([service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);

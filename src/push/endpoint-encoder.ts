@@ -24,7 +24,8 @@ function asksForEndpoints({ refs }: EncodedResource): boolean {
   return refs.length > 0;
 }
 
-function hostOfUnit(clusters: Encoded): string | undefined {
+/** The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several. */
+export function hostOfUnit(clusters: Encoded): string | undefined {
   if (!hosts.has(clusters)) {
     const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
     const [only = ''] = found;

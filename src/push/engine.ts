@@ -24,14 +24,15 @@ import {
   type HeldPush,
   mergedPush,
   NOTHING_SHARED,
+  type PlacedSessionView,
   Session,
   type SessionHost,
   type SessionView,
 } from './session.ts';
 import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
-import type { Encoders } from './view-state.ts';
+import type { Encoders } from './view-bundles.ts';
 import { ViewTable } from './view-table.ts';
-import { viewsOf } from './views.ts';
+import { placementOf, viewsOf } from './views.ts';
 
 /** What the engine tells the world of itself; times in milliseconds. */
 export interface EngineObserver {
@@ -162,7 +163,7 @@ export class Engine implements PushEngine, SessionHost {
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
     this.#scopes.bound(this.#snapshot);
     const views = viewsOf(this.#snapshot, node);
-    this.#views.admit(caller, views);
+    this.#views.admit(caller, views, placementOf(this.#snapshot, node));
     const connectionId = `${node.id}-${++this.#connections}`;
     const session = new Session({ node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);
@@ -185,12 +186,13 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of session.allViews) this.#bring(view, session, this.now(), ['proxy']);
   }
 
-  enter(view: SessionView, session: Session): void {
+  enter(view: PlacedSessionView, session: Session): void {
     this.#views.enter(view, session);
   }
 
-  leave(view: SessionView, session: Session): void {
-    if (!this.#views.leave(view, session, this.now())) return;
+  leave(placed: PlacedSessionView, session: Session): void {
+    if (!this.#views.leave(placed, session, this.now())) return;
+    const { view } = placed;
     // Nobody waits for the job any more: it is not to keep others waiting.
     if (view.inFlight && this.#options.generator.withdraw(view)) view.postpone();
     // What it missed has to be generated before somebody is given it again.
@@ -256,14 +258,14 @@ export class Engine implements PushEngine, SessionHost {
     return units;
   }
 
-  /** Encodes changed endpoints; returns the views that have others than before. */
-  #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): SessionView[] {
-    const changed: SessionView[] = [];
+  /** Encodes changed endpoints; returns the views that have others than before, in the placements in which they have. */
+  #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
+    const changed: PlacedSessionView[] = [];
     const started = this.now();
     for (const [view, hostnames] of concerned) {
-      const update = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders.endpoints);
+      const update = view.updateEndpoints(hostnames, this.#snapshot, this.#encoders);
       for (const { message, type } of update.failures) this.#options.observer.failed(message, type);
-      if (update.changed) changed.push(view);
+      changed.push(...update.changed);
     }
     if (concerned.size > 0) this.#options.observer.generated('eds', this.now() - started);
     return changed;
@@ -280,19 +282,23 @@ export class Engine implements PushEngine, SessionHost {
 
   /** Moves a session to its views in the current snapshot, at once or when they are built. */
   #place(session: Session, views: readonly View[], since: number, reasons: Iterable<PushReason>): void {
-    const wanted = views.map((view) => this.#views.take(view));
+    const placement = placementOf(this.#snapshot, session.node);
+    const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
     for (const view of wanted) this.#bring(view, session, since, reasons);
     this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
   }
 
   /** Has generated of a view what a session needs of it. */
-  #bring(view: SessionView, session: Session, since: number, reasons: Iterable<PushReason>): void {
+  #bring(placed: PlacedSessionView, session: Session, since: number, reasons: Iterable<PushReason>): void {
+    const { view } = placed;
     view.want(session.types, since, reasons);
     if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
+    const failures = view.join(placed, this.#snapshot, this.#encoders, since, reasons);
+    for (const { message, type } of failures) this.#options.observer.failed(message, type);
     this.#dispatch(view);
     // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
-    const blocked = view.serves(session.types) ? undefined : this.#retries.blocked(view.key);
+    const blocked = placed.serves(session.types) ? undefined : this.#retries.blocked(view.key);
     if (blocked !== undefined) session.fail(blocked);
   }
 
@@ -356,8 +362,11 @@ export class Engine implements PushEngine, SessionHost {
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    const push = { types: changed, version: this.version, since, reasons };
+    const nothing = { types: NO_TYPES, version: this.version, since, reasons };
+    const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
     for (const session of view.sessions) {
+      const placed = session.partOf(view);
+      const push = (placed && pushes.get(placed)) ?? nothing;
       if (!this.#adopt(session, push)) this.#announce(session, view, push);
       session.served();
     }
@@ -370,7 +379,7 @@ export class Engine implements PushEngine, SessionHost {
    */
   #announce(session: Session, committed: SessionView, change: PendingPush): void {
     // A part that it is about to have: told of when it has it.
-    if (!session.has(committed)) return;
+    if (session.partOf(committed) === undefined) return;
     const held = session.takeHeld();
     const push = held === undefined ? change : { ...mergedPush(change, held), version: change.version };
     if (push.types.size > 0 && held === undefined && session.awaitsAnother(committed)) session.hold(push);
@@ -384,7 +393,8 @@ export class Engine implements PushEngine, SessionHost {
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
     const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
-      if (!view.serves(session.types)) session.fail(cause);
+      const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
+      if (waits) session.fail(cause);
       if (!view.built) continue;
       if (!this.#adopt(session, push)) this.#announce(session, view, push);
     }
@@ -406,6 +416,6 @@ export class Engine implements PushEngine, SessionHost {
 
 /** True when some session is to have the view from here on. */
 function isWanted(view: SessionView): boolean {
-  for (const session of view.sessions) if (session.wants(view)) return true;
+  for (const placed of view.placements()) for (const session of placed.sessions) if (session.wants(placed)) return true;
   return false;
 }

@@ -60,13 +60,13 @@ const HOSTS = { type: 'vhds', unit: '80', resources: ['80/a@1', '80/b@1'] } as c
 
 describe('what a job changes of virtual hosts', () => {
   it('is taken with routes and listener', () => {
-    const { units, failures } = jobChanges(job([LISTENER, ROUTES, HOSTS]), unitsWith({}), interner);
+    const { units, failures } = jobChanges(job([LISTENER, ROUTES, HOSTS]), unitsWith({}), [], interner);
     assert.deepEqual([units.lds.has('80'), units.rds.has('80'), units.vhds.get('80')?.length], [true, true, 2]);
     assert.deepEqual(failures, []);
   });
 
   it('holds back routes, and so the listener, when they could not be generated', () => {
-    const { units, failures, withheld } = jobChanges(job([LISTENER, ROUTES]), unitsWith({}), interner);
+    const { units, failures, withheld } = jobChanges(job([LISTENER, ROUTES]), unitsWith({}), [], interner);
     assert.deepEqual([units.lds.size, units.rds.size], [0, 0]);
     assert.deepEqual(
       failures.map(({ type, unit }) => [type, unit]),
@@ -80,10 +80,10 @@ describe('what a job changes of virtual hosts', () => {
 
   it('lets them go with their routes, and stay with routes that a listener still asks for', () => {
     const complete = ['lds', 'rds', 'vhds'] as const;
-    const all = jobChanges(job([], { complete }), SERVED, interner);
+    const all = jobChanges(job([], { complete }), SERVED, [], interner);
     assert.deepEqual([...all.units.vhds], [['80', undefined]]);
     const failed = { type: 'lds', unit: '80', message: 'no good' } as const;
-    const kept = jobChanges(job([], { complete, failures: [failed] }), SERVED, interner);
+    const kept = jobChanges(job([], { complete, failures: [failed] }), SERVED, [], interner);
     assert.deepEqual([kept.units.rds.size, kept.units.vhds.size], [0, 0]);
   });
 });
@@ -99,7 +99,7 @@ describe('a unit that is told as a change', () => {
   } as const;
 
   it('is the one before with what differs, and nothing else is looked at', () => {
-    const made = jobChanges(job([told], {}, new Map([[7, before]])), current, interner);
+    const made = jobChanges(job([told], {}, new Map([[7, before]])), current, [], interner);
     const names = made.units.vhds.get('80')?.map(({ name, version }) => `${name}@${version}`);
     assert.deepEqual(names?.sort(), ['80/a@1', '80/b@2', '80/d@1']);
     const changes = resourceChanges(current.vhds, made.units.vhds);
@@ -109,7 +109,7 @@ describe('a unit that is told as a change', () => {
 
   it('is compared as a whole with a unit that is another than it was told of', () => {
     const other = unitsWith({ vhds: { 80: [resource('vhds', '80/x', '1')] } });
-    const made = jobChanges(job([told], {}, new Map([[7, before]])), other, interner);
+    const made = jobChanges(job([told], {}, new Map([[7, before]])), other, [], interner);
     const changes = resourceChanges(other.vhds, made.units.vhds);
     assert.deepEqual([...changes.keys()].sort(), ['80/a', '80/b', '80/d', '80/x']);
     assert.equal(changes.get('80/x'), undefined);

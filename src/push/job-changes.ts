@@ -4,6 +4,7 @@
  * is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener still asks for, and virtual hosts
  * come and go with their route configuration.
  */
+import type { UnitAnswer } from '../../workers/protocol.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../generate/types.ts';
 import type { GeneratedJob } from './generator.ts';
 import type { Interner } from './interner.ts';
@@ -18,21 +19,33 @@ export interface UnitFailure {
   readonly message: string;
 }
 
+/** Units replaced; undefined: gone. */
+export type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
+
 export interface JobChanges {
   /** Units replaced; undefined: gone. */
-  readonly units: Record<GeneratedType, Map<Unit, readonly EncodedResource[] | undefined>>;
+  readonly units: Record<GeneratedType, Edits>;
+  /** Clusters replaced that depend on the placement, for each of the job's placements. */
+  readonly placed: readonly Edits[];
   /** Failures of the answer, and listeners that are held back. Their units stay as they are. */
   readonly failures: readonly UnitFailure[];
   /** Listener units among the failures that wait for routes. */
   readonly withheld: ReadonlySet<Unit>;
 }
 
-export function jobChanges(job: GeneratedJob, current: Units, interner: Interner): JobChanges {
+/** @param placed clusters that depend on the placement, as they are in each of the job's placements */
+export function jobChanges(
+  job: GeneratedJob,
+  current: Units,
+  placed: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
+  interner: Interner,
+): JobChanges {
   const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
   const units = { ...apart, ...fitted(job, current, interner) };
   const { withheld, hostless, ...changed } = units;
   return {
     units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds, vhds: changed.vhds },
+    placed: placedEdits(job, placed, interner),
     failures: [
       ...job.answer.failures,
       ...hostless.map((unit) => ({ type: 'rds', unit, message: 'its virtual hosts could not be generated' }) as const),
@@ -64,28 +77,59 @@ function byName(resources: readonly EncodedResource[]): readonly (readonly [stri
   return resources.map((resource) => [resource.name, resource] as const);
 }
 
-type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
-
 function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner: Interner): Edits {
-  const { answer, recalled, heard } = job;
-  const message = new Uint8Array(job.bytes);
-  const found: Edits = new Map();
-  if (answer.complete.includes(type)) {
-    const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
-    for (const unit of current[type].keys()) if (!failed.has(unit)) found.set(unit, undefined);
-  }
-  for (const { type: listed, unit, number, resources, since } of answer.units) {
-    if (listed !== type) continue;
-    const told = resources?.map(({ name, version, refs, offset, length }) =>
-      interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
-    );
-    const known = recalled.get(since?.number ?? number);
-    const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);
-    if (made === undefined) throw new TypeError('a unit that is not told was recalled');
-    if (told !== undefined) heard.hear(number, made);
-    found.set(unit, made.length === 0 ? undefined : made);
+  const found = gone(job, type, current[type]);
+  for (const unit of job.answer.units) {
+    if (unit.type !== type) continue;
+    if (unit.placements === undefined) found.set(unit.unit, madeOf(job, unit, interner));
+    else if (current[type].has(unit.unit)) found.set(unit.unit, undefined);
   }
   return found;
+}
+
+/** What becomes of units that depend on the placement; of those that do not any more nothing is left in any. */
+function placedEdits(
+  job: GeneratedJob,
+  current: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
+  interner: Interner,
+): readonly Edits[] {
+  const found = current.map((units) => gone(job, 'cds', units));
+  for (const unit of job.answer.units) {
+    if (unit.type !== 'cds') continue;
+    if (unit.placements === undefined) {
+      for (const [index, units] of current.entries()) if (units.has(unit.unit)) found[index]?.set(unit.unit, undefined);
+      continue;
+    }
+    const made = madeOf(job, unit, interner);
+    for (const index of unit.placements) found[index]?.set(unit.unit, made);
+  }
+  return found;
+}
+
+/** Units of which a complete answer says that they are gone, unless it tells them after all. */
+function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMap<Unit, unknown>): Edits {
+  const found: Edits = new Map();
+  if (!answer.complete.includes(type)) return found;
+  const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
+  for (const unit of current.keys()) if (!failed.has(unit)) found.set(unit, undefined);
+  return found;
+}
+
+/** The resources that an answer tells or names; undefined: the unit is gone. */
+function madeOf(
+  { bytes, recalled, heard }: GeneratedJob,
+  { type, number, resources, since }: UnitAnswer,
+  interner: Interner,
+): readonly EncodedResource[] | undefined {
+  const message = new Uint8Array(bytes);
+  const told = resources?.map(({ name, version, refs, offset, length }) =>
+    interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
+  );
+  const known = recalled.get(since?.number ?? number);
+  const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);
+  if (made === undefined) throw new TypeError('a unit that is not told was recalled');
+  if (told !== undefined) heard.hear(number, made);
+  return made.length === 0 ? undefined : made;
 }
 
 /** Units of which it is known what differs from the ones before, so that they need not be compared. These are not held by it. */
@@ -170,10 +214,12 @@ export function applyUnits(
   units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>,
   changes: JobChanges['units'],
 ): void {
-  for (const type of GENERATED_TYPES) {
-    for (const [unit, resources] of changes[type]) {
-      if (resources === undefined) units[type].delete(unit);
-      else units[type].set(unit, resources);
-    }
+  for (const type of GENERATED_TYPES) applyEdits(units[type], changes[type]);
+}
+
+export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: Edits): void {
+  for (const [unit, resources] of edits) {
+    if (resources === undefined) units.delete(unit);
+    else units.set(unit, resources);
   }
 }

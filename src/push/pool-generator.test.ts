@@ -35,7 +35,7 @@ function jobOf(key: string, caller = 'caller') {
   return {
     key,
     callers: () => [caller],
-    takeJob: () => ({ viewKey: key, view: { part: 'gateway' } as never, units: {} }),
+    takeJob: () => ({ viewKey: key, view: { part: 'gateway' } as never, units: {}, placements: [] }),
   };
 }
 

@@ -2,7 +2,7 @@
  * Where the bundles of a view begin. Views of different namespaces hold nearly the same, so the first bundle of a view is made of the first
  * bundle of the view before it: what both have is shared, and units that are the same objects are not even looked at.
  */
-import type { Unit, View, XdsType } from '../generate/types.ts';
+import type { Unit } from '../generate/types.ts';
 import { bundleAfter, nextBundle } from './bundle.ts';
 import type { Bundle, EncodedResource } from './types.ts';
 
@@ -14,21 +14,30 @@ interface Precedent {
   readonly units: UnitContents;
 }
 
-export class Precedents {
-  /** The last first bundle of each part and type. */
-  readonly #last = new Map<`${View['part']} ${XdsType}`, Precedent>();
+/** Kinds of bundles of which the last one is remembered; the one that was asked for longest ago goes first. */
+const MAX_KINDS = 64;
 
-  /** A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may not change any more. */
-  begin(part: View['part'], empty: Bundle, units: UnitContents): Bundle {
+export class Precedents {
+  /** The last first bundle of each kind and type. */
+  readonly #last = new Map<string, Precedent>();
+
+  /**
+   * A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may not change any more.
+   * @param kind names those that hold nearly the same: a part, and a placement where it depends on that
+   */
+  begin(kind: string, empty: Bundle, units: UnitContents): Bundle {
     let size = 0;
     for (const resources of units.values()) size += resources?.length ?? 0;
     if (size === 0) return empty;
-    const key = `${part} ${empty.type}` as const;
+    const key = `${empty.type} ${kind}`;
     const precedent = this.#last.get(key);
     let bundle = precedent && bundleAfter(empty, precedent.bundle, differences(precedent.units, units));
     // Were a name in two units, what differs would not say which of them counts.
     if (bundle?.size !== size) bundle = nextBundle(empty, differences(new Map(), units));
+    this.#last.delete(key);
     this.#last.set(key, { bundle, units });
+    const [oldest] = this.#last.keys();
+    if (oldest !== undefined && this.#last.size > MAX_KINDS) this.#last.delete(oldest);
     return bundle;
   }
 }

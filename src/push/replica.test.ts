@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
+import { NOWHERE } from '../generate/types.ts';
 import { applyChanges, builtScopes } from '../model/index.ts';
 import { keyOf } from '../resources/types.ts';
 import { Replica } from './replica.ts';
@@ -22,6 +23,7 @@ const jobs: GenerateJob[] = viewsOf(snapshot, sidecar('10.0.0.1', 'shop')).map((
   viewKey: viewKey(view),
   view,
   units: { cds: 'all', lds: 'all', rds: 'all' },
+  placements: [NOWHERE],
 }));
 
 describe('replica', () => {
@@ -78,7 +80,8 @@ describe('replica', () => {
 
   it('keeps what it has when a job throws', () => {
     const replica = new Replica();
-    const broken = { viewKey: 'broken', view: { part: 'gateway' } as never, units: { cds: 'all' } as const };
+    const view = { part: 'gateway' } as never;
+    const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [NOWHERE] };
     const answer = replica.run({ update: log.since(0), jobs: [broken] });
     assert.deepEqual([answer.kind, answer.version], ['failed', snapshot.version]);
     assert.equal(replica.run({ update: log.since(snapshot.version), jobs }).kind, 'done');

@@ -68,6 +68,13 @@ class Layout {
   }
 }
 
+/** The indexes of each list. */
+function alike<T extends object>(lists: readonly T[]): Map<T, number[]> {
+  const indexes = new Map<T, number[]>();
+  for (const [index, list] of lists.entries()) indexes.set(list, [...(indexes.get(list) ?? []), index]);
+  return indexes;
+}
+
 function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
   const { viewKey, view } = job;
   if (scopeOfView(snapshot, view) === undefined)
@@ -80,10 +87,19 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
     const selected = job.units[type];
     if (selected === undefined) continue;
     const started = performance.now();
-    const result = generate(snapshot, view, { [type]: selected === 'all' ? 'all' : new Set(selected) });
+    const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
+    const result = generate(snapshot, view, selection, job.placements);
     for (const [unit, resources] of result.units[type] ?? []) {
       const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
       units.push({ type, unit, ...named, resources: told?.map((each) => layout.place(each)) });
+    }
+    for (const [unit, placed] of result.placed) {
+      // One answer for all that are alike: a unit that is told is named by its number in later jobs only.
+      for (const [resources, placements] of alike(placed)) {
+        const place = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
+        const { resources: told, ...named } = said.say(resources, place);
+        units.push({ type, unit, placements, ...named, resources: told?.map((each) => layout.place(each)) });
+      }
     }
     findings.push(...result.findings);
     failures.push(...result.failures);

@@ -2,6 +2,7 @@
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import type { Bundles, PlacedView } from './placed-view.ts';
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from './types.ts';
 import type { ViewState } from './view-state.ts';
 
@@ -20,15 +21,15 @@ export interface SessionHost {
   /** What a session had last looked up: those of the same views ask one after the other. */
   shared: SharedContent;
   /** The session is to have a view, or does not have it any more. */
-  enter(view: SessionView, session: Session): void;
-  leave(view: SessionView, session: Session): void;
+  enter(view: PlacedSessionView, session: Session): void;
+  leave(view: PlacedSessionView, session: Session): void;
   closed(session: Session): void;
   now(): number;
 }
 
 /** Parts, and what the views have that they are made of. */
 interface SharedContent {
-  readonly of: readonly SessionView['bundles'][];
+  readonly of: readonly Bundles[];
   readonly content: Parts;
 }
 
@@ -59,6 +60,9 @@ function differs(before: readonly Bundle[], now: readonly Bundle[]): boolean {
 }
 
 export type SessionView = ViewState<Session>;
+
+/** A view as those have it who are in one placement. */
+export type PlacedSessionView = PlacedView<Session>;
 
 const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
 
@@ -96,9 +100,11 @@ export class Session implements ProxySession {
   readonly #types: Set<GeneratedType>;
   /** Who waits for more of it. */
   #needs: readonly Need[] = [];
-  #views: readonly SessionView[] = [];
+  #views: readonly PlacedSessionView[] = [];
   /** Views wanted instead of the current ones, once all of them are built. */
-  #next: readonly SessionView[] | undefined;
+  #next: readonly PlacedSessionView[] | undefined;
+  /** Snapshot version by which it came to want them. */
+  #wantedVersion = 0;
   /**
    * Its secrets while it is to leave the views that it has. Others may keep those, and get new secrets by them; this proxy may be leaving
    * because it has lost the right to them.
@@ -107,7 +113,7 @@ export class Session implements ProxySession {
   /** What {@link content} said last. */
   #content: Parts = NO_PARTS;
   /** What its views had then; empty when it has to be looked at anew. */
-  #contentOf: readonly SessionView['bundles'][] = [];
+  #contentOf: readonly Bundles[] = [];
   #converging: Converging | undefined;
   #held: HeldPush | undefined;
   #resolveReady: () => void = () => {};
@@ -130,18 +136,24 @@ export class Session implements ProxySession {
   }
 
   /** True when the view is a part of what the proxy has now. */
-  has(view: SessionView): boolean {
+  has(view: PlacedSessionView): boolean {
     return this.#views.includes(view);
   }
 
+  /** What the proxy has now of a view; undefined when it has nothing of it. */
+  partOf(view: SessionView): PlacedSessionView | undefined {
+    return this.#views.find((each) => each.view === view);
+  }
+
   /** True when the proxy is to have the view from here on; false for one that it is leaving. */
-  wants(view: SessionView): boolean {
+  wants(view: PlacedSessionView): boolean {
     return (this.#next ?? this.#views).includes(view);
   }
 
   /** Sets the views that the proxy should have; {@link adopt} moves it there. */
-  want(views: readonly SessionView[]): void {
+  want(views: readonly PlacedSessionView[]): void {
     const before = this.#next ?? [];
+    if (!sameViews(views, before)) this.#wantedVersion = this.#host.version;
     for (const view of views) this.#host.enter(view, this);
     this.#next = sameViews(views, this.#views) ? undefined : views;
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
@@ -152,7 +164,7 @@ export class Session implements ProxySession {
   /** Moves to the wanted views when all are built. True when it moved now. */
   adopt(): boolean {
     const next = this.#next;
-    if (next === undefined || !next.every((view) => view.serves(this.#types))) return false;
+    if (next === undefined || !next.every((view) => view.serves(this.#types) && !this.#isEarlier(view))) return false;
     const left = this.#views.filter((view) => !next.includes(view));
     this.#views = next;
     this.#next = undefined;
@@ -161,6 +173,16 @@ export class Session implements ProxySession {
     this.#leave(left);
     this.#resolveReady();
     return true;
+  }
+
+  /**
+   * True for another placement of a view that it has, as that was before the change by which it moves there: to others there it is what they
+   * have, to this proxy it would be neither what it had nor what it is to have.
+   */
+  #isEarlier(placed: PlacedSessionView): boolean {
+    const had = this.partOf(placed.view);
+    if (had === undefined || had === placed || !(placed.isDirty || placed.inFlight)) return false;
+    return placed.committedVersion < this.#wantedVersion;
   }
 
   /** What the proxy asks for and waits for cannot be had. */
@@ -175,7 +197,7 @@ export class Session implements ProxySession {
   }
 
   /** The views that it has, and those that it is to have. */
-  get allViews(): readonly SessionView[] {
+  get allViews(): readonly PlacedSessionView[] {
     return [...this.#views, ...(this.#next ?? [])];
   }
 
@@ -219,7 +241,7 @@ export class Session implements ProxySession {
   }
 
   /** True when these are what its views have. */
-  #areBundles(seen: readonly SessionView['bundles'][]): boolean {
+  #areBundles(seen: readonly Bundles[]): boolean {
     const views = this.#views;
     if (seen.length !== views.length) return false;
     for (let index = 0; index < seen.length; index++) if (seen[index] !== views[index]?.bundles) return false;
@@ -322,7 +344,7 @@ export class Session implements ProxySession {
 
   /** True while a part other than `committed` is being generated. */
   awaitsAnother(committed: SessionView): boolean {
-    return this.#views.some((view) => view !== committed && view.inFlight);
+    return this.#views.some(({ view }) => view !== committed && view.inFlight);
   }
 
   hold(push: HeldPush): void {
@@ -350,19 +372,19 @@ export class Session implements ProxySession {
     this.#host.closed(this);
   }
 
-  #leave(views: readonly SessionView[]): void {
+  #leave(views: readonly PlacedSessionView[]): void {
     for (const view of views) this.#host.leave(view, this);
   }
 }
 
 /** Parts of a type: those of `before` where they are still the same. */
-function partsOf(type: XdsType, seen: readonly SessionView['bundles'][], before: Parts): readonly Bundle[] {
+function partsOf(type: XdsType, seen: readonly Bundles[], before: Parts): readonly Bundle[] {
   const known = before[type];
   let same = known.length === seen.length;
   for (let index = 0; same && index < seen.length; index++) same = known[index] === seen[index]?.[type];
   return same ? known : seen.map((bundles) => bundles[type]);
 }
 
-function sameViews(a: readonly SessionView[], b: readonly SessionView[]): boolean {
+function sameViews(a: readonly PlacedSessionView[], b: readonly PlacedSessionView[]): boolean {
   return a.length === b.length && a.every((view, index) => view === b[index]);
 }

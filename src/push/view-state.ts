@@ -1,27 +1,26 @@
 /**
  * One live view: its units, the bundles made of them, and what still has to be generated. Bundles of all types are replaced
- * together, so that a stream never sees listeners of one snapshot beside clusters of another.
+ * together, so that a stream never sees listeners of one snapshot beside clusters of another. Its proxies may be in several placements:
+ * what depends on that is made for each of them, in the same jobs and with the same commits as the rest.
  */
 import type { GenerateJob } from '../../workers/protocol.ts';
-import { type EndpointsInput, endpointName, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedType,
   type GenerationFinding,
+  type Placement,
   type Unit,
   type UnitSelection,
   type View,
-  XDS_TYPES,
-  type XdsType,
 } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
-import { emptyBundle, isUntouched, nextBundle } from './bundle.ts';
-import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob } from './generator.ts';
-import type { Interner } from './interner.ts';
-import { applyUnits, jobChanges, resourceChanges, type UnitFailure } from './job-changes.ts';
-import type { Precedents, UnitContents } from './precedents.ts';
-import type { Bundle, EncodedResource, PushReason } from './types.ts';
+import { applyEdits, applyUnits, jobChanges, type UnitFailure } from './job-changes.ts';
+import { type Member, PlacedView } from './placed-view.ts';
+import type { EncodedResource, PushReason } from './types.ts';
+import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
+import type { BuildFailure } from './view-endpoints.ts';
+import { placementKey } from './views.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
@@ -32,46 +31,33 @@ interface Dirty {
   readonly reasons: Set<PushReason>;
 }
 
-/** Something that could not be made; one line. */
-export interface BuildFailure {
-  readonly type: XdsType;
-  readonly message: string;
+/** All that is to be made for a job: where the view's proxies are when it is taken. */
+interface Taken<S extends Member> {
+  readonly dirty: Dirty | undefined;
+  readonly placed: readonly PlacedView<S>[];
 }
 
-export interface CommitResult {
-  /** Types whose bundle is another one than before. */
-  readonly changed: ReadonlySet<XdsType>;
+export interface CommitResult<S extends Member> {
+  /** Types whose bundle is another one than before, by placement. */
+  readonly changed: ChangedTypes<S>;
   readonly since: number;
   readonly reasons: ReadonlySet<PushReason>;
   /** What keeps its last good version. */
   readonly failures: readonly BuildFailure[];
 }
 
-export interface EndpointsResult {
-  /** True when the bytes of some differ. */
-  readonly changed: boolean;
+export interface EndpointsResult<S extends Member> {
+  /** Placements in which the bytes of some differ. */
+  readonly changed: readonly PlacedView<S>[];
   readonly failures: readonly BuildFailure[];
-}
-
-/** Where encoded resources come from. */
-export interface Encoders {
-  readonly interner: Interner;
-  readonly endpoints: EndpointEncoder;
-  readonly precedents: Precedents;
-}
-
-/** What a view knows of those who have it. */
-interface Member {
-  /** Whose proxy it is. */
-  readonly caller: string;
 }
 
 export class ViewState<S extends Member> {
   readonly key: string;
   readonly view: View;
+  /** Where its proxies are, or have been lately. */
+  readonly #placed = new Map<string, PlacedView<S>>();
   readonly #sessions = new Set<S>();
-  /** Whose they are, and how many of each. */
-  readonly #callers = new Map<string, number>();
   /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
   built = false;
   inFlight = false;
@@ -86,26 +72,20 @@ export class ViewState<S extends Member> {
   /** Types that were generated. */
   readonly #made = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
-  #taken: Dirty | undefined;
+  #taken: Taken<S> | undefined;
   /** Listeners that wait for routes that could not be generated. */
   #withheld: ReadonlySet<Unit> = new Set();
   readonly #units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
+  /** Units of clusters that depend on the placement. */
+  readonly #placedUnits = new Set<Unit>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
-  /** Another object whenever one of them is another. */
-  #bundles: Readonly<Record<XdsType, Bundle>>;
+  readonly #bundles: ViewBundles<S>;
 
   constructor(key: string, view: View) {
     this.key = key;
     this.view = view;
     this.#units = { cds: new Map(), sds: new Map(), lds: new Map(), rds: new Map(), vhds: new Map() };
-    this.#bundles = {
-      cds: emptyBundle('cds', key),
-      eds: emptyBundle('eds', key),
-      sds: emptyBundle('sds', key),
-      lds: emptyBundle('lds', key),
-      rds: emptyBundle('rds', key),
-      vhds: emptyBundle('vhds', key),
-    };
+    this.#bundles = new ViewBundles(key, view);
   }
 
   /** Sessions whose configuration has this part, or is about to. */
@@ -115,27 +95,46 @@ export class ViewState<S extends Member> {
 
   /** Whose these sessions are. */
   callers(): Iterable<string> {
-    return this.#callers.keys();
+    return new Set([...this.#placed.values()].flatMap((placed) => [...placed.callers()]));
   }
 
-  /** True when some session of this caller has the view. */
-  isOf(caller: string): boolean {
-    return this.#callers.has(caller);
+  /** The view as proxies of a placement have it, made when it is new. */
+  at(placement: Placement): PlacedView<S> {
+    const key = placementKey(placement);
+    let placed = this.#placed.get(key);
+    if (placed === undefined) {
+      placed = new PlacedView(this, key, placement, this.#bundles.initial);
+      this.#placed.set(key, placed);
+    }
+    return placed;
+  }
+
+  /** The same; undefined where it has none. */
+  placedAt(placement: Placement): PlacedView<S> | undefined {
+    return this.#placed.get(placementKey(placement));
+  }
+
+  /** In all its placements. */
+  placements(): Iterable<PlacedView<S>> {
+    return this.#placed.values();
+  }
+
+  /** Forgets a placement in which nobody is any more. False when the view has none left. */
+  drop({ key }: PlacedView<S>): boolean {
+    this.#placed.delete(key);
+    return this.#placed.size > 0;
   }
 
   /** Does nothing for one that is in already. */
-  enter(session: S): void {
-    if (this.#sessions.has(session)) return;
-    this.#sessions.add(session);
-    this.#callers.set(session.caller, (this.#callers.get(session.caller) ?? 0) + 1);
+  enter(placed: PlacedView<S>, session: S): void {
+    if (placed.enter(session)) this.#sessions.add(session);
   }
 
-  /** False when the session was not in. */
-  leave(session: S): boolean {
-    if (!this.#sessions.delete(session)) return false;
-    const left = (this.#callers.get(session.caller) ?? 0) - 1;
-    if (left > 0) this.#callers.set(session.caller, left);
-    else this.#callers.delete(session.caller);
+  /** False when the session was not in. A session that moves is in two placements at a time. */
+  leave(placed: PlacedView<S>, session: S): boolean {
+    if (!placed.leave(session)) return false;
+    for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
+    this.#sessions.delete(session);
     return true;
   }
 
@@ -146,11 +145,6 @@ export class ViewState<S extends Member> {
 
   get isDirty(): boolean {
     return this.#dirty !== undefined;
-  }
-
-  /** What there is now; another object whenever a bundle is another. */
-  get bundles(): Readonly<Record<XdsType, Bundle>> {
-    return this.#bundles;
   }
 
   /** Types of which something is still to be generated. */
@@ -164,7 +158,7 @@ export class ViewState<S extends Member> {
 
   /** True when the view has clusters of this host: a change of its endpoints concerns it. */
   hasHost(hostname: string): boolean {
-    return this.#units.cds.has(hostname);
+    return this.#units.cds.has(hostname) || this.#placedUnits.has(hostname);
   }
 
   /** Somebody asks for these types: what of them was never generated has to be. */
@@ -179,6 +173,27 @@ export class ViewState<S extends Member> {
   /** Whether what there is of these types may be served to new sessions. */
   serves(types: ReadonlySet<GeneratedType>): boolean {
     return types.size === 0 || (this.built && types.isSubsetOf(this.#made));
+  }
+
+  /**
+   * Has a placement given its clusters and endpoints: at once where no cluster depends on it, else by the next job. Returns what could not be
+   * made. While a job is under way it waits for its end, so that each job knows of all placements that have anything.
+   */
+  join(
+    placed: PlacedView<S>,
+    snapshot: Snapshot,
+    encoders: Encoders,
+    since: number,
+    reasons: Iterable<PushReason>,
+  ): readonly BuildFailure[] {
+    if (placed.begun || this.inFlight || !this.built || !this.#made.has('cds')) return [];
+    if (this.#placedUnits.size > 0) {
+      this.markDirty({ cds: this.#placedUnits }, since, reasons);
+      return [];
+    }
+    const failures: BuildFailure[] = [];
+    this.#bundles.begin(placed, this.#units.cds, { snapshot, encoders, failures });
+    return failures;
   }
 
   /** Units to be generated again, as far as somebody asks for their types. */
@@ -206,18 +221,23 @@ export class ViewState<S extends Member> {
    */
   takeJob(): GenerateJob {
     this.#untake();
-    this.#taken = this.#dirty;
+    const dirty = this.#dirty;
+    const placed = [...this.#placed.values()];
+    this.#taken = { dirty, placed };
     this.#dirty = undefined;
+    const selection: DirtyUnits = new Map(dirty?.units);
+    // Who has come since the last job has none of these.
+    if (this.#placedUnits.size > 0 && placed.some(({ begun }) => !begun) && this.#wanted.has('cds'))
+      add(selection, 'cds', this.#placedUnits);
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
-    for (const [type, selected] of this.#taken?.units ?? [])
-      units[type] = selected === 'all' ? 'all' : [...selected].sort();
-    return { viewKey: this.key, view: this.view, units };
+    for (const [type, selected] of selection) units[type] = selected === 'all' ? 'all' : [...selected].sort();
+    return { viewKey: this.key, view: this.view, units, placements: placed.map(({ placement }) => placement) };
   }
 
   #untake(): void {
-    const taken = this.#taken;
+    const dirty = this.#taken?.dirty;
     this.#taken = undefined;
-    if (taken !== undefined) this.markDirty(Object.fromEntries(taken.units), taken.since, taken.reasons);
+    if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.since, dirty.reasons);
   }
 
   /** A job that could not be done: the view keeps what it has, and its units are still to be made. */
@@ -233,37 +253,25 @@ export class ViewState<S extends Member> {
   }
 
   /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is changed. */
-  commit(job: GeneratedJob, snapshot: Snapshot, { interner, endpoints, precedents }: Encoders): CommitResult {
-    const { units, failures, withheld } = jobChanges(job, this.#units, interner);
-    const next = { ...this.#bundles };
-    const changed = new Set<XdsType>();
-    const { part } = this.view;
-    for (const type of ['cds', 'lds', 'rds', 'vhds'] as const)
-      next[type] = isUntouched(next[type])
-        ? precedents.begin(part, next[type], units[type])
-        : nextBundle(next[type], resourceChanges(this.#units[type], units[type]));
-    // Of its own alone: there is nothing to gain from the secrets of another view.
-    next.sds = nextBundle(next.sds, resourceChanges(this.#units.sds, units.sds));
-    // Also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
+  commit(job: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
+    const { dirty, placed = [] } = this.#taken ?? {};
+    const clusters = placed.map((each) => each.clusters);
+    const { units, placed: edits, failures, withheld } = jobChanges(job, this.#units, clusters, encoders.interner);
     const lines = failures.map(({ type, unit, message }): BuildFailure => {
       return { type, message: `${type} ${unit} of ${this.key}: ${message}` };
     });
-    next.eds = isUntouched(next.eds)
-      ? precedents.begin(part, next.eds, this.#endpointUnits(units.cds, next.cds, snapshot, endpoints, lines))
-      : nextBundle(
-          next.eds,
-          this.#endpointChanges(
-            resourceChanges(this.#units.cds, units.cds).keys(),
-            next.cds,
-            snapshot,
-            endpoints,
-            lines,
-          ),
-        );
+    const ofPlaced = new Map(placed.map((each, index) => [each, edits[index] ?? new Map()]));
+    const complete = job.answer.complete.includes('cds') || this.#made.has('cds');
+    const placements = this.#placed.values();
+    const { changed, apply } = this.#bundles.next(
+      { units: this.#units, edits: units, placements, placed: ofPlaced, complete },
+      { snapshot, encoders, failures: lines },
+    );
     // From here on nothing throws.
-    for (const type of XDS_TYPES) if (next[type] !== this.#bundles[type]) changed.add(type);
-    if (changed.size > 0) this.#bundles = next;
+    apply();
     applyUnits(this.#units, units);
+    for (const [each, ofEach] of ofPlaced) applyEdits(each.clusters, ofEach);
+    this.#notePlaced(job, failures);
     this.#noteWithheld(job, withheld);
     this.#noteFailing(job, failures);
     this.#noteFindings(job, failures);
@@ -271,88 +279,35 @@ export class ViewState<S extends Member> {
     for (const type of job.answer.complete) this.#made.add(type);
     this.inFlight = false;
     this.committedVersion = job.version;
-    const { since = 0, reasons = new Set<PushReason>() } = this.#taken ?? {};
     this.#taken = undefined;
+    const { since = 0, reasons = new Set<PushReason>() } = dirty ?? {};
+    // Who came while the job was under way.
+    for (const each of this.#placed.values()) lines.push(...this.join(each, snapshot, encoders, since, reasons));
     return { changed, failures: lines, since, reasons };
   }
 
   /** Encodes the endpoints of a host's clusters again. */
-  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoder: EndpointEncoder): EndpointsResult {
+  updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<S> {
     const clusters: string[] = [];
     for (const hostname of hostnames) {
       for (const cluster of this.#units.cds.get(hostname) ?? []) clusters.push(cluster.name);
     }
     const failures: BuildFailure[] = [];
-    const before = this.#bundles;
-    const eds = nextBundle(before.eds, this.#endpointChanges(clusters, before.cds, snapshot, encoder, failures));
-    if (eds !== before.eds) this.#bundles = { ...before, eds };
-    return { changed: this.#bundles !== before, failures };
+    const changed = this.#bundles.update(clusters, this.#placed.values(), { snapshot, encoders, failures });
+    return { changed, failures };
   }
 
-  /** Endpoint resources for the clusters of these units: for units that other views have, those that these have. */
-  #endpointUnits(
-    units: UnitContents,
-    clusters: Bundle,
-    snapshot: Snapshot,
-    encoder: EndpointEncoder,
-    failures: BuildFailure[],
-  ): UnitContents {
-    const { view } = this;
-    const found = new Map<Unit, readonly EncodedResource[]>();
-    if (view.part === 'inbound') return found;
-    for (const [unit, members] of units) {
-      if (members === undefined) continue;
-      const shared = encoder.encodeUnit(members, (host) => endpointsOfHost(snapshot, view, host));
-      if (shared !== undefined) {
-        found.set(unit, shared);
-        continue;
-      }
-      const names = members.map(({ name }) => name);
-      const apart = this.#endpointChanges(names, clusters, snapshot, encoder, failures);
-      found.set(
-        unit,
-        [...apart.values()].filter((resource) => resource !== undefined),
-      );
+  /** Which clusters depend on the placement, as far as the job has made them. */
+  #notePlaced({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
+    if (answer.complete.includes('cds')) {
+      const failed = new Set(failures.flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
+      for (const unit of [...this.#placedUnits]) if (!failed.has(unit)) this.#placedUnits.delete(unit);
     }
-    return found;
-  }
-
-  /** Endpoint resources for these cluster names: encoded where the cluster asks for them, gone where it does not any more. */
-  #endpointChanges(
-    clusterNames: Iterable<string>,
-    clusters: Bundle,
-    snapshot: Snapshot,
-    encoder: EndpointEncoder,
-    failures: BuildFailure[],
-  ): Map<string, EncodedResource | undefined> {
-    const changes = new Map<string, EncodedResource | undefined>();
-    const { view } = this;
-    if (view.part === 'inbound') return changes;
-    let inputs: ReadonlyMap<string, EndpointsInput> = new Map();
-    let host: string | undefined;
-    for (const clusterName of clusterNames) {
-      const cluster = clusters.get(clusterName);
-      if (cluster === undefined || cluster.refs.length === 0) {
-        changes.set(endpointName(view.endpointNames, clusterName), undefined);
-        continue;
-      }
-      try {
-        // The clusters of a host come one after the other.
-        const next = hostOfCluster(clusterName);
-        if (next !== host) {
-          host = undefined;
-          inputs = endpointsOfHost(snapshot, view, next);
-          host = next;
-        }
-        const input = inputs.get(clusterName);
-        // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
-        if (input !== undefined) changes.set(input.name, encoder.encode(input));
-      } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        failures.push({ type: 'eds', message: `eds ${clusterName} of ${this.key}: ${reason}` });
-      }
+    for (const { type, unit, placements } of answer.units) {
+      if (type !== 'cds') continue;
+      if (placements === undefined) this.#placedUnits.delete(unit);
+      else this.#placedUnits.add(unit);
     }
-    return changes;
   }
 
   #noteFailing({ answer, version }: GeneratedJob, failures: readonly UnitFailure[]): void {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { View } from '../generate/types.ts';
+import { NOWHERE, type View } from '../generate/types.ts';
 import type { ChangeSet } from '../model/types.ts';
-import type { Session, SessionView } from './session.ts';
+import type { PlacedSessionView, Session } from './session.ts';
 import { emptySnapshot, sidecar } from './testing.ts';
 import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, MAX_VIEWS_OF_CALLER, ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
@@ -46,7 +46,7 @@ function session(caller: string): Session {
   return { caller } as Session;
 }
 
-function vacate(table: ViewTable, view: SessionView, now: number): void {
+function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
   const only = session('only');
   table.enter(view, only);
   assert.ok(table.leave(view, only, now));
@@ -55,74 +55,84 @@ function vacate(table: ViewTable, view: SessionView, now: number): void {
 describe('view table', () => {
   it('has one state for equal views', () => {
     const table = new ViewTable();
-    assert.equal(table.take(outbound('a')), table.take(outbound('a')));
-    assert.notEqual(table.take(outbound('a')), table.take(outbound('b')));
+    assert.equal(table.take(outbound('a'), NOWHERE), table.take(outbound('a'), NOWHERE));
+    assert.notEqual(table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE));
     assert.equal(table.size, 2);
   });
 
   it('finds the views that a change may concern: those of its scopes, and gateways', () => {
     const table = new ViewTable();
-    const [a, b, edge] = [table.take(outbound('a')), table.take(outbound('b')), table.take(gatewayView())];
-    assert.deepEqual([...table.concerned(NOTHING, [])], [edge]);
-    assert.deepEqual([...table.concerned({ ...NOTHING, scopes: new Map([['a/', CHANGED]]) }, [])], [edge, a]);
-    assert.deepEqual([...table.concerned(NOTHING, [b])], [edge, b]);
-    assert.deepEqual(new Set(table.concerned({ ...NOTHING, everything: true }, [])), new Set([a, b, edge]));
+    const [a, b, edge] = [
+      table.take(outbound('a'), NOWHERE),
+      table.take(outbound('b'), NOWHERE),
+      table.take(gatewayView(), NOWHERE),
+    ];
+    assert.deepEqual([...table.concerned(NOTHING, [])], [edge.view]);
+    assert.deepEqual([...table.concerned({ ...NOTHING, scopes: new Map([['a/', CHANGED]]) }, [])], [edge.view, a.view]);
+    assert.deepEqual([...table.concerned(NOTHING, [b.view])], [edge.view, b.view]);
+    assert.deepEqual(
+      new Set(table.concerned({ ...NOTHING, everything: true }, [])),
+      new Set([a.view, b.view, edge.view]),
+    );
   });
 
   it('drops a view that nobody has had for long, and forgets it everywhere', () => {
     const table = new ViewTable();
-    const view = table.take(outbound('a'));
+    const view = table.take(outbound('a'), NOWHERE);
     vacate(table, view, 0);
     table.sweep(IDLE_VIEW_MS);
     assert.equal(table.size, 1);
     table.sweep(IDLE_VIEW_MS + 1);
     assert.equal(table.size, 0);
     assert.deepEqual([...table.ofScope('a/')], []);
-    assert.notEqual(table.take(outbound('a')), view);
+    assert.notEqual(table.take(outbound('a'), NOWHERE), view);
   });
 
   it('keeps a view that somebody has again, and one that is being generated', () => {
     const table = new ViewTable();
-    const [taken, running] = [table.take(outbound('a')), table.take(outbound('b'))];
+    const [taken, running] = [table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE)];
     vacate(table, taken, 0);
     vacate(table, running, 0);
     table.enter(taken, session('again'));
-    running.begin();
+    running.view.begin();
     table.sweep(IDLE_VIEW_MS * 2);
-    assert.deepEqual([...table.all()], [taken, running]);
-    running.abandon();
+    assert.deepEqual([...table.all()], [taken.view, running.view]);
+    running.view.abandon();
     table.sweep(IDLE_VIEW_MS * 2);
-    assert.deepEqual([...table.all()], [taken]);
+    assert.deepEqual([...table.all()], [taken.view]);
   });
 
   it('keeps so many idle views and no more, the youngest', () => {
     const table = new ViewTable();
-    const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`)));
+    const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`), NOWHERE));
     for (const [index, view] of views.entries()) vacate(table, view, index);
     table.sweep(MAX_IDLE_VIEWS + 10);
-    assert.deepEqual([...table.all()], views.slice(10));
+    assert.deepEqual(
+      [...table.all()],
+      views.slice(10).map(({ view }) => view),
+    );
   });
 
   it('gives one caller no more views than the bound, others theirs, and all of them back when they leave', () => {
     const table = new ViewTable();
     const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
       const view = outbound(`n${index}`);
-      table.admit('greedy', [view]);
+      table.admit('greedy', [view], NOWHERE);
       const one = session('greedy');
-      table.enter(table.take(view), one);
+      table.enter(table.take(view, NOWHERE), one);
       // Replicas have the same.
-      table.enter(table.take(view), session('greedy'));
+      table.enter(table.take(view, NOWHERE), session('greedy'));
       return { view, one };
     });
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
-    assert.throws(() => table.admit('greedy', [outbound('more')]), exhausted);
+    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
     // What it has already may be had again; what only others have may not.
-    table.admit('greedy', [outbound('n7')]);
-    table.admit('honest', [outbound('more')]);
-    table.enter(table.take(outbound('more')), session('honest'));
-    assert.throws(() => table.admit('greedy', [outbound('more')]), exhausted);
-    for (const { view, one } of sessions) table.leave(table.take(view), one, 0);
+    table.admit('greedy', [outbound('n7')], NOWHERE);
+    table.admit('honest', [outbound('more')], NOWHERE);
+    table.enter(table.take(outbound('more'), NOWHERE), session('honest'));
+    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
+    for (const { view, one } of sessions) table.leave(table.take(view, NOWHERE), one, 0);
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
   });
 });

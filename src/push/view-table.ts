@@ -3,10 +3,10 @@
  * that no proxy has any more are kept for a while, so that a reconnect finds its configuration ready.
  */
 import { CtlError } from '../core/errors.ts';
-import type { InboundView, View } from '../generate/types.ts';
+import { type InboundView, NOWHERE, type Placement, type View } from '../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Kind } from '../resources/types.ts';
-import type { Session, SessionView } from './session.ts';
+import type { PlacedSessionView, Session, SessionView } from './session.ts';
 import { ViewState } from './view-state.ts';
 import { viewKey } from './views.ts';
 
@@ -14,7 +14,7 @@ import { viewKey } from './views.ts';
 export const IDLE_VIEW_MS = 120_000;
 /**
  * Views that the proxies of one caller may have: workloads of one service account in all their forms, or all that connect from one address.
- * What a proxy says of itself decides which view it has, so that a caller could otherwise have any number generated and kept.
+ * A view counts once for each placement in which they have it. What a proxy says of itself decides which it has, so that a caller could otherwise have any number generated and kept.
  */
 export const MAX_VIEWS_OF_CALLER = 1024;
 /** Upper bound of views kept for nobody. */
@@ -28,8 +28,8 @@ export class ViewTable {
   readonly #guarded = new Set<SessionView>();
   /** Number of views that the sessions of each caller have. */
   readonly #ofCaller = new Map<string, number>();
-  /** Views that nobody has → monotonic ms since when, oldest first. */
-  readonly #idle = new Map<SessionView, number>();
+  /** Views in placements in which nobody has them → monotonic ms since when, oldest first. */
+  readonly #idle = new Map<PlacedSessionView, number>();
 
   /** How many views have been dropped so far. */
   dropped = 0;
@@ -46,8 +46,8 @@ export class ViewTable {
     return this.#views.values();
   }
 
-  /** The view's state, made when it is new. */
-  take(view: View): SessionView {
+  /** The view's state as proxies of a placement have it, made when it is new. */
+  take(view: View, placement: Placement): PlacedSessionView {
     const key = viewKey(view);
     let state = this.#views.get(key);
     if (state === undefined) {
@@ -57,7 +57,7 @@ export class ViewTable {
       else this.#scopeViews(view.scope).add(state);
       if (view.part === 'inbound' && isGuarded(view)) this.#guarded.add(state);
     }
-    return state;
+    return state.at(placementFor(view, placement));
   }
 
   /** Outbound and inbound views of a scope. */
@@ -92,10 +92,13 @@ export class ViewTable {
   }
 
   /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
-  admit(caller: string, views: readonly View[]): void {
+  admit(caller: string, views: readonly View[], placement: Placement): void {
     const had = this.#ofCaller.get(caller) ?? 0;
     if (had + views.length <= MAX_VIEWS_OF_CALLER) return;
-    const fresh = views.filter((view) => this.#views.get(viewKey(view))?.isOf(caller) !== true);
+    const fresh = views.filter((view) => {
+      const state = this.#views.get(viewKey(view));
+      return state?.placedAt(placementFor(view, placement))?.isOf(caller) !== true;
+    });
     if (had + fresh.length <= MAX_VIEWS_OF_CALLER) return;
     throw new CtlError(
       'resource_exhausted',
@@ -109,34 +112,36 @@ export class ViewTable {
   }
 
   /** The session is to have the view. */
-  enter(view: SessionView, session: Session): void {
-    this.#idle.delete(view);
-    const known = view.isOf(session.caller);
-    view.enter(session);
+  enter(placed: PlacedSessionView, session: Session): void {
+    this.#idle.delete(placed);
+    const known = placed.isOf(session.caller);
+    placed.view.enter(placed, session);
     if (!known) this.#ofCaller.set(session.caller, this.countOf(session.caller) + 1);
   }
 
-  /** The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it. */
-  leave(view: SessionView, session: Session, now: number): boolean {
-    if (!view.leave(session)) return false;
-    if (!view.isOf(session.caller)) {
+  /** The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it in any placement. */
+  leave(placed: PlacedSessionView, session: Session, now: number): boolean {
+    const { view } = placed;
+    if (!view.leave(placed, session)) return false;
+    if (!placed.isOf(session.caller)) {
       const left = this.countOf(session.caller) - 1;
       if (left > 0) this.#ofCaller.set(session.caller, left);
       else this.#ofCaller.delete(session.caller);
     }
-    if (view.sessions.size > 0) return false;
-    this.#idle.set(view, now);
-    return true;
+    if (placed.sessions.size > 0) return false;
+    this.#idle.set(placed, now);
+    return view.sessions.size === 0;
   }
 
   /** Drops views that nobody has had for long, oldest first when there are too many. Costs what it drops. */
   sweep(now: number): void {
-    for (const [view, since] of this.#idle) {
+    for (const [placed, since] of this.#idle) {
       if (this.#idle.size <= MAX_IDLE_VIEWS && now - since <= IDLE_VIEW_MS) return;
+      const { view } = placed;
       // Its turn comes when the job has ended.
       if (view.inFlight) continue;
-      this.#idle.delete(view);
-      this.#drop(view);
+      this.#idle.delete(placed);
+      if (!view.drop(placed)) this.#drop(view);
     }
   }
 
@@ -159,6 +164,11 @@ export class ViewTable {
     }
     return views;
   }
+}
+
+/** Where a proxy has a view: of the inbound part nothing depends on the placement. */
+function placementFor({ part }: View, placement: Placement): Placement {
+  return part === 'inbound' ? NOWHERE : placement;
 }
 
 function isGuarded({ policies: { authentication, authorization } }: InboundView): boolean {

@@ -6,7 +6,7 @@ import { replay } from '../model/index.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { emptyModel, endpoints, meshResource, parse, service, sidecar, snapshotOf } from './testing.ts';
-import { viewKey, viewsOf } from './views.ts';
+import { placementKey, placementOf, viewKey, viewsOf } from './views.ts';
 
 const WEB = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1', '10.0.0.2')];
 
@@ -62,25 +62,30 @@ describe('views', () => {
     assert.notEqual(suffixed('shop.svc.cluster.local'), foreign);
   });
 
-  it('differ by networks that have gateways, and by localities where some rule reads them', () => {
-    const claims = (snapshot: Snapshot, claim: Partial<ProxyNode>, node = sidecar('10.5.0.1', 'shop')) =>
-      keys(snapshot, { ...node, ...claim })[0];
+  it('are one for proxies of all places, which are told apart by networks that have gateways, and by localities that some rule reads', () => {
+    const node = sidecar('10.5.0.1', 'shop');
+    const at = (snapshot: Snapshot, claim: Partial<ProxyNode>) =>
+      placementKey(placementOf(snapshot, { ...node, ...claim }));
     const gateways = [{ address: '10.8.0.1', port: 15443 }];
     const networks = { networks: { near: { endpoints: [], gateways }, bare: { endpoints: [], gateways: [] } } };
     const wide = replay(emptyModel(networks as never), WEB);
-    for (const node of [sidecar('10.5.0.1', 'shop'), router]) {
-      assert.notEqual(claims(wide, { network: 'near' }, node), claims(wide, { network: 'x' }, node));
-      assert.equal(claims(wide, { network: 'bare' }, node), claims(wide, { network: 'y' }, node));
-      assert.equal(claims(mesh(), { locality: 'a/b' }, node), claims(mesh(), { locality: 'c/d' }, node));
-      const policy = { outlierDetection: { consecutive5xxErrors: 5 } };
-      const local = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: policy }));
-      // No endpoint is anywhere: all are elsewhere.
-      assert.equal(claims(local, { locality: 'a/b' }, node), claims(local, { locality: 'c/d' }, node));
-      const distribute = [{ from: 'a/*', to: { 'a/*': 100 } }];
-      const named = { loadBalancer: { localityLbSetting: { distribute } } };
-      const spread = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: named }));
-      assert.notEqual(claims(spread, { locality: 'a/b' }, node), claims(spread, { locality: 'c/d' }, node));
-      assert.equal(claims(spread, { locality: 'a/b' }, node), claims(spread, { locality: 'a/x' }, node));
+    assert.notEqual(at(wide, { network: 'near' }), at(wide, { network: 'x' }));
+    assert.equal(at(wide, { network: 'bare' }), at(wide, { network: 'y' }));
+    assert.equal(at(mesh(), { locality: 'a/b' }), at(mesh(), { locality: 'c/d' }));
+    const policy = { outlierDetection: { consecutive5xxErrors: 5 } };
+    const local = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: policy }));
+    // No endpoint is anywhere: all are elsewhere.
+    assert.equal(at(local, { locality: 'a/b' }), at(local, { locality: 'c/d' }));
+    const distribute = [{ from: 'a/*', to: { 'a/*': 100 } }];
+    const named = { loadBalancer: { localityLbSetting: { distribute } } };
+    const spread = mesh(meshResource('DestinationRule', 'shop', 'web', { host: 'web', trafficPolicy: named }));
+    assert.notEqual(at(spread, { locality: 'a/b' }), at(spread, { locality: 'c/d' }));
+    assert.equal(at(spread, { locality: 'a/b' }), at(spread, { locality: 'a/x' }));
+    for (const each of [node, router]) {
+      for (const snapshot of [wide, spread]) {
+        const there = { ...each, network: 'near', locality: 'a/b' };
+        assert.deepEqual(keys(snapshot, there), keys(snapshot, each));
+      }
     }
   });
 

@@ -13,6 +13,7 @@ import type {
   InboundPort,
   InboundView,
   OutboundView,
+  Placement,
   View,
 } from '../generate/types.ts';
 import { isEmptySelector, labelsMatch } from '../model/index.ts';
@@ -59,8 +60,6 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, snapshot.sourceLabels(scope)),
     dnsDomain: dnsDomainFor(snapshot, node),
-    network: networkClass(snapshot.networks, node.network),
-    locality: localityOfMesh(snapshot, node.locality),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
@@ -176,8 +175,6 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
     policies: snapshot.policiesOf(node.namespace, node.labels),
     portMap: portMap(snapshot, node),
     families: familiesOfNode(node.addresses),
-    network: networkClass(snapshot.networks, node.network),
-    locality: localityOfMesh(snapshot, node.locality),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
   };
@@ -188,6 +185,16 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   if (node.type === 'router') return [gatewayView(snapshot, node)];
   const scope = snapshot.scopeOf(node.namespace, node.labels).id;
   return [outboundView(snapshot, node, scope), inboundView(snapshot, node, scope)];
+}
+
+/** Where a proxy is. */
+export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
+  return { network: networkClass(snapshot.networks, network), locality: localityOfMesh(snapshot, locality) };
+}
+
+/** Key of a placement: equal placements, equal keys. */
+export function placementKey({ network, locality }: Placement): string {
+  return JSON.stringify([network, locality]);
 }
 
 /** 128 bits: proxies write some of what stands in their views, and none may write itself into the view of another. */

@@ -2,10 +2,10 @@
 
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
-import type { GeneratedResource, GeneratedType, View } from '../../src/generate/types.ts';
+import type { GeneratedResource, GeneratedType, Placement, View } from '../../src/generate/types.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { type JsonObject, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
-import { viewsOf } from '../../src/push/views.ts';
+import { placementOf, viewsOf } from '../../src/push/views.ts';
 import type { Shown } from './input.ts';
 import { isObject, nameOf } from './json.ts';
 
@@ -27,14 +27,16 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     virtual_hosts: [] as JsonObject[],
   };
   const findings: string[] = [];
+  const placement = placementOf(snapshot, node);
   for (const view of viewsOf(snapshot, node)) {
-    const result = generate(snapshot, view, EVERYTHING);
+    const result = generate(snapshot, view, EVERYTHING, [placement]);
     const [failure] = result.failures;
     if (failure !== undefined) throw new Error(`${view.part} ${failure.type} ${failure.unit}: ${failure.message}`);
     findings.push(...result.findings.map(({ metric, message }) => `${metric}: ${message}`));
     const of = (type: GeneratedType) => [...(result.units[type]?.values() ?? [])].flat();
-    output.clusters.push(...of('cds').map(({ bytes }) => decoded(TYPE_URL.cluster, bytes)));
-    output.endpoints.push(...endpointsOf(snapshot, view, of('cds')));
+    const clusters = [...of('cds'), ...[...result.placed.values()].flat(2)];
+    output.clusters.push(...clusters.map(({ bytes }) => decoded(TYPE_URL.cluster, bytes)));
+    output.endpoints.push(...endpointsOf(snapshot, view, placement, clusters));
     output.listeners.push(...of('lds').map(({ bytes }) => decoded(TYPE_URL.listener, bytes)));
     output.secrets.push(...of('sds').map(({ bytes }) => decoded(TYPE_URL.secret, bytes)));
     output.routes.push(...of('rds').map(({ bytes }) => decoded(TYPE_URL.route, bytes)));
@@ -51,10 +53,15 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
   };
 }
 
-function endpointsOf(snapshot: Snapshot, view: View, clusters: readonly GeneratedResource[]): JsonObject[] {
+function endpointsOf(
+  snapshot: Snapshot,
+  view: View,
+  placement: Placement,
+  clusters: readonly GeneratedResource[],
+): JsonObject[] {
   return clusters.flatMap(({ name, refs }) =>
     refs.map((ref) => {
-      const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, name);
+      const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, placement, name);
       if (input?.name !== ref) throw new Error(`nothing answers for the endpoints ${ref} of ${name}`);
       return decoded(TYPE_URL.endpoint, encodeEndpoints(input));
     }),

@@ -33,8 +33,6 @@ const SIDECAR: OutboundView = {
   families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'edge.svc.cluster.local',
-  network: '',
-  locality: '',
   virtualHosts: 'inline',
   endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: false },

@@ -8,7 +8,7 @@ import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
 import { targetHosts } from '../indexes/index.ts';
 import { isPassedOn } from '../plans/index.ts';
 import { askedHosts } from '../policies/index.ts';
-import type { GatewayView, Unit, UnitOutput } from '../types.ts';
+import type { GatewayView, Placement, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster } from './static.ts';
 
@@ -18,13 +18,18 @@ export function gatewayClusterUnits(snapshot: MeshSnapshot, view: GatewayView): 
   return [...hosts, STATIC_CLUSTERS_UNIT];
 }
 
-export function gatewayClusters(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayClusters(
+  snapshot: MeshSnapshot,
+  view: GatewayView,
+  unit: Unit,
+  placements: readonly Placement[],
+): UnitOutput {
   if (unit === STATIC_CLUSTERS_UNIT) {
     return { resources: [closedCluster(blackHoleCluster(snapshot.mesh.connectTimeout))], findings: [] };
   }
   const scope = snapshot.gatewayScope(view.namespace);
   if (!isUsed(snapshot, view, scope.services.get(unit))) return { resources: [], findings: [] };
-  return clustersOfHost(snapshot, view, scope, unit);
+  return clustersOfHost(snapshot, view, scope, unit, placements);
 }
 
 /** Whether the gateway is to have the service's clusters. */

@@ -16,8 +16,6 @@ const VIEW: OutboundView = {
   families: 'ipv4',
   sourceLabels: {},
   dnsDomain: 'shop.svc.cluster.local',
-  network: '',
-  locality: '',
   virtualHosts: 'inline',
   endpointNames: 'cluster',
   capabilities: { extensions: undefined, sds: true },

@@ -1,7 +1,7 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
 import type { MeshSnapshot } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
-import type { OutboundView, Unit, UnitOutput } from '../types.ts';
+import type { OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';
 
@@ -12,10 +12,15 @@ export function outboundClusterUnits(snapshot: MeshSnapshot, view: OutboundView)
   return scope === undefined ? [] : [...clusterHosts(scope), STATIC_CLUSTERS_UNIT];
 }
 
-export function outboundClusters(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundClusters(
+  snapshot: MeshSnapshot,
+  view: OutboundView,
+  unit: Unit,
+  placements: readonly Placement[],
+): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
-  if (unit !== STATIC_CLUSTERS_UNIT) return clustersOfHost(snapshot, view, scope, unit);
+  if (unit !== STATIC_CLUSTERS_UNIT) return clustersOfHost(snapshot, view, scope, unit, placements);
   const { connectTimeout } = snapshot.mesh;
   const clusters = [blackHoleCluster(connectTimeout), passthroughCluster(connectTimeout)];
   return { resources: clusters.map(closedCluster), findings: [] };

@@ -22,11 +22,21 @@ import {
   endpointSources,
   endpointsInput,
   localitySetting,
+  readsPlacement,
 } from '../endpoints/index.ts';
 import { isHttp } from '../filters/index.ts';
 import { isPassedOn } from '../plans/index.ts';
 import { type ClientCredential, clientCredentials, readCredential } from '../secrets/index.ts';
-import type { EndpointNames, GeneratedResource, GenerationFinding, NodeFamilies, Unit, UnitOutput } from '../types.ts';
+import {
+  type EndpointNames,
+  type GeneratedResource,
+  type GenerationFinding,
+  NOWHERE,
+  type NodeFamilies,
+  type Placement,
+  type Unit,
+  type UnitOutput,
+} from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { dnsDiscovery } from './dns.ts';
 import { loadBalancing } from './load-balancer.ts';
@@ -84,8 +94,14 @@ const NOTHING_CARRIED: CarriedEndpoints = {
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
 
-/** All clusters of a host in a scope; none when the scope does not have it. */
-export function clustersOfHost(snapshot: MeshSnapshot, view: ClientView, scope: Scope, host: string): UnitOutput {
+/** All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not have it. */
+export function clustersOfHost(
+  snapshot: MeshSnapshot,
+  view: ClientView,
+  scope: Scope,
+  host: string,
+  placements: readonly Placement[],
+): UnitOutput {
   const service = scope.services.get(host);
   if (service === undefined) return { resources: [], findings: [] };
   const { mesh, settings } = snapshot;
@@ -95,21 +111,16 @@ export function clustersOfHost(snapshot: MeshSnapshot, view: ClientView, scope: 
   const rule = scope.destinationRule(host);
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
-  const carried = service.resolution === 'dns' ? carriedEndpoints(snapshot, view, service, rule) : NOTHING_CARRIED;
-  return clusters.get(service, {
-    service,
-    rule,
-    mesh,
-    settings,
-    part,
-    passedOn,
-    endpointNames,
-    sds,
-    files: fileReader(view),
-    peers,
-    credentials,
-    ...carried,
-  });
+  const files = fileReader(view);
+  const common = { service, rule, mesh, settings, part, passedOn, endpointNames, sds, files, peers, credentials };
+  if (service.resolution !== 'dns') return clusters.get(service, { ...common, ...NOTHING_CARRIED });
+  const carried = (placement: Placement) => carriedEndpoints(snapshot, view, placement, service, rule);
+  const at = (placement: Placement) => clusters.get(service, { ...common, ...carried(placement) });
+  if (!readsPlacement(snapshot, carried(NOWHERE).endpoints, rule)) return at(NOWHERE);
+  const outputs = placements.map(at);
+  // What is found wrong is found everywhere.
+  const { findings } = outputs[0] ?? at(NOWHERE);
+  return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 
 function fileReader({ capabilities }: ClientView): FileReader {
@@ -120,12 +131,14 @@ function fileReader({ capabilities }: ClientView): FileReader {
 function carriedEndpoints(
   snapshot: MeshSnapshot,
   view: ClientView,
+  placement: Placement,
   service: Service,
   rule: MergedDestinationRule | undefined,
-): CarriedEndpoints {
+): CarriedEndpoints & Pick<EndpointSources, 'endpoints'> {
   const { networks, endpoints, network, locality } = endpointSources(
     snapshot,
     view,
+    placement,
     snapshot.carriedEndpoints.get(service.key),
     rule,
   );

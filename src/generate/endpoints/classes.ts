@@ -17,6 +17,42 @@ export function networkClass(networks: MeshNetworks, network: string): string {
   return networkGateways(networks).byNetwork.has(network) ? network : '';
 }
 
+/** Of each list of endpoints: which networks with gateways they are in. */
+const remoteOf = new WeakMap<
+  readonly Endpoint[],
+  { readonly networks: MeshNetworks; readonly found: ReadonlySet<string> }
+>();
+const NO_NETWORKS: ReadonlySet<string> = new Set();
+
+function networksOf(networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
+  const { byNetwork } = networkGateways(networks);
+  if (byNetwork.size === 0) return NO_NETWORKS;
+  let remote = remoteOf.get(endpoints);
+  if (remote?.networks !== networks) {
+    const found = new Set<string>();
+    for (const { network } of endpoints) if (byNetwork.has(network)) found.add(network);
+    remote = { networks, found };
+    remoteOf.set(endpoints, remote);
+  }
+  return remote.found;
+}
+
+/** A network from which these endpoints are reached as from this one, the same for all networks of which that is so. */
+export function networkOfEndpoints(networks: MeshNetworks, endpoints: readonly Endpoint[], network: string): string {
+  const found = networksOf(networks, endpoints);
+  // All of the endpoints' networks are foreign to it, and '' stands for such a network unless it is one of them.
+  return found.has(network) || found.has('') ? network : '';
+}
+
+/** Whether load assignments of these endpoints may differ from place to place. */
+export function readsPlacement(
+  { mesh, networks }: Pick<MeshSnapshot, 'mesh' | 'networks'>,
+  endpoints: readonly Endpoint[],
+  rule: MergedDestinationRule | undefined,
+): boolean {
+  return readsLocalityOf(mesh, rule) || networksOf(networks, endpoints).size > 0;
+}
+
 /** What the rules of a mesh read of localities. */
 interface LocalityReads {
   /** Whether they read them at all: some rule distributes by them, or prefers what is near. */
@@ -70,6 +106,8 @@ export function localityOfMesh(snapshot: Snapshot, locality: string): string {
 
 /** Whether the load assignments of a service may differ from locality to locality. */
 export function readsLocalityOf(mesh: MeshConfig, rule: MergedDestinationRule | undefined): boolean {
+  // Switched off for the mesh, no proxy has a locality: see `localityReads`.
+  if (mesh.localityLbSetting.enabled === false) return false;
   return distributes(mesh.localityLbSetting) || (rule !== undefined && isLocal(rule));
 }
 

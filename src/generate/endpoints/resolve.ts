@@ -25,8 +25,8 @@ import {
   scopeOfView,
 } from '../common/index.ts';
 import { isPassedOn } from '../plans/index.ts';
-import type { EndpointNames, GatewayView, OutboundView } from '../types.ts';
-import { localityClass, networkClass, readsLocalityOf } from './classes.ts';
+import type { EndpointNames, GatewayView, OutboundView, Placement } from '../types.ts';
+import { localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
 import { discoveryOf } from './discovery.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
@@ -61,6 +61,12 @@ export interface EndpointsInput {
   readonly locality: LocalityRules | undefined;
 }
 
+/** The same of an EDS cluster. */
+export interface EdsInput extends EndpointsInput {
+  /** Whether it may be another for another placement. */
+  readonly placed: boolean;
+}
+
 /** A cluster's service, port and subset. */
 export interface ClusterTarget {
   readonly service: Service;
@@ -76,7 +82,7 @@ export interface EndpointSources {
   readonly networks: MeshNetworks;
   /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
   readonly endpoints: readonly Endpoint[];
-  /** The proxy's network; '' for all that have no gateways. */
+  /** The proxy's network; '' for all that no endpoint is in. */
   readonly network: string;
   /** The proxy's locality; '' where it decides nothing for the service. */
   readonly locality: string;
@@ -97,31 +103,33 @@ interface ClusterInputs {
 interface ServiceInputs extends ClusterInputs, EndpointSources {}
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
-const NO_CLUSTERS: ReadonlyMap<string, EndpointsInput> = new Map();
+const NO_CLUSTERS: ReadonlyMap<string, EdsInput> = new Map();
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EndpointsInput>>(edsInputs);
+const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EdsInput>>(edsInputs);
 const namesByCluster = new InputCache<ClusterInputs, ReadonlyMap<string, string>>(edsNames);
 
 /** Everything that goes into the load assignment of an EDS cluster; undefined when the view has no such cluster. */
 export function resolveEndpoints(
   snapshot: Snapshot,
   view: ClientView,
+  placement: Placement,
   clusterName: string,
-): EndpointsInput | undefined {
-  return endpointsOfHost(snapshot, view, hostOfCluster(clusterName)).get(clusterName);
+): EdsInput | undefined {
+  return endpointsOfHost(snapshot, view, placement, hostOfCluster(clusterName)).get(clusterName);
 }
 
-/** The same for all EDS clusters of a host, by cluster name: equal inputs are one object for all views. */
+/** The same for all EDS clusters of a host, by cluster name: equal inputs are one object for all views and placements. */
 export function endpointsOfHost(
   snapshot: Snapshot,
   view: ClientView,
+  placement: Placement,
   host: string,
-): ReadonlyMap<string, EndpointsInput> {
+): ReadonlyMap<string, EdsInput> {
   const clusters = clusterInputs(snapshot, view, host);
   if (clusters === undefined) return NO_CLUSTERS;
   const { service, rule } = clusters;
-  const sources = endpointSources(snapshot, view, snapshot.endpoints.get(service.key), rule);
+  const sources = endpointSources(snapshot, view, placement, snapshot.endpoints.get(service.key), rule);
   return inputsByCluster.get(service, { ...clusters, ...sources });
 }
 
@@ -149,15 +157,17 @@ function clusterInputs(snapshot: MeshSnapshot, view: ClientView, host: string): 
 export function endpointSources(
   { mesh, networks }: MeshSnapshot,
   view: ClientView,
+  placement: Placement,
   endpoints: readonly Endpoint[] | undefined,
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
+  const reachable = reachableEndpoints(endpoints ?? NO_ENDPOINTS, view);
   return {
     mesh,
     networks,
-    endpoints: reachableEndpoints(endpoints ?? NO_ENDPOINTS, view),
-    network: networkClass(networks, view.network),
-    locality: view.locality !== '' && readsLocalityOf(mesh, rule) ? view.locality : '',
+    endpoints: reachable,
+    network: networkOfEndpoints(networks, reachable, placement.network),
+    locality: placement.locality !== '' && readsLocalityOf(mesh, rule) ? placement.locality : '',
   };
 }
 
@@ -191,10 +201,12 @@ function edsNames(inputs: ClusterInputs): ReadonlyMap<string, string> {
   return new Map([...edsClusters(inputs)].map(({ name }) => [name, endpointName(inputs.endpointNames, name)]));
 }
 
-function edsInputs(inputs: ServiceInputs): ReadonlyMap<string, EndpointsInput> {
-  const found = new Map<string, EndpointsInput>();
+function edsInputs(inputs: ServiceInputs): ReadonlyMap<string, EdsInput> {
+  const found = new Map<string, EdsInput>();
+  const placed = readsPlacement(inputs, inputs.endpoints, inputs.rule);
   for (const { name, target, passedOn } of edsClusters(inputs)) {
-    found.set(name, endpointsInput(inputs, endpointName(inputs.endpointNames, name), target, passedOn));
+    const input = endpointsInput(inputs, endpointName(inputs.endpointNames, name), target, passedOn);
+    found.set(name, { ...input, placed });
   }
   return found;
 }

@@ -10,6 +10,7 @@ import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { affectedUnits } from '../affected.ts';
 import { resolveEndpoints } from '../endpoints/resolve.ts';
 import { generate } from '../generate.ts';
+import { NOWHERE } from '../types.ts';
 import { gatewayListeners } from './index.ts';
 import { viewOf } from './testing.ts';
 
@@ -88,7 +89,9 @@ describe('TLS that is passed on by its server name', () => {
       const passing = found.get(`outbound_.80_.${subset}_.${WEB}`);
       assert.equal(passing?.transportSocket ?? undefined, undefined);
       assert.equal(passing?.edsClusterConfig?.serviceName, '');
-      assert.ok(resolveEndpoints(mesh(gateway(['*']), service('web', 80), subsets), VIEW, passing?.name ?? ''));
+      assert.ok(
+        resolveEndpoints(mesh(gateway(['*']), service('web', 80), subsets), VIEW, NOWHERE, passing?.name ?? ''),
+      );
       assert.notEqual(found.get(`outbound|80|${subset}|${WEB}`)?.transportSocket, undefined);
     }
   });
@@ -96,7 +99,7 @@ describe('TLS that is passed on by its server name', () => {
   test('without such a server there are no such clusters, nor endpoints', () => {
     const snapshot = mesh(gateway(['*'], 'PASSTHROUGH'), service('web', 80));
     assert.deepEqual([...clusters(snapshot).keys()], [`outbound|80||${WEB}`, 'BlackHoleCluster']);
-    assert.equal(resolveEndpoints(snapshot, VIEW, `outbound_.80_._.${WEB}`), undefined);
+    assert.equal(resolveEndpoints(snapshot, VIEW, NOWHERE, `outbound_.80_._.${WEB}`), undefined);
     assert.deepEqual(chains(snapshot), []);
   });
 

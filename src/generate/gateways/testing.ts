@@ -14,8 +14,6 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
     policies: { authentication: [], authorization: [] },
     portMap: {},
     families: 'ipv4',
-    network: '',
-    locality: '',
     endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },
     ...changes,

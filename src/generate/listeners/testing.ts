@@ -85,8 +85,6 @@ export function outboundView(changes: Partial<OutboundView> = {}): OutboundView 
     families: 'ipv4',
     sourceLabels: {},
     dnsDomain: 'default.svc.cluster.local',
-    network: '',
-    locality: '',
     virtualHosts: 'inline',
     endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },

@@ -17,8 +17,6 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
     families: 'ipv4',
     sourceLabels: {},
     dnsDomain: 'default.svc.cluster.local',
-    network: '',
-    locality: '',
     virtualHosts: 'inline',
     endpointNames: 'cluster',
     capabilities: { extensions: undefined, sds: false },
