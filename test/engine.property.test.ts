@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { encodeEndpoints, resolveEndpoints } from '../src/generate/index.ts';
-import { applyChanges, createModel, replay } from '../src/model/index.ts';
+import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { contentVersion } from '../src/push/encode-resource.ts';
@@ -73,12 +73,14 @@ class World {
   readonly failures: string[] = [];
   readonly proxies = new Map<number, Client>();
   readonly #resources = new Map<ResourceKey, AnyResource>();
-  #snapshot: Snapshot;
+  readonly #model: Model;
 
-  constructor(snapshot = emptyModel()) {
-    this.#snapshot = snapshot;
+  constructor(model = emptyModel()) {
+    const { snapshot } = model;
+    this.#model = model;
     this.engine = new Engine({
       snapshot,
+      scopes: model,
       generator: new InlineGenerator(snapshot),
       throttle: 3,
       now: () => performance.now(),
@@ -99,10 +101,9 @@ class World {
     });
   }
 
-  change(edits: readonly Edit[], networks: MeshNetworks = this.#snapshot.networks): void {
+  change(edits: readonly Edit[], networks: MeshNetworks = this.#model.snapshot.networks): void {
     const resources = merged(edits, this.#resources);
-    const { snapshot, changes, delta } = applyChanges(this.#snapshot, { changes: resources, networks });
-    this.#snapshot = snapshot;
+    const { snapshot, changes, delta } = this.#model.apply({ changes: resources, networks });
     this.engine.publish({ snapshot, changes, delta, resources, since: 0, reasons: new Set(['config']) });
   }
 
@@ -131,7 +132,9 @@ class World {
 
   /** What an engine that starts now would give, with endpoints encoded each for itself. */
   async fresh(index: number): Promise<Content> {
-    const world = new World(replay(emptyModel(this.#snapshot.networks), this.#resources.values()));
+    const model = emptyModel(this.#model.snapshot.networks);
+    model.apply({ changes: [...this.#resources].map(([key, after]) => ({ key, before: undefined, after })) });
+    const world = new World(model);
     world.toggle(index);
     const session = world.proxies.get(index)?.session;
     assert.ok(session !== undefined);
@@ -141,8 +144,8 @@ class World {
   }
 }
 
-function emptyModel(networks = defaultMeshNetworks()): Snapshot {
-  return createModel(DEFAULT_SETTINGS, defaultMeshConfig(), networks);
+function emptyModel(networks = defaultMeshNetworks()): Model {
+  return Model.empty(DEFAULT_SETTINGS, defaultMeshConfig(), networks);
 }
 
 /** The endpoints that a proxy's clusters ask for, past everything that the engine remembers by inputs and keys. */

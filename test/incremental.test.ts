@@ -16,8 +16,8 @@ import {
   type UnitSelection,
   type View,
 } from '../src/generate/types.ts';
-import { applyChanges, createModel, replay } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
+import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';

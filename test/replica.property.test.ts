@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { applyChanges, createModel } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
+import { applyChanges, createModel } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
 import { Replica } from '../src/push/replica.ts';
 import { ReplicaLog } from '../src/push/replica-log.ts';

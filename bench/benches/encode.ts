@@ -4,7 +4,7 @@ import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import { type GeneratedType, NOWHERE, type OutboundView, type XdsType } from '../../src/generate/types.ts';
-import { applyChanges, createModel } from '../../src/model/index.ts';
+import { Model } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
 import { viewsOf } from '../../src/push/views.ts';
@@ -73,8 +73,8 @@ async function snapshotOf(size: WorldSize): Promise<Snapshot> {
       changing: () => {},
     });
     await source.synced;
-    const model = createModel(modelSettings(settings, mesh), mesh, defaultMeshNetworks());
-    return applyChanges(model, { changes: store.take().changes }).snapshot;
+    const model = Model.empty(modelSettings(settings, mesh), mesh, defaultMeshNetworks());
+    return model.apply({ changes: store.take().changes }).snapshot;
   } finally {
     await scope.close();
   }

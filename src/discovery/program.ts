@@ -5,8 +5,7 @@
 import { Registry } from 'prom-client';
 import { type DiscoverySettings, type Environment, parseListenAddress } from '../cli/index.ts';
 import type { GrpcListener } from '../grpc/types.ts';
-import { createModel } from '../model/index.ts';
-import type { Snapshot } from '../model/types.ts';
+import { Model } from '../model/index.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import {
   buildInfo,
@@ -124,10 +123,11 @@ export class DiscoveryProgram {
     const [identity] = await Promise.all([this.#openIdentity(files), this.#openSources(sources, store)]);
     hold.synced();
     const keySets = this.#followKeySets(store);
-    const publisher = this.#startPublisher(store, files);
+    const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
+    const publisher = this.#startPublisher(store, model);
     await keySets.first();
     publisher.publish(store.take());
-    const engine = this.#startEngine(publisher.snapshot, pool);
+    const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(store, publisher);
     const server = await this.#startXds(engine, identity);
     this.#running = { store, engine, publisher, debouncer, server };
@@ -216,10 +216,10 @@ export class DiscoveryProgram {
     return keySets;
   }
 
-  /** The publisher, with all that was read so far in its snapshot. */
-  #startPublisher(store: Store, { mesh, networks }: MeshFiles): Publisher {
+  /** The publisher, with all that was read so far in the model's snapshot. */
+  #startPublisher(store: Store, model: Model): Publisher {
     const publisher = new Publisher({
-      snapshot: createModel(modelSettings(this.#settings, mesh), mesh, networks),
+      model,
       now: systemClock.now,
       onPublication: (publication, milliseconds) => this.#published(publication, milliseconds),
       onFault: publishFaults(this.#metrics),
@@ -228,7 +228,8 @@ export class DiscoveryProgram {
     return publisher;
   }
 
-  #startEngine(snapshot: Snapshot, pool: PoolGenerator | undefined): Engine {
+  #startEngine(model: Model, pool: PoolGenerator | undefined): Engine {
+    const { snapshot } = model;
     pool?.begin(snapshot);
     pool?.prepare();
     const generator: Generator = pool ?? new InlineGenerator(snapshot);
@@ -241,7 +242,7 @@ export class DiscoveryProgram {
     const observer = engineObserver(this.#metrics, this.#pushes, () => findings.generated());
     const throttle = this.#settings.pushThrottle;
     const { now, setTimer: later } = systemClock;
-    return new Engine({ snapshot, generator, throttle, now, later, random: Math.random, observer });
+    return new Engine({ snapshot, scopes: model, generator, throttle, now, later, random: Math.random, observer });
   }
 
   #startDebouncer(store: Store, publisher: Publisher): Debouncer {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { defaultDiscoverySettings } from '../cli/index.ts';
-import { applyChanges, createModel, type ModelUpdate } from '../model/index.ts';
+import { Model } from '../model/index.ts';
 import type { Publication } from '../push/index.ts';
 import { endpoints, meshResource, service, virtualService } from '../push/testing.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { modelSettings } from './model-settings.ts';
-import { mergedUpdate, Publisher, type PublishFault } from './publisher.ts';
+import { mergedUpdate, type PublishedModel, Publisher, type PublishFault } from './publisher.ts';
 
 function set(after: AnyResource): ResourceChange {
   return { key: keyOf(after), before: undefined, after };
@@ -24,19 +24,29 @@ class Bench {
 
   constructor() {
     const mesh = defaultMeshConfig();
+    const settings = modelSettings(defaultDiscoverySettings(), mesh);
     this.publisher = new Publisher({
-      snapshot: createModel(modelSettings(defaultDiscoverySettings(), mesh), mesh, defaultMeshNetworks()),
+      model: this.#poisoned(Model.empty(settings, mesh, defaultMeshNetworks())),
       now: () => this.now,
       onPublication: (publication) => this.publications.push(publication),
       onFault: (fault) => this.faults.push(fault),
-      apply: (snapshot, update: ModelUpdate) => {
+    });
+  }
+
+  #poisoned(model: Model): PublishedModel {
+    return {
+      get snapshot() {
+        return model.snapshot;
+      },
+      fork: () => this.#poisoned(model.fork()),
+      apply: (update) => {
         this.attempts++;
         const bad = [...update.changes].find(({ key }) => this.poison.has(key));
         if (bad !== undefined) throw new Error(`cannot take ${bad.key}`);
         if (this.meshBroken && update.mesh !== undefined) throw new Error('cannot take the mesh configuration');
-        return applyChanges(snapshot, update);
+        return model.apply(update);
       },
-    });
+    };
   }
 
   publish(firstEventAt: number, ...resources: AnyResource[]): void {

@@ -5,7 +5,7 @@
  * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside, without
  * holding up the others, and goes with each later publication until it is taken or replaced.
  */
-import { applyChanges, type ModelStep, type ModelUpdate } from '../model/index.ts';
+import type { Model, ModelStep, ModelUpdate } from '../model/index.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Publication } from '../push/index.ts';
 import type { PushReason } from '../push/types.ts';
@@ -36,15 +36,20 @@ export interface PublishFault {
   readonly message: string;
 }
 
+/** What the publisher needs of a model. */
+export interface PublishedModel extends Pick<Model, 'snapshot'> {
+  apply(update: ModelUpdate): ModelStep;
+  /** Another that stands where this one does, to find out what cannot be taken. */
+  fork(): PublishedModel;
+}
+
 export interface PublisherOptions {
-  readonly snapshot: Snapshot;
+  readonly model: PublishedModel;
   readonly now: () => number;
   /** Told of each snapshot that has something new, and of its cost in milliseconds. */
   readonly onPublication: (publication: Publication, milliseconds: number) => void;
   /** Told once of each change that is set aside. */
   readonly onFault: (fault: PublishFault) => void;
-  /** Makes the next snapshot. */
-  readonly apply?: (previous: Snapshot, update: ModelUpdate) => ModelStep;
 }
 
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
@@ -83,23 +88,19 @@ function reasonsOf(changes: ChangeSet): ReadonlySet<PushReason> {
   return reasons;
 }
 
-/** Holds the current snapshot and makes the next. */
+/** Has the model make the next snapshot. */
 export class Publisher {
   readonly #options: PublisherOptions;
-  readonly #apply: (previous: Snapshot, update: ModelUpdate) => ModelStep;
   /** Changes that could not be taken. */
   #aside = new Map<ResourceKey, Change>();
   #meshAside: MeshChange = {};
-  #snapshot: Snapshot;
 
   constructor(options: PublisherOptions) {
     this.#options = options;
-    this.#apply = options.apply ?? applyChanges;
-    this.#snapshot = options.snapshot;
   }
 
   get snapshot(): Snapshot {
-    return this.#snapshot;
+    return this.#options.model.snapshot;
   }
 
   /** Publishes changed resources, a changed mesh configuration, or both. Nothing leaves when nothing is to be done. */
@@ -116,7 +117,6 @@ export class Publisher {
     const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
     if (step === undefined) return;
     const { snapshot, changes, delta, resources } = step;
-    this.#snapshot = snapshot;
     // Replicas have to follow even when proxies have nothing to gain: they stand at the version of their snapshot.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
     const since = resources.reduce((oldest, change) => Math.min(oldest, change.at), firstAt);
@@ -159,9 +159,13 @@ export class Publisher {
     if (!known && isPresent(mesh)) this.#options.onFault({ key: 'mesh configuration', message });
   }
 
-  #attempt(changes: readonly ResourceChange[], mesh: MeshChange): ModelStep | Error {
+  #attempt(
+    changes: readonly ResourceChange[],
+    mesh: MeshChange,
+    model: PublishedModel = this.#options.model,
+  ): ModelStep | Error {
     try {
-      return this.#apply(this.#snapshot, { changes, ...mesh });
+      return model.apply({ changes, ...mesh });
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));
     }
@@ -173,7 +177,7 @@ export class Publisher {
     const parts: (readonly Change[])[] = [changes];
     for (let attempts = 0; parts.length > 0; attempts++) {
       const part = parts.pop() ?? [];
-      const fault = part.length === 0 ? undefined : this.#attempt(part, {});
+      const fault = part.length === 0 ? undefined : this.#attempt(part, {}, this.#options.model.fork());
       if (!(fault instanceof Error)) continue;
       if (part.length === 1 || attempts >= MAX_ATTEMPTS) {
         for (const { key } of part) found.set(key, fault.message);

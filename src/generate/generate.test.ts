@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { createModel, replay } from '../model/index.ts';
 import { DEFAULT_SETTINGS } from '../model/testing/settings.ts';
+import { createModel, replay } from '../model/testing/steps.ts';
 import type { Snapshot } from '../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { parseResource } from '../resources/parse.ts';

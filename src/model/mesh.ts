@@ -11,8 +11,8 @@ import { deepEqual } from './equal.ts';
 import { indexHosts } from './host-index.ts';
 import type { MeshState } from './mesh-state.ts';
 import { compareMeta } from './order.ts';
-import { EMPTY_BOOK, type ScopeBook } from './scope-book.ts';
-import { forgetScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
+import type { ScopeBook } from './scope-book.ts';
+import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import type { ServiceChange } from './services.ts';
 import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
 import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types.ts';
@@ -47,7 +47,7 @@ export function updateMesh(before: MeshState, book: ScopeBook, delta: MeshDelta)
   };
   const { state, inputs } = updateConfiguration(indexHosts(taken, services), changed, everything);
   const scopes: ScopeResults = everything
-    ? { book: EMPTY_BOOK, changes: forgetScopes(book) }
+    ? rebuildScopes(book, state)
     : updateScopes(book, state, {
         ...inputs,
         services,

@@ -3,12 +3,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
-import { applyChanges, replay } from './apply.ts';
 import { deepEqual } from './equal.ts';
-import { builtScopes, releaseScopes } from './snapshot.ts';
 import { history, NETWORKS, type Operation, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh } from './testing/build.ts';
 import { dumpScope, dumpSnapshot } from './testing/dump.ts';
+import { applyChanges, modelOf, replay } from './testing/steps.ts';
 import type { ChangeSet, Scope, Snapshot } from './types.ts';
 
 function changesOf(batch: readonly Operation[]): ResourceChange[] {
@@ -54,26 +53,29 @@ test('any history in any batches ends in the snapshot that a fresh replay makes'
   );
 });
 
-test('scopes that are released and asked for again are as if they had been kept', () => {
+test('scopes that are released and acquired again are as if they had been kept', () => {
   const releases = fc.array(fc.subarray(QUESTIONS.proxies.map(({ namespace }) => `${namespace}/`)), { maxLength: 8 });
   fc.assert(
     fc.property(history, releases, (batches, gone) => {
-      let snapshot = emptyMesh();
+      const model = modelOf(emptyMesh());
+      const held = new Set<string>();
       for (const [index, batch] of batches.entries()) {
-        const kept = new Map(ids(snapshot).map((id) => [id, snapshot.scopeById(id)]));
-        const built = builtScopes(snapshot);
-        const released = releaseScopes(snapshot, (id) => gone[index]?.includes(id) !== true);
-        for (const id of released) kept.delete(id);
-        assert.equal(builtScopes(snapshot), built - released.length);
-        const { snapshot: after, changes } = applyChanges(snapshot, { changes: changesOf(batch) });
-        for (const id of released) assert.ok(!changes.scopes.has(id), `${id} was kept up though it was released`);
-        for (const [id, scope] of kept) {
-          if (scope !== undefined) assertExactScope(id, scope, after.scopeById(id), changes);
+        const before = model.snapshot;
+        for (const id of ids(before)) if (!held.has(id)) model.acquire(id);
+        for (const id of ids(before)) held.add(id);
+        const released = [...held].filter((id) => gone[index]?.includes(id) === true);
+        for (const id of released) {
+          assert.ok(model.release(id));
+          held.delete(id);
         }
-        snapshot = after;
+        const kept = new Map([...held].map((id) => [id, before.scopeById(id)]));
+        assert.equal(model.scopes, [...kept.values()].filter((scope) => scope !== undefined).length);
+        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch) });
+        for (const id of changes.scopes.keys()) assert.ok(held.has(id), `${id} was kept up though nobody holds it`);
+        for (const [id, scope] of kept) assertExactScope(id, scope, after.scopeById(id), changes);
       }
       const fresh = replay(emptyMesh(), finalResources(batches));
-      assert.deepEqual(dumpSnapshot(snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
+      assert.deepEqual(dumpSnapshot(model.snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
     }),
     { numRuns: 100 },
   );
@@ -106,10 +108,11 @@ function assertExactMaps<V>(
   }
 }
 
-function assertExactScope(id: string, before: Scope, after: Scope | undefined, changes: ChangeSet): void {
+function assertExactScope(id: string, before: Scope | undefined, after: Scope | undefined, changes: ChangeSet): void {
   const change = changes.scopes.get(id);
-  if (after === undefined) {
-    assert.equal(change?.everything, true, `scope ${id} is gone`);
+  if (before === undefined || after === undefined) {
+    const came = before === after ? undefined : true;
+    assert.equal(change?.everything, came, `scope ${id} comes or goes`);
     return;
   }
   const equal = deepEqual(dumpScope(before, QUESTIONS.hosts), dumpScope(after, QUESTIONS.hosts));
@@ -135,10 +138,14 @@ function assertExactScope(id: string, before: Scope, after: Scope | undefined, c
 test('a change set says exactly what differs, and what is equal stays the same object', () => {
   fc.assert(
     fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
-      let before = emptyMesh({ settings: { useEndpointSlice }, networks: NETWORKS });
+      const model = modelOf(emptyMesh({ settings: { useEndpointSlice }, networks: NETWORKS }));
+      const held = new Set<string>();
       for (const batch of batches) {
-        const built = new Map(ids(before).map((id) => [id, before.scopeById(id)]));
-        const { snapshot: after, changes } = applyChanges(before, { changes: changesOf(batch) });
+        const before = model.snapshot;
+        for (const id of ids(before)) if (!held.has(id)) model.acquire(id);
+        for (const id of ids(before)) held.add(id);
+        const kept = new Map([...held].map((id) => [id, before.scopeById(id)]));
+        const { snapshot: after, changes } = model.apply({ changes: changesOf(batch) });
         assertExactMaps('service', before.services, after.services, changes.services);
         assertExactMaps('peers', before.peers, after.peers, changes.peers);
         assertExactMaps('endpoints', before.endpoints, after.endpoints, changes.endpoints);
@@ -148,10 +155,7 @@ test('a change set says exactly what differs, and what is equal stays the same o
             assert.equal(changes.addresses.has(`${network}/${address}`), !equal, `address ${address} of ${network}`);
           }
         }
-        for (const [id, scope] of built) {
-          if (scope !== undefined) assertExactScope(id, scope, after.scopeById(id), changes);
-        }
-        before = after;
+        for (const [id, scope] of kept) assertExactScope(id, scope, after.scopeById(id), changes);
       }
     }),
     { numRuns: 150 },

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AnyResource, keyOf } from '../resources/types.ts';
-import { applyChanges } from './apply.ts';
 import { labelsMatch } from './labels.ts';
 import { modeOfPort } from './peer-authentication.ts';
 import { emptyMesh, endpoints, fqdn, meshOf, pod, resource, service, step } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
 import type { MutualTlsMode, Snapshot } from './types.ts';
 
 const WEB = { app: 'web' };

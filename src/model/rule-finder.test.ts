@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { PMap } from '../core/pmap.ts';
 import { keyOf } from '../resources/types.ts';
-import { applyChanges } from './apply.ts';
-import { findDestinationRule } from './destination-rules.ts';
-import { internalsOf } from './snapshot.ts';
+import { findDestinationRule, type RuleTable, updateRules } from './destination-rules.ts';
 import { history, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh, fqdn, meshOf, resource, service } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
+import type { Snapshot } from './types.ts';
 
 const [OWN, OTHER] = [service('a/x'), service('b/x')];
 const rule = (path: string, host: string, content: object = {}) =>
@@ -15,6 +16,13 @@ const rule = (path: string, host: string, content: object = {}) =>
 /** The finder of the default scope of a namespace. */
 const finder = (snapshot: ReturnType<typeof meshOf>, namespace: string) =>
   snapshot.scopeOf(namespace, {}).destinationRule;
+
+/** All rules of a snapshot, as a table that nothing else has. */
+function rulesOf(snapshot: Snapshot): RuleTable {
+  const rules = [...snapshot.resources('DestinationRule').entries()];
+  const added = new Map(rules.map(([key, after]) => [key, { before: undefined, after }]));
+  return updateRules(PMap.empty(), added, snapshot).table;
+}
 
 test('what a finder finds is what its namespace sees, whoever shares it', () => {
   let shared = 0;
@@ -28,17 +36,18 @@ test('what a finder finds is what its namespace sees, whoever shares it', () => 
           after: remove ? undefined : after,
         }));
         snapshot = applyChanges(snapshot, { changes }).snapshot;
-        const { mesh: state } = internalsOf(snapshot);
+        const { settings } = snapshot;
+        const rules = rulesOf(snapshot);
         const finders = new Set();
         for (const { namespace, labels } of QUESTIONS.proxies) {
           const scope = snapshot.scopeOf(namespace, labels);
           finders.add(scope.destinationRule);
           for (const [host, of] of scope.services.sorted()) {
-            const expected = findDestinationRule(state.rules, state.settings.rootNamespace, namespace, of);
+            const expected = findDestinationRule(rules, settings.rootNamespace, namespace, of);
             assert.deepEqual(scope.destinationRule(host), expected, `${host} from ${namespace}`);
           }
         }
-        if (state.rules.size > 0 && finders.size < QUESTIONS.proxies.length / 2) shared++;
+        if (rules.size > 0 && finders.size < QUESTIONS.proxies.length / 2) shared++;
       }
     }),
     { numRuns: 150 },

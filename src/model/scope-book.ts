@@ -1,5 +1,5 @@
 /**
- * The scopes that were built, findable by what they look at. A book is a value too: the next snapshot starts with the scopes
+ * The scopes that are kept up to date, findable by what they look at. A book is a value too: the next state starts with the scopes
  * that its changes left alone.
  */
 import { PMap } from '../core/pmap.ts';
@@ -16,6 +16,8 @@ export interface ScopeBook {
   readonly byNamespace: Groups;
   /** Key of a Sidecar → ids of the scopes made by it. */
   readonly bySidecar: Groups;
+  /** Ids of scopes that are to be kept, whose Sidecars do not exist. */
+  readonly absent: ReadonlySet<string>;
 }
 
 export const EMPTY_BOOK: ScopeBook = {
@@ -23,9 +25,22 @@ export const EMPTY_BOOK: ScopeBook = {
   watchers: PMap.empty(),
   byNamespace: PMap.empty(),
   bySidecar: PMap.empty(),
+  absent: new Set(),
 };
 
-/** The book with scopes put in, replaced, or (undefined) taken out. */
+/** The book with a scope that is kept from now on; undefined: it does not exist yet. */
+export function withScope(book: ScopeBook, id: string, built: BuiltScope | undefined): ScopeBook {
+  return editBook(book, new Map([[id, built]]));
+}
+
+export function withoutScope(book: ScopeBook, id: string): ScopeBook {
+  const edited = editBook(book, new Map([[id, undefined]]));
+  const absent = new Set(edited.absent);
+  absent.delete(id);
+  return { ...edited, absent };
+}
+
+/** The book with scopes put in or replaced, or (undefined) noted as absent. */
 export function editBook(book: ScopeBook, edits: ReadonlyMap<string, BuiltScope | undefined>): ScopeBook {
   if (edits.size === 0) return book;
   const watchers = new GroupEdits();
@@ -42,7 +57,20 @@ export function editBook(book: ScopeBook, edits: ReadonlyMap<string, BuiltScope 
     watchers: watchers.apply(book.watchers),
     byNamespace: byNamespace.apply(book.byNamespace),
     bySidecar: bySidecar.apply(book.bySidecar),
+    absent: absentAfter(book.absent, edits),
   };
+}
+
+function absentAfter(
+  absent: ReadonlySet<string>,
+  edits: ReadonlyMap<string, BuiltScope | undefined>,
+): ReadonlySet<string> {
+  const next = new Set(absent);
+  for (const [id, built] of edits) {
+    if (built === undefined) next.add(id);
+    else next.delete(id);
+  }
+  return next.size === 0 && absent.size === 0 ? absent : next;
 }
 
 function namespaceOf(built: BuiltScope | undefined): readonly string[] {

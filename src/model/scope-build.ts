@@ -7,7 +7,7 @@ import { membersOf } from './groups.ts';
 import { hostsOverlap } from './hosts.ts';
 import type { MeshState } from './mesh-state.ts';
 import { ruleFinder } from './rule-finder.ts';
-import { importsHost, type ListenerPlan, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
+import { importsHost, type ListenerPlan, planScope, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, Service } from './types.ts';
 import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
@@ -20,6 +20,18 @@ export interface BuiltScope {
   readonly routed: readonly string[];
   /** Keys under which it wants to hear of hosts, sorted. */
   readonly watches: readonly string[];
+}
+
+/** What a scope of this id is made by; undefined for a Sidecar that does not exist, and for what is no id. */
+export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan | undefined {
+  const [namespace, ...path] = id.split('/');
+  const name = path.pop();
+  if (namespace === undefined || name === undefined || path.length > 1) return undefined;
+  if (name === '') return path.length === 0 ? planScope(namespace, undefined) : undefined;
+  const owner = path[0] ?? namespace;
+  if (owner !== namespace && owner !== settings.rootNamespace) return undefined;
+  const sidecar = sidecars.get(owner)?.find(({ meta }) => meta.name === name);
+  return sidecar === undefined ? undefined : planScope(namespace, sidecar);
 }
 
 /** The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes. */

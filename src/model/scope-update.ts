@@ -14,6 +14,7 @@ import {
   buildScope,
   importsVirtualService,
   listenerService,
+  planOf,
   routedHosts,
   scopeService,
   watchesOf,
@@ -68,15 +69,28 @@ const EVERYTHING: ScopeChange = {
   virtualServices: new Map(),
 };
 
-/** All built scopes are let go, to be built afresh when asked for. */
-export function forgetScopes(book: ScopeBook): ReadonlyMap<string, ScopeChange> {
-  return new Map([...book.built.keys()].sort().map((id) => [id, EVERYTHING]));
+/** All scopes are built anew. */
+export function rebuildScopes(book: ScopeBook, state: MeshState): ScopeResults {
+  const changes = new Map<string, ScopeChange>();
+  const edits = new Map<string, BuiltScope | undefined>();
+  for (const id of [...book.built.keys(), ...book.absent].sort()) {
+    const plan = planOf(state, id);
+    edits.set(id, plan && buildScope(state, plan));
+    if (plan !== undefined || book.built.has(id)) changes.set(id, EVERYTHING);
+  }
+  return { book: editBook(book, edits), changes };
 }
 
 export function updateScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): ScopeResults {
-  if (book.built.size === 0) return { book, changes: new Map() };
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
+  for (const id of inputs.sidecars.size === 0 ? [] : book.absent) {
+    const plan = planOf(state, id);
+    if (plan === undefined) continue;
+    edits.set(id, buildScope(state, plan));
+    changes.set(id, EVERYTHING);
+  }
+  if (book.built.size === 0) return { book: editBook(book, edits), changes };
   for (const [key, sidecar] of inputs.sidecars) {
     for (const id of membersOf(book.bySidecar, key)) {
       const before = book.built.get(id);

@@ -298,7 +298,7 @@ export interface ChangeSet {
   >;
   /** Conflicts that the previous snapshot did not have. */
   readonly nameConflicts: readonly NameConflict[];
-  /** Scopes that are not the same object as before, of those that had been built: id → what of it changed. */
+  /** Scopes that are not the same object as before, of those that somebody has acquired: id → what of it changed. */
   readonly scopes: ReadonlyMap<string, ScopeChange>;
 }
 
@@ -398,7 +398,7 @@ export interface MeshSnapshot {
   resources<K extends ConfigKind>(kind: K): PMap<Resource<K>>;
 }
 
-/** The whole, on the main thread. Made by `createModel(...)` / `applyChanges(...)`. */
+/** The whole, on the main thread: see `Model`. */
 export interface Snapshot extends MeshSnapshot {
   /** All endpoints of a service, in stable order. */
   readonly endpoints: PMap<readonly Endpoint[]>;
@@ -414,7 +414,7 @@ export interface Snapshot extends MeshSnapshot {
   networkOfProxy(proxy: ProxyPlace, address: string): string;
   /** Networks that the configuration names or that endpoints are in. The same object for as long as they are the same. */
   readonly networkNames: ReadonlySet<string>;
-  /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. Built on first use, kept. */
+  /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. */
   scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
   /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { keyOf, type ResourceChange } from '../resources/types.ts';
-import { applyChanges } from './apply.ts';
 import { emptyMesh, resource } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
 import type { Snapshot } from './types.ts';
 
 const namesOf = (snapshot: Snapshot) =>

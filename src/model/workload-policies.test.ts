@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AnyResource, keyOf } from '../resources/types.ts';
-import { applyChanges } from './apply.ts';
 import { labelsMatch } from './labels.ts';
 import { meshOf, resource, step } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
 import type { Snapshot, WorkloadSelection } from './types.ts';
 
 const selecting = (labels: object) => ({ selector: { matchLabels: labels } });

@@ -18,7 +18,6 @@ import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
 import { Retries } from './retries.ts';
-import { ScopeKeeper } from './scope-keeper.ts';
 import {
   changedTypes,
   type HeldPush,
@@ -31,7 +30,7 @@ import {
 } from './session.ts';
 import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-bundles.ts';
-import { ViewTable } from './view-table.ts';
+import { type ScopeHolder, ViewTable } from './view-table.ts';
 import { placementOf, viewsOf } from './views.ts';
 
 /** What the engine tells the world of itself; times in milliseconds. */
@@ -56,6 +55,8 @@ export interface EngineObserver {
 
 export interface EngineOptions {
   readonly snapshot: Snapshot;
+  /** The model that snapshots are of. */
+  readonly scopes: ScopeHolder;
   readonly generator: Generator;
   /** CTL_PUSH_THROTTLE */
   readonly throttle: number;
@@ -95,10 +96,9 @@ export class Engine implements PushEngine, SessionHost {
     endpoints: new EndpointEncoder(this.#interner),
     precedents: new Precedents(),
   };
-  readonly #views = new ViewTable();
+  readonly #views: ViewTable;
   readonly #retries: Retries;
   readonly #roster = new Roster((scope) => this.#views.ofScope(scope));
-  readonly #scopes: ScopeKeeper;
   shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
@@ -107,7 +107,8 @@ export class Engine implements PushEngine, SessionHost {
     this.#options = options;
     this.#snapshot = options.snapshot;
     const { now, later, random } = options;
-    this.#scopes = new ScopeKeeper(this.#views, (ids) => options.generator.released(ids));
+    const onReleased = (scope: string): void => options.generator.released([scope]);
+    this.#views = new ViewTable({ scopes: options.scopes, onReleased });
     this.#retries = new Retries({ now, later, random, due: (key) => this.#retry(key) });
     this.#queue = new PushQueue({
       throttle: options.throttle,
@@ -161,7 +162,6 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
-    this.#scopes.bound(this.#snapshot);
     const views = viewsOf(this.#snapshot, node);
     this.#views.admit(caller, views, placementOf(this.#snapshot, node));
     const connectionId = `${node.id}-${++this.#connections}`;
@@ -236,7 +236,6 @@ export class Engine implements PushEngine, SessionHost {
     }
     for (const view of dirty) this.#dispatch(view);
     this.#views.sweep(this.now());
-    this.#scopes.release(snapshot);
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
     const push = { types: EDS_ONLY, version: this.version, since, reasons };

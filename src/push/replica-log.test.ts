@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { applyChanges } from '../model/index.ts';
+import { applyChanges } from '../model/testing/steps.ts';
 import type { Snapshot } from '../model/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../resources/types.ts';

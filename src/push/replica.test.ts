@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
 import { NOWHERE } from '../generate/types.ts';
-import { applyChanges, builtScopes } from '../model/index.ts';
+import { applyChanges } from '../model/testing/steps.ts';
 import { keyOf } from '../resources/types.ts';
 import { Replica } from './replica.ts';
 import { ReplicaLog } from './replica-log.ts';
@@ -64,7 +64,7 @@ describe('replica', () => {
   it('lets go of scopes that are not used any more, and generates the same for one that comes back', () => {
     const replica = new Replica();
     const first = replica.run({ update: log.since(0), jobs });
-    const built = () => (replica.snapshot === undefined ? 0 : builtScopes(replica.snapshot));
+    const built = () => replica.scopes;
     assert.equal(built(), 1);
     const update = log.since(snapshot.version);
     for (const released of ['all', ['shop/']] as const) {
@@ -80,7 +80,7 @@ describe('replica', () => {
 
   it('keeps what it has when a job throws', () => {
     const replica = new Replica();
-    const view = { part: 'gateway' } as never;
+    const view = { part: 'outbound' } as never;
     const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [NOWHERE] };
     const answer = replica.run({ update: log.since(0), jobs: [broken] });
     assert.deepEqual([answer.kind, answer.version], ['failed', snapshot.version]);

@@ -3,20 +3,27 @@
  * the same of them as on the main thread.
  */
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
-import { applyDelta, createMesh, releaseScopes } from '../model/index.ts';
+import { MeshModel } from '../model/index.ts';
 import type { MeshSnapshot } from '../model/types.ts';
 import { runJobs } from './run-jobs.ts';
 import { SaidUnits } from './unit-numbers.ts';
-import { scopeOfKey } from './views.ts';
+import { scopeOfKey, scopeOfView } from './views.ts';
 
 export class Replica {
-  #snapshot: MeshSnapshot | undefined;
+  #model: MeshModel | undefined;
   #version = 0;
   #said = new SaidUnits();
+  /** Scopes that jobs have needed and that were not released since. */
+  #acquired = new Set<string>();
 
   /** What the replica stands at; undefined before it was told anything. */
   get snapshot(): MeshSnapshot | undefined {
-    return this.#snapshot;
+    return this.#model?.snapshot;
+  }
+
+  /** Number of scopes that are kept up to date. */
+  get scopes(): number {
+    return this.#model?.scopes ?? 0;
   }
 
   /**
@@ -27,10 +34,11 @@ export class Replica {
     const started = performance.now();
     if (task.forget === true) this.#said = new SaidUnits();
     if (task.released !== undefined) this.#release(task.released);
-    const snapshot = this.#update(task.update);
-    if (snapshot === undefined) return { kind: 'behind', version: this.#version };
+    const model = this.#update(task.update);
+    if (model === undefined) return { kind: 'behind', version: this.#version };
     try {
-      const { jobs, bytes } = runJobs(snapshot, task.jobs, this.#said);
+      for (const { view } of task.jobs) this.#acquire(model, scopeOfView(view));
+      const { jobs, bytes } = runJobs(model.snapshot, task.jobs, this.#said);
       return { kind: 'done', version: this.#version, jobs, bytes, milliseconds: performance.now() - started };
     } catch (error) {
       return {
@@ -41,31 +49,40 @@ export class Replica {
     }
   }
 
+  #acquire(model: MeshModel, id: string): void {
+    if (this.#acquired.has(id)) return;
+    model.acquire(id);
+    this.#acquired.add(id);
+  }
+
   #release(released: 'all' | readonly string[]): void {
     const gone = released === 'all' ? undefined : new Set(released);
     this.#said.forget((place) => gone === undefined || gone.has(scopeOfKey(place)));
-    if (this.#snapshot === undefined) return;
-    releaseScopes(this.#snapshot, (id) => gone !== undefined && !gone.has(id));
+    for (const id of released === 'all' ? [...this.#acquired] : released) {
+      if (this.#acquired.delete(id)) this.#model?.release(id);
+    }
   }
 
-  #update(update: ReplicaUpdate): MeshSnapshot | undefined {
+  #update(update: ReplicaUpdate): MeshModel | undefined {
     const { fromVersion, toVersion, ...delta } = update;
     if (fromVersion !== 0 && fromVersion !== this.#version) return undefined;
-    if (fromVersion !== 0 && toVersion === fromVersion) return this.#snapshot;
-    const before = fromVersion === 0 ? emptyMesh(update) : this.#snapshot;
-    if (before === undefined) return undefined;
+    if (fromVersion !== 0 && toVersion === fromVersion) return this.#model;
+    const model = fromVersion === 0 ? emptyMesh(update) : this.#model;
+    if (model === undefined) return undefined;
     // Nothing half done stays should this throw.
-    this.#snapshot = undefined;
+    this.#model = undefined;
     this.#version = 0;
-    this.#snapshot = applyDelta(before, { ...delta, version: toVersion });
+    if (fromVersion === 0) this.#acquired = new Set();
+    model.apply({ ...delta, version: toVersion });
+    this.#model = model;
     this.#version = toVersion;
-    return this.#snapshot;
+    return model;
   }
 }
 
-function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshSnapshot {
+function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshModel {
   if (settings === undefined || mesh === undefined || networks === undefined) {
     throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
   }
-  return createMesh(settings, mesh, networks);
+  return new MeshModel(settings, mesh, networks);
 }

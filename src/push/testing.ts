@@ -7,7 +7,7 @@ import { defaultDiscoverySettings } from '../cli/index.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
 import type { XdsType } from '../generate/types.ts';
-import { applyChanges, createModel, replay } from '../model/index.ts';
+import { createModel, modelOf, replay } from '../model/testing/steps.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { parseResource } from '../resources/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../resources/mesh-config.ts';
@@ -88,7 +88,7 @@ export function snapshotOf(resources: readonly AnyResource[]): Snapshot {
 
 /** The whole engine on real snapshots, with sinks that note what they are told. */
 export class Mesh {
-  snapshot: Snapshot;
+  readonly model = modelOf(emptySnapshot());
   /** Milliseconds that the engine's clock is ahead. */
   ahead = 0;
   /** What the engine is given instead of a snapshot. */
@@ -103,10 +103,11 @@ export class Mesh {
   readonly #resources = new Map<string, AnyResource>();
 
   constructor(makeGenerator: (snapshot: Snapshot) => Generator, resources: readonly AnyResource[] = []) {
-    this.snapshot = applyChanges(emptySnapshot(), { changes: this.#changes(resources) }).snapshot;
+    this.model.apply({ changes: this.#changes(resources) });
     this.generator = makeGenerator(this.snapshot);
     this.engine = new Engine({
       snapshot: this.snapshot,
+      scopes: this.model,
       generator: this.generator,
       throttle: 10,
       now: () => performance.now() + this.ahead,
@@ -127,6 +128,10 @@ export class Mesh {
         viewRecovered: (view) => this.recovered.push(view),
       },
     });
+  }
+
+  get snapshot(): Snapshot {
+    return this.model.snapshot;
   }
 
   later(ms: number, run: () => void): { cancel(): void } {
@@ -159,8 +164,7 @@ export class Mesh {
 
   change(resources: readonly AnyResource[], deletes: readonly string[] = []): ChangeSet {
     const taken = this.#changes(resources, deletes);
-    const { snapshot, changes, delta } = applyChanges(this.snapshot, { changes: taken });
-    this.snapshot = snapshot;
+    const { snapshot, changes, delta } = this.model.apply({ changes: taken });
     this.engine.publish({
       snapshot: this.distorted(snapshot),
       changes,

@@ -52,16 +52,20 @@ function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
   assert.ok(table.leave(view, only, now));
 }
 
+function newTable(): ViewTable {
+  return new ViewTable({ scopes: { acquire: () => {}, release: () => false }, onReleased: () => {} });
+}
+
 describe('view table', () => {
   it('has one state for equal views', () => {
-    const table = new ViewTable();
+    const table = newTable();
     assert.equal(table.take(outbound('a'), NOWHERE), table.take(outbound('a'), NOWHERE));
     assert.notEqual(table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE));
     assert.equal(table.size, 2);
   });
 
   it('finds the views that a change may concern: those of its scopes, and gateways', () => {
-    const table = new ViewTable();
+    const table = newTable();
     const [a, b, edge] = [
       table.take(outbound('a'), NOWHERE),
       table.take(outbound('b'), NOWHERE),
@@ -77,7 +81,7 @@ describe('view table', () => {
   });
 
   it('drops a view that nobody has had for long, and forgets it everywhere', () => {
-    const table = new ViewTable();
+    const table = newTable();
     const view = table.take(outbound('a'), NOWHERE);
     vacate(table, view, 0);
     table.sweep(IDLE_VIEW_MS);
@@ -89,7 +93,7 @@ describe('view table', () => {
   });
 
   it('keeps a view that somebody has again, and one that is being generated', () => {
-    const table = new ViewTable();
+    const table = newTable();
     const [taken, running] = [table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE)];
     vacate(table, taken, 0);
     vacate(table, running, 0);
@@ -103,7 +107,7 @@ describe('view table', () => {
   });
 
   it('keeps so many idle views and no more, the youngest', () => {
-    const table = new ViewTable();
+    const table = newTable();
     const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`), NOWHERE));
     for (const [index, view] of views.entries()) vacate(table, view, index);
     table.sweep(MAX_IDLE_VIEWS + 10);
@@ -114,7 +118,7 @@ describe('view table', () => {
   });
 
   it('gives one caller no more views than the bound, others theirs, and all of them back when they leave', () => {
-    const table = new ViewTable();
+    const table = newTable();
     const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
       const view = outbound(`n${index}`);
       table.admit('greedy', [view], NOWHERE);

@@ -8,7 +8,7 @@ import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Kind } from '../resources/types.ts';
 import type { PlacedSessionView, Session, SessionView } from './session.ts';
 import { ViewState } from './view-state.ts';
-import { viewKey } from './views.ts';
+import { scopeOfView, viewKey } from './views.ts';
 
 /** Longer than a restart of a proxy or a roll-out of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
@@ -20,7 +20,21 @@ export const MAX_VIEWS_OF_CALLER = 1024;
 /** Upper bound of views kept for nobody. */
 export const MAX_IDLE_VIEWS = 256;
 
+/** Who keeps the scopes up to date that views are of. */
+export interface ScopeHolder {
+  acquire(id: string): void;
+  /** True when nobody holds the scope any more. */
+  release(id: string): boolean;
+}
+
+export interface ViewTableOptions {
+  readonly scopes: ScopeHolder;
+  /** Told of a scope that no view is of any more. */
+  readonly onReleased: (id: string) => void;
+}
+
 export class ViewTable {
+  readonly #options: ViewTableOptions;
   readonly #views = new Map<string, SessionView>();
   readonly #byScope = new Map<string, Set<SessionView>>();
   readonly #gateways = new Set<SessionView>();
@@ -31,8 +45,9 @@ export class ViewTable {
   /** Views in placements in which nobody has them → monotonic ms since when, oldest first. */
   readonly #idle = new Map<PlacedSessionView, number>();
 
-  /** How many views have been dropped so far. */
-  dropped = 0;
+  constructor(options: ViewTableOptions) {
+    this.#options = options;
+  }
 
   get size(): number {
     return this.#views.size;
@@ -53,6 +68,7 @@ export class ViewTable {
     if (state === undefined) {
       state = new ViewState(key, view);
       this.#views.set(key, state);
+      this.#options.scopes.acquire(scopeOfView(view));
       if (view.part === 'gateway') this.#gateways.add(state);
       else this.#scopeViews(view.scope).add(state);
       if (view.part === 'inbound' && isGuarded(view)) this.#guarded.add(state);
@@ -146,8 +162,9 @@ export class ViewTable {
   }
 
   #drop(state: SessionView): void {
-    this.dropped++;
     this.#views.delete(state.key);
+    const scope = scopeOfView(state.view);
+    if (this.#options.scopes.release(scope)) this.#options.onReleased(scope);
     this.#gateways.delete(state);
     this.#guarded.delete(state);
     if (state.view.part === 'gateway') return;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../generate/index.ts';
-import { replay } from '../model/index.ts';
+import { replay } from '../model/testing/steps.ts';
 import type { Snapshot } from '../model/types.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { emptyModel, endpoints, meshResource, parse, service, sidecar, snapshotOf } from './testing.ts';

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { createModel, replay } from '../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { createModel, replay } from '../../model/testing/steps.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';

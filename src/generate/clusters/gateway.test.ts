@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createModel, replay } from '../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { createModel, replay } from '../../model/testing/steps.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';

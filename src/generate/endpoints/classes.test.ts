@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { applyChanges } from '../../model/index.ts';
+import { applyChanges } from '../../model/testing/steps.ts';
 import type { Endpoint } from '../../model/types.ts';
 import { meshResource, parse, snapshotOf } from '../../push/testing.ts';
 import type { LocalityLbSetting } from '../../resources/schemas.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { applyChanges, createModel, replay } from '../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { applyChanges, createModel, replay } from '../../model/testing/steps.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';

@@ -1,8 +1,8 @@
 /** A policy on the gateway's workload governs all that is bound to it: no filter chain of any kind goes past it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createModel, replay } from '../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { createModel, replay } from '../../model/testing/steps.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';

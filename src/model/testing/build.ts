@@ -9,9 +9,10 @@ import {
 } from '../../resources/mesh-config.ts';
 import { SCHEMAS } from '../../resources/schemas.ts';
 import { type AnyResource, type Kind, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
-import { applyChanges, createModel, type ModelStep } from '../apply.ts';
+import type { ModelStep } from '../model.ts';
 import type { ModelSettings, Snapshot } from '../types.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
+import { applyChanges, createModel } from './steps.ts';
 
 export interface MetaFields {
   readonly created?: number;

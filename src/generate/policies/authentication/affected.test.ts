@@ -1,7 +1,7 @@
 /** Which views a change of tokens' policies and keys touches: exactly those that ask for it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { applyChanges } from '../../../model/index.ts';
+import { applyChanges } from '../../../model/testing/steps.ts';
 import type { Snapshot } from '../../../model/types.ts';
 import { type AnyResource, keyOf } from '../../../resources/types.ts';
 import { affectedUnits } from '../../affected.ts';

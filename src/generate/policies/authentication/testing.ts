@@ -1,7 +1,7 @@
 /** Fixtures: a mesh of request authentications, the views that they hold for, and what their filters say. */
 import { generateKeyPairSync } from 'node:crypto';
-import { createModel, replay } from '../../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
+import { createModel, replay } from '../../../model/testing/steps.ts';
 import type { ModelSettings, Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import { makeKeySet } from '../../../resources/make-key-set.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { applyChanges } from '../../../model/index.ts';
+import { applyChanges } from '../../../model/testing/steps.ts';
 import type { Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import { parseMeshConfig } from '../../../resources/mesh-config.ts';

@@ -1,7 +1,7 @@
 /** Fixtures: a mesh with authorization policies, and the filters that a workload gets for them. */
 import { parse } from 'yaml';
-import { createModel, replay } from '../../../model/index.ts';
 import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
+import { createModel, replay } from '../../../model/testing/steps.ts';
 import type { ModelSettings, Snapshot } from '../../../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../../../resources/mesh-config.ts';
 import { parseResource } from '../../../resources/parse.ts';

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { builtScopes } from '../model/index.ts';
 import type { Generator } from './generator.ts';
 import { inline, Mesh, service, sidecar } from './testing.ts';
 import { IDLE_VIEW_MS } from './view-table.ts';
@@ -32,11 +31,11 @@ describe('scopes in use', () => {
     const stays = [mesh.connect(sidecar('10.1.0.1', 'shop')), mesh.connect(router('10.1.0.2', 'edge'))];
     const gone = Array.from({ length: 200 }, (_, index) => mesh.connect(sidecar(`10.2.0.${index}`, `gone-${index}`)));
     await Promise.all([...stays, ...gone].map(({ session }) => session.ready));
-    assert.equal(builtScopes(mesh.snapshot), 202);
+    assert.equal(mesh.model.scopes, 202);
     for (const { session } of gone) session.close();
     mesh.ahead += IDLE_VIEW_MS + 1;
     mesh.change([service('shop', 'first')]);
-    assert.equal(builtScopes(mesh.snapshot), 2);
+    assert.equal(mesh.model.scopes, 2);
     assert.deepEqual(released.sort(), Array.from({ length: 200 }, (_, index) => `gone-${index}/`).sort());
     // What is kept hears of changes, and nothing else is looked at.
     const { scopes } = mesh.change([service('shop', 'second')]);
@@ -54,7 +53,7 @@ describe('scopes in use', () => {
     first.session.close();
     mesh.ahead += IDLE_VIEW_MS + 1;
     mesh.change([service('shop', 'meanwhile')]);
-    assert.equal(builtScopes(mesh.snapshot), 0);
+    assert.equal(mesh.model.scopes, 0);
     const again = mesh.connect(sidecar('10.1.0.1', 'back'));
     await again.session.ready;
     mesh.change([service('shop', 'later')]);
@@ -73,6 +72,6 @@ describe('scopes in use', () => {
       session.close();
       mesh.ahead += IDLE_VIEW_MS + 1;
     }
-    assert.ok(builtScopes(mesh.snapshot) < 100, `${builtScopes(mesh.snapshot)} scopes`);
+    assert.ok(mesh.model.scopes < 100, `${mesh.model.scopes} scopes`);
   });
 });

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { keyOf } from '../resources/types.ts';
+import type { Model } from './model.ts';
+import { fqdn, meshOf, resource, service } from './testing/build.ts';
+import { modelOf } from './testing/steps.ts';
+
+const sidecar = (path: string) => resource('Sidecar', path, { egress: [{ hosts: ['*/*'] }] });
+
+function set(model: Model, ...resources: readonly ReturnType<typeof resource>[]) {
+  return model.apply({ changes: resources.map((after) => ({ key: keyOf(after), before: undefined, after })) }).changes;
+}
+
+function remove(model: Model, key: string) {
+  return model.apply({ changes: [{ key, before: undefined, after: undefined }] }).changes;
+}
+
+test('asking a snapshot has no effect on what later steps say and keep', () => {
+  const model = modelOf(meshOf([service('a/web'), sidecar('b/s')]));
+  const { snapshot } = model;
+  snapshot.scopeOf('b', {});
+  snapshot.scopeById('a/');
+  snapshot.gatewayScope('edge');
+  snapshot.gatewaysFor('edge', {});
+  snapshot.sourceLabels('a/');
+  assert.equal(model.scopes, 0);
+  assert.deepEqual([...set(model, service('a/new')).scopes.keys()], []);
+});
+
+test('a scope is kept up to date from the first time that it is acquired to the last time that it is released', () => {
+  const model = modelOf(meshOf([service('a/web')]));
+  model.acquire('edge/');
+  model.acquire('edge/');
+  assert.deepEqual([...(set(model, service('a/one')).scopes.get('edge/')?.hosts ?? [])], [fqdn('one.a')]);
+  assert.equal(model.release('edge/'), false);
+  const kept = model.snapshot.gatewayScope('edge');
+  assert.deepEqual([...set(model, service('a/two')).scopes.keys()], ['edge/']);
+  assert.ok(!kept.services.has(fqdn('two.a')) && model.snapshot.gatewayScope('edge').services.has(fqdn('two.a')));
+  assert.equal(model.release('edge/'), true);
+  assert.equal(model.release('edge/'), false);
+  assert.equal(model.scopes, 0);
+  assert.deepEqual([...set(model, service('a/three')).scopes.keys()], []);
+  assert.ok(model.snapshot.gatewayScope('edge').services.has(fqdn('three.a')));
+});
+
+test('a Sidecar’s scope may be acquired before the Sidecar comes, and outlives it', () => {
+  const model = modelOf(meshOf([service('a/web')]));
+  model.acquire('a/s');
+  assert.equal(model.snapshot.scopeById('a/s'), undefined);
+  assert.deepEqual([...set(model, service('a/one')).scopes.keys()], []);
+  assert.equal(set(model, sidecar('a/s')).scopes.get('a/s')?.everything, true);
+  assert.deepEqual([...(set(model, service('a/two')).scopes.get('a/s')?.hosts ?? [])], [fqdn('two.a')]);
+  assert.equal(remove(model, 'Sidecar/a/s').scopes.get('a/s')?.everything, true);
+  assert.deepEqual([...set(model, service('a/three')).scopes.keys()], []);
+  assert.equal(set(model, sidecar('a/s')).scopes.get('a/s')?.everything, true);
+  model.release('a/s');
+  remove(model, 'Sidecar/a/s');
+  assert.deepEqual([...set(model, sidecar('a/s')).scopes.keys()], []);
+});
+
+test('a changed mesh configuration changes everything of every scope that is acquired', () => {
+  const model = modelOf(meshOf([service('a/web')]));
+  model.acquire('b/');
+  const mesh = { ...model.snapshot.mesh, defaultServiceExportTo: ['.'] };
+  assert.equal(model.apply({ changes: [], mesh }).changes.scopes.get('b/')?.everything, true);
+  assert.equal(model.scopes, 1);
+  assert.deepEqual([...(set(model, service('b/new')).scopes.get('b/')?.hosts ?? [])], [fqdn('new.b')]);
+});
+
+test('a step that cannot be taken leaves the model as it is', () => {
+  const model = modelOf(meshOf([service('a/web')]));
+  model.acquire('a/');
+  const { snapshot } = model;
+  const broken = { ...service('a/broken'), content: undefined } as never;
+  assert.throws(() => set(model, broken));
+  assert.equal(model.snapshot, snapshot);
+  assert.deepEqual([...(set(model, service('a/new')).scopes.get('a/')?.hosts ?? [])], [fqdn('new.a')]);
+});
+
+test('a fork leaves the model that it is of as it is', () => {
+  const model = modelOf(meshOf([service('a/web')]));
+  model.acquire('a/');
+  const fork = model.fork();
+  assert.deepEqual([...set(fork, service('a/one')).scopes.keys()], ['a/']);
+  fork.release('a/');
+  assert.ok(!model.snapshot.services.has(`a/${fqdn('one.a')}`));
+  assert.deepEqual([...(set(model, service('a/two')).scopes.get('a/')?.hosts ?? [])], [fqdn('two.a')]);
+});
