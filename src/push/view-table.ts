@@ -66,9 +66,9 @@ export class ViewTable {
     const key = viewKey(view);
     let state = this.#views.get(key);
     if (state === undefined) {
+      this.#options.scopes.acquire(scopeOfView(view));
       state = new ViewState(key, view);
       this.#views.set(key, state);
-      this.#options.scopes.acquire(scopeOfView(view));
       if (view.part === 'gateway') this.#gateways.add(state);
       else this.#scopeViews(view.scope).add(state);
       if (view.part === 'inbound' && isGuarded(view)) this.#guarded.add(state);
