@@ -32,8 +32,9 @@ const MODULES = [
 
 /** Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put it together. */
 const GENERATORS = [
-  'types',
   'indexes',
+  'reads',
+  'types',
   'common',
   'domains',
   'filters',
@@ -46,6 +47,8 @@ const GENERATORS = [
   'routes',
   'gateways',
   'affected',
+  'changed-facts',
+  'touched-units',
   'generate',
   'index',
 ];

@@ -4,7 +4,6 @@
  */
 import type { GeneratedType, Placement, Unit, XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource } from './types.ts';
-import type { ViewState } from './view-state.ts';
 
 /** What a view knows of those who have it. */
 export interface Member {
@@ -14,8 +13,18 @@ export interface Member {
 
 export type Bundles = Readonly<Record<XdsType, Bundle>>;
 
-export class PlacedView<S extends Member> {
-  readonly view: ViewState<S>;
+/** What placements answer of the view that they are of. */
+interface OwnerView {
+  readonly isDirty: boolean;
+  readonly inFlight: boolean;
+  readonly committedVersion: number;
+  readonly whole: boolean;
+  readonly wholeVersion: number;
+  serves(types: ReadonlySet<GeneratedType>): boolean;
+}
+
+export class PlacedView<S extends Member, V extends OwnerView> {
+  readonly view: V;
   readonly placement: Placement;
   /** Names the placement. */
   readonly key: string;
@@ -29,7 +38,7 @@ export class PlacedView<S extends Member> {
   /** What there is now; another object whenever a bundle is another. The view's own where nothing of it depends on the placement. */
   bundles: Bundles;
 
-  constructor(view: ViewState<S>, key: string, placement: Placement, bundles: Bundles) {
+  constructor(view: V, key: string, placement: Placement, bundles: Bundles) {
     this.view = view;
     this.key = key;
     this.placement = placement;

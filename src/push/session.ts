@@ -62,7 +62,7 @@ function differs(before: readonly Bundle[], now: readonly Bundle[]): boolean {
 export type SessionView = ViewState<Session>;
 
 /** A view as those have it who are in one placement. */
-export type PlacedSessionView = PlacedView<Session>;
+export type PlacedSessionView = PlacedView<Session, SessionView>;
 
 const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
 

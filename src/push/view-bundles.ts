@@ -3,13 +3,20 @@
  * placement, all placements have the same bundles, and so one difference and one encoded body; else a placement's own bundles share what they
  * can with the common ones.
  */
-import { type GeneratedType, type Unit, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import {
+  type GeneratedType,
+  type Placement,
+  type Unit,
+  type View,
+  XDS_TYPES,
+  type XdsType,
+} from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
 import { emptyBundle, isUntouched, nextBundle } from './bundle.ts';
 import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { Interner } from './interner.ts';
 import { applyEdits, type Edits, resourceChanges, type Units } from './job-changes.ts';
-import type { Bundles, Member, PlacedView } from './placed-view.ts';
+import type { Bundles } from './placed-view.ts';
 import type { Precedents, UnitContents } from './precedents.ts';
 import type { Bundle, EncodedResource } from './types.ts';
 import {
@@ -27,18 +34,29 @@ export interface Encoders {
   readonly precedents: Precedents;
 }
 
+/** What a placement has of its own. */
+export interface PlacedBundles {
+  readonly placement: Placement;
+  /** Names the placement. */
+  readonly key: string;
+  /** Units of clusters that depend on the placement. */
+  readonly clusters: Map<Unit, readonly EncodedResource[]>;
+  begun: boolean;
+  bundles: Bundles;
+}
+
 /** Types whose bundle is another one than before, by placement. */
-export type ChangedTypes<S extends Member> = ReadonlyMap<PlacedView<S>, ReadonlySet<XdsType>>;
+export type ChangedTypes<P extends PlacedBundles> = ReadonlyMap<P, ReadonlySet<XdsType>>;
 
 /** What a job makes of a view. */
-export interface Commit<S extends Member> {
+export interface Commit<P extends PlacedBundles> {
   /** As they were. */
   readonly units: Units;
   readonly edits: Record<GeneratedType, Edits>;
   /** All placements of the view. */
-  readonly placements: Iterable<PlacedView<S>>;
+  readonly placements: Iterable<P>;
   /** Those that the job is about, each with what becomes of its own clusters. */
-  readonly placed: ReadonlyMap<PlacedView<S>, Edits>;
+  readonly placed: ReadonlyMap<P, Edits>;
   /** Whether all clusters of the view are there after it. */
   readonly complete: boolean;
 }
@@ -52,8 +70,8 @@ export interface Making {
 }
 
 /** Bundles that are to take the place of others: nothing is changed before `apply`. */
-interface Next<S extends Member> {
-  readonly changed: ChangedTypes<S>;
+interface Next<P extends PlacedBundles> {
+  readonly changed: ChangedTypes<P>;
   apply(): void;
 }
 
@@ -67,7 +85,7 @@ type Own = Pick<Bundles, 'cds' | 'eds'>;
 const NO_CHANGES: Changes = new Map();
 const NO_UNITS: UnitContents = new Map();
 
-export class ViewBundles<S extends Member> {
+export class ViewBundles<P extends PlacedBundles> {
   readonly #key: string;
   readonly #view: View;
   /** What does not depend on the placement. Another object whenever one of them is another. */
@@ -92,7 +110,7 @@ export class ViewBundles<S extends Member> {
   }
 
   /** What a job's results make of the bundles. */
-  next(commit: Commit<S>, making: Making): Next<S> {
+  next(commit: Commit<P>, making: Making): Next<P> {
     const { precedents } = making.encoders;
     const { edits } = commit;
     const before = this.#common;
@@ -117,17 +135,17 @@ export class ViewBundles<S extends Member> {
    * cluster's bytes are as before: a subset's labels stand in the endpoints alone.
    */
   #ownAfter(
-    { units, edits, placed }: Commit<S>,
-    begun: readonly PlacedView<S>[],
+    { units, edits, placed }: Commit<P>,
+    begun: readonly P[],
     bundles: Record<XdsType, Bundle>,
     making: Making,
-  ): Map<PlacedView<S>, Own> {
+  ): Map<P, Own> {
     const before = this.#common;
     if (begun.length === 0 && isUntouched(before.eds)) return new Map();
     const clusters = resourceChanges(units.cds, edits.cds);
     const endpoints = this.#endpointChanges(clusters.keys(), bundles.cds, begun, making);
     bundles.eds = nextBundle(before.eds, endpoints.common);
-    const own = begun.map((each, index): [PlacedView<S>, Own] => {
+    const own = begun.map((each, index): [P, Own] => {
       const ownClusters = resourceChanges(each.clusters, placed.get(each) ?? new Map());
       const ownEndpoints = endpoints.placed[index] ?? NO_CHANGES;
       const cds = following(each.bundles.cds, [before.cds, bundles.cds], clusters, ownClusters);
@@ -139,11 +157,11 @@ export class ViewBundles<S extends Member> {
 
   /** What placements begin with; takes the common endpoints into `bundles` where there were none. */
   #ownAtFirst(
-    { units, edits, placed }: Commit<S>,
-    fresh: readonly PlacedView<S>[],
+    { units, edits, placed }: Commit<P>,
+    fresh: readonly P[],
     bundles: Record<XdsType, Bundle>,
     making: Making,
-  ): Map<PlacedView<S>, Own> {
+  ): Map<P, Own> {
     if (fresh.length === 0) return new Map();
     const clusters = edited(units.cds, edits.cds);
     const own = fresh.map((each) => edited(each.clusters, placed.get(each) ?? new Map()));
@@ -151,22 +169,18 @@ export class ViewBundles<S extends Member> {
   }
 
   /** Gives a placement what it begins with, where no cluster depends on that. */
-  begin(placed: PlacedView<S>, clusters: Clusters, making: Making): void {
+  begin(placed: P, clusters: Clusters, making: Making): void {
     const own = this.#first([placed], clusters, [new Map()], { ...this.#common }, making);
     this.#replacing(this.#common, own, [placed]).apply();
   }
 
   /** Encodes the endpoints of these clusters again. Returns the placements in which some are others than before. */
-  update(
-    clusterNames: readonly string[],
-    placements: Iterable<PlacedView<S>>,
-    making: Making,
-  ): readonly PlacedView<S>[] {
+  update(clusterNames: readonly string[], placements: Iterable<P>, making: Making): readonly P[] {
     const before = this.#common;
     const begun = [...placements].filter((each) => each.begun);
     const changes = this.#endpointChanges(clusterNames, before.cds, begun, making);
     const eds = nextBundle(before.eds, changes.common);
-    const own = begun.map((each, index): [PlacedView<S>, Own] => {
+    const own = begun.map((each, index): [P, Own] => {
       const ownChanges = changes.placed[index] ?? NO_CHANGES;
       const { cds } = each.bundles;
       return [each, { cds, eds: following(each.bundles.eds, [before.eds, eds], changes.common, ownChanges) }];
@@ -177,11 +191,11 @@ export class ViewBundles<S extends Member> {
   }
 
   /** Replaces the common bundles, and what placements have of their own; what those have that are not in `own` stays. */
-  #replacing(bundles: Bundles, own: ReadonlyMap<PlacedView<S>, Own>, placements: Iterable<PlacedView<S>>): Next<S> {
+  #replacing(bundles: Bundles, own: ReadonlyMap<P, Own>, placements: Iterable<P>): Next<P> {
     const before = this.#common;
     const common = XDS_TYPES.every((type) => bundles[type] === before[type]) ? before : bundles;
-    const changed = new Map<PlacedView<S>, ReadonlySet<XdsType>>();
-    const next = new Map<PlacedView<S>, Bundles>();
+    const changed = new Map<P, ReadonlySet<XdsType>>();
+    const next = new Map<P, Bundles>();
     for (const each of placements) {
       const { cds, eds } = own.get(each) ?? each.bundles;
       const made = cds === common.cds && eds === common.eds ? common : { ...common, cds, eds };
@@ -200,19 +214,19 @@ export class ViewBundles<S extends Member> {
 
   /** What placements begin with, each with its own clusters beside the common ones. */
   #first(
-    placed: readonly PlacedView<S>[],
+    placed: readonly P[],
     clusters: Clusters,
     ownClusters: readonly Clusters[],
     bundles: Record<XdsType, Bundle>,
     making: Making,
-  ): Map<PlacedView<S>, Own> {
+  ): Map<P, Own> {
     const { part } = this.#view;
     const { precedents } = making.encoders;
     const context = this.#context(placed, making);
     const endpoints: EndpointUnits =
       context === undefined ? { common: NO_UNITS, placed: [] } : endpointUnits(clusters, bundles.cds, context);
     if (isUntouched(bundles.eds)) bundles.eds = precedents.begin(part, bundles.eds, endpoints.common);
-    const own = placed.map((each, index): [PlacedView<S>, Own] => {
+    const own = placed.map((each, index): [P, Own] => {
       const begin = (type: 'cds' | 'eds', common: UnitContents, more: UnitContents = NO_UNITS) =>
         more.size === 0
           ? bundles[type]
@@ -231,7 +245,7 @@ export class ViewBundles<S extends Member> {
   #endpointChanges(
     clusterNames: Iterable<string>,
     clusters: Bundle,
-    placed: readonly PlacedView<S>[],
+    placed: readonly P[],
     making: Making,
   ): { readonly common: Changes; readonly placed: readonly Changes[] } {
     const context = this.#context(placed, making);
@@ -241,7 +255,7 @@ export class ViewBundles<S extends Member> {
   }
 
   /** Undefined for a part that asks for no endpoints. */
-  #context(placed: readonly PlacedView<S>[], { snapshot, encoders, failures }: Making): EndpointContext | undefined {
+  #context(placed: readonly P[], { snapshot, encoders, failures }: Making): EndpointContext | undefined {
     const view = this.#view;
     if (view.part === 'inbound') return undefined;
     const placements = placed.map(({ placement }) => placement);

@@ -34,12 +34,12 @@ interface Dirty {
 /** All that is to be made for a job: where the view's proxies are when it is taken. */
 interface Taken<S extends Member> {
   readonly dirty: Dirty | undefined;
-  readonly placed: readonly PlacedView<S>[];
+  readonly placed: readonly Placed<S>[];
 }
 
 export interface CommitResult<S extends Member> {
   /** Types whose bundle is another one than before, by placement. */
-  readonly changed: ChangedTypes<S>;
+  readonly changed: ChangedTypes<Placed<S>>;
   readonly since: number;
   readonly reasons: ReadonlySet<PushReason>;
   /** What keeps its last good version. */
@@ -48,15 +48,18 @@ export interface CommitResult<S extends Member> {
 
 export interface EndpointsResult<S extends Member> {
   /** Placements in which the bytes of some differ. */
-  readonly changed: readonly PlacedView<S>[];
+  readonly changed: readonly Placed<S>[];
   readonly failures: readonly BuildFailure[];
 }
+
+/** The view in one of its placements. */
+type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
 
 export class ViewState<S extends Member> {
   readonly key: string;
   readonly view: View;
   /** Where its proxies are, or have been lately. */
-  readonly #placed = new Map<string, PlacedView<S>>();
+  readonly #placed = new Map<string, Placed<S>>();
   readonly #sessions = new Set<S>();
   /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
   built = false;
@@ -79,7 +82,7 @@ export class ViewState<S extends Member> {
   /** Units of clusters that depend on the placement. */
   readonly #placedUnits = new Set<Unit>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
-  readonly #bundles: ViewBundles<S>;
+  readonly #bundles: ViewBundles<Placed<S>>;
 
   constructor(key: string, view: View) {
     this.key = key;
@@ -99,7 +102,7 @@ export class ViewState<S extends Member> {
   }
 
   /** The view as proxies of a placement have it, made when it is new. */
-  at(placement: Placement): PlacedView<S> {
+  at(placement: Placement): Placed<S> {
     const key = placementKey(placement);
     let placed = this.#placed.get(key);
     if (placed === undefined) {
@@ -110,28 +113,28 @@ export class ViewState<S extends Member> {
   }
 
   /** The same; undefined where it has none. */
-  placedAt(placement: Placement): PlacedView<S> | undefined {
+  placedAt(placement: Placement): Placed<S> | undefined {
     return this.#placed.get(placementKey(placement));
   }
 
   /** In all its placements. */
-  placements(): Iterable<PlacedView<S>> {
+  placements(): Iterable<Placed<S>> {
     return this.#placed.values();
   }
 
   /** Forgets a placement in which nobody is any more. False when the view has none left. */
-  drop({ key }: PlacedView<S>): boolean {
+  drop({ key }: Placed<S>): boolean {
     this.#placed.delete(key);
     return this.#placed.size > 0;
   }
 
   /** Does nothing for one that is in already. */
-  enter(placed: PlacedView<S>, session: S): void {
+  enter(placed: Placed<S>, session: S): void {
     if (placed.enter(session)) this.#sessions.add(session);
   }
 
   /** False when the session was not in. A session that moves is in two placements at a time. */
-  leave(placed: PlacedView<S>, session: S): boolean {
+  leave(placed: Placed<S>, session: S): boolean {
     if (!placed.leave(session)) return false;
     for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
     this.#sessions.delete(session);
@@ -180,7 +183,7 @@ export class ViewState<S extends Member> {
    * made. While a job is under way it waits for its end, so that each job knows of all placements that have anything.
    */
   join(
-    placed: PlacedView<S>,
+    placed: Placed<S>,
     snapshot: Snapshot,
     encoders: Encoders,
     since: number,
