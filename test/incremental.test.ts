@@ -1,17 +1,18 @@
 /**
- * The safety net of incremental generation: after any sequence of changes, what a proxy has from generating only the affected
- * units is, byte for byte, what generating everything afresh gives.
+ * The safety net of incremental generation: after any sequence of changes, what a proxy has from generating only the units that have
+ * read what changed is, byte for byte, what generating everything afresh gives.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { affectedUnits, generate } from '../src/generate/index.ts';
+import { type ChangedFacts, changedFacts, type FactChanges, generate, touchedUnits } from '../src/generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   NOWHERE,
   type Placement,
+  type TypeReads,
   type Unit,
   type UnitSelection,
   type View,
@@ -35,10 +36,14 @@ const PLACEMENTS: readonly Placement[] = [
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;
 
+/** What was read for it. */
+type Reads = Partial<Record<GeneratedType, TypeReads>>;
+
 /** What a view has now, kept up to date the way the engine does. */
 interface Kept {
   readonly view: View;
   readonly units: Units;
+  readonly reads: Reads;
 }
 
 /** Changes of resources, and seldom of the mesh configuration, because everything is made afresh then. */
@@ -55,6 +60,25 @@ const STEPS = fc.array(
 const [FIRST_MESH = defaultMeshConfig()] = MESHES;
 
 test('incremental generation equals fresh generation after any changes', () => {
+  check((changed) => changed, 100);
+});
+
+test('a changed fact that is not told leaves a view with what it had', () => {
+  // What somebody reads, by kind: the kind is the text before what it is about.
+  for (const kind of ['rule ', 'routes at ', 'AuthorizationPolicy/', 'ports']) {
+    const broken = (changes: FactChanges): FactChanges =>
+      new Map([...changes].filter(([fact]) => !fact.startsWith(kind)));
+    const distort = ({ everything, meshWide, scopes }: ChangedFacts): ChangedFacts => ({
+      everything,
+      meshWide: broken(meshWide),
+      scopes: new Map([...scopes].map(([id, changes]) => [id, broken(changes)])),
+    });
+    assert.throws(() => check(distort, 60), /Property failed/, `nobody misses the facts that begin with ${kind}`);
+  }
+});
+
+/** @param told what the views are told of the facts that changed */
+function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): void {
   fc.assert(
     fc.property(FIRST, STEPS, fc.boolean(), (base, steps, filtered) => {
       const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
@@ -66,9 +90,12 @@ test('incremental generation equals fresh generation after any changes', () => {
       for (const { edits, mesh: become } of [{ edits: base, mesh: undefined }, ...steps]) {
         mesh = become ?? mesh;
         const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh });
-        for (const { view, units } of kept.values()) {
-          const selection = affectedUnits(snapshot, applied.snapshot, applied.changes, view);
-          if (selection !== undefined) update(units, applied.snapshot, view, selection);
+        const changed = told(changedFacts(snapshot, applied.snapshot, applied.changes));
+        for (const [key, has] of kept) {
+          // Nobody has a view whose scope is gone; should the scope be back, all of it is generated.
+          if (has.view.part !== 'gateway' && applied.snapshot.scopeById(has.view.scope) === undefined) kept.delete(key);
+          const selection = touchedUnits(has.reads, changed, has.view);
+          if (selection !== undefined) update(has, applied.snapshot, selection);
         }
         snapshot = applied.snapshot;
         compare(kept, snapshot);
@@ -76,11 +103,11 @@ test('incremental generation equals fresh generation after any changes', () => {
       // A control plane that starts now comes to the same bytes, and so does one that has no other proxy to share with.
       for (const node of NODES) compare(kept, replay(empty(), resources.values()), [node]);
     }),
-    { numRuns: 100 },
+    { numRuns, endOnFailure: true },
   );
-});
+}
 
-function update(units: Units, snapshot: Snapshot, view: View, selection: UnitSelection): void {
+function update({ view, units, reads }: Kept, snapshot: Snapshot, selection: UnitSelection): void {
   const result = generate(snapshot, view, selection, PLACEMENTS);
   assert.deepEqual(result.failures, []);
   for (const type of GENERATED_TYPES) {
@@ -97,6 +124,12 @@ function update(units: Units, snapshot: Snapshot, view: View, selection: UnitSel
       );
     }
     units.set(type, ofType);
+    const read = result.reads[type];
+    if (read?.list !== undefined) reads[type] = read;
+    else if (read !== undefined) {
+      const { list, units: before } = reads[type] ?? read;
+      reads[type] = { list, units: new Map([...before, ...read.units]) };
+    }
   }
 }
 
@@ -108,12 +141,13 @@ function compare(kept: Map<string, Kept>, snapshot: Snapshot, nodes = NODES): vo
   for (const node of nodes) {
     for (const view of viewsOf(snapshot, node)) {
       const key = JSON.stringify(view);
-      const fresh: Units = new Map();
-      update(fresh, snapshot, view, EVERYTHING);
+      const fresh: Kept = { view, units: new Map(), reads: {} };
+      update(fresh, snapshot, EVERYTHING);
       const known = kept.get(key);
-      if (known === undefined) kept.set(key, { view, units: fresh });
+      if (known === undefined) kept.set(key, fresh);
       else
-        for (const type of GENERATED_TYPES) assert.deepEqual(known.units.get(type), fresh.get(type), `${key} ${type}`);
+        for (const type of GENERATED_TYPES)
+          assert.deepEqual(known.units.get(type), fresh.units.get(type), `${key} ${type}`);
     }
   }
 }

@@ -5,6 +5,7 @@
  */
 import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../src/generate/types.ts';
 import type { MeshDelta, ModelSettings } from '../src/model/types.ts';
+import type { ToldReads } from '../src/push/read-numbers.ts';
 
 /**
  * What changed of what generation reads between two snapshot versions. `fromVersion` 0 means: forget everything, this is all there is;
@@ -49,6 +50,8 @@ export interface UnitAnswer {
   readonly placements?: readonly number[];
   /** Names the resources from here on. */
   readonly number: number;
+  /** Number of the set of facts that were read for it; `NO_READS` for a unit that does not exist. */
+  readonly reads: number;
   /** Undefined: the same as when the number was first said. */
   readonly resources: readonly EncodedSlot[] | undefined;
   /** The unit is the one of this number, but for `resources`, and for those of these names, which are gone. */
@@ -65,7 +68,14 @@ export interface JobAnswer {
   /** Types for which every unit was asked: units not listed are gone. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];
-  readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];
+  readonly failures: readonly {
+    readonly type: GeneratedType;
+    readonly unit: Unit;
+    readonly message: string;
+    readonly reads: number;
+  }[];
+  /** What was read to know the units of complete types: numbers of sets of facts. */
+  readonly lists: Readonly<Partial<Record<GeneratedType, number>>>;
 }
 
 export type GenerateAnswer =
@@ -77,5 +87,6 @@ export type GenerateAnswer =
       readonly version: number;
       readonly jobs: readonly JobAnswer[];
       readonly bytes: ArrayBuffer;
+      readonly reads: ToldReads;
       readonly milliseconds: number;
     };

@@ -6,7 +6,7 @@ import type { Snapshot } from '../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { parseResource } from '../resources/parse.ts';
 import { type AnyResource, keyOf } from '../resources/types.ts';
-import { affectedUnits } from './affected.ts';
+import { affectedUnits } from './testing.ts';
 import type { GatewayView, InboundView, OutboundView, UnitSelection, View } from './types.ts';
 
 const WEB = 'web.default.svc.cluster.local';
@@ -154,19 +154,19 @@ test('without sniffing a TCP service touches the routes of its port: they are th
 test('a service touches the routes that lead to it from other hosts', () => {
   const before = mesh(routes({ hosts: ['web'], http: httpTo('db') }));
   const changed = affected(before, service('db', '10.96.0.9', [{ name: 'tcp', port: 3307 }]));
-  assert.deepEqual(changed?.rds, ['80', `${WEB}:80`]);
+  assert.deepEqual(changed?.rds, ['80']);
 });
 
 test('a destination rule touches its clusters, and routes only when they read it', () => {
   assert.deepEqual(affected(mesh(), rule('web', { loadBalancer: { simple: 'RANDOM' } })), { cds: [WEB] });
   const hashed = affected(mesh(), rule('web', { loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));
-  assert.deepEqual(hashed?.rds, ['80', `${WEB}:80`]);
+  assert.deepEqual(hashed?.rds, ['80']);
 });
 
 test('a virtual service touches the routes of its hosts, before and after', () => {
   const before = mesh(routes({ hosts: ['api.example.com'], http: httpTo('web') }));
   assert.deepEqual(affected(before, routes({ hosts: ['web'], http: httpTo('web') })), {
-    rds: ['80', '8080', 'api.example.com:8080', `${WEB}:80`],
+    rds: ['80', '8080'],
   });
 });
 
@@ -177,7 +177,7 @@ test('a virtual service with TCP routes touches listeners', () => {
 test('a virtual service of a gateway touches that gateway and no sidecar', () => {
   const bound = routes({ hosts: ['*'], gateways: ['edge'], http: httpTo('web') });
   assert.equal(affected(mesh(), bound), undefined);
-  assert.deepEqual(affected(mesh(), bound, GATEWAY), { rds: 'all' });
+  assert.deepEqual(affected(mesh(), bound, GATEWAY), { rds: ['http.80'] });
   assert.equal(affected(mesh(), bound, { ...GATEWAY, gateways: ['default/other'] }), undefined);
 });
 

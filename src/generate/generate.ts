@@ -2,6 +2,7 @@
  * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing leaves
  * here that refers to what does not exist.
  */
+
 import type { MeshSnapshot } from '../model/types.ts';
 import {
   gatewayClusters,
@@ -21,6 +22,7 @@ import {
   gatewaySecretUnits,
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
+import { type Facts, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
   type GatewayView,
@@ -34,6 +36,7 @@ import {
   type OutboundView,
   type PlacedResources,
   type Placement,
+  type TypeReads,
   type Unit,
   type UnitGenerator,
   type UnitOutput,
@@ -81,7 +84,7 @@ interface BoundGenerator {
 
 function bind<V extends View>(
   generators: PartGenerators<V>,
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: V,
   type: GeneratedType,
 ): BoundGenerator {
@@ -92,7 +95,7 @@ function bind<V extends View>(
   };
 }
 
-function generatorOf(snapshot: MeshSnapshot, view: View, type: GeneratedType): BoundGenerator {
+function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
   switch (view.part) {
     case 'outbound':
       return bind(OUTBOUND, snapshot, view, type);
@@ -104,8 +107,8 @@ function generatorOf(snapshot: MeshSnapshot, view: View, type: GeneratedType): B
 }
 
 /** All units of one type that a view has in a snapshot. */
-export function unitsOf(snapshot: MeshSnapshot, view: View, type: GeneratedType): readonly Unit[] {
-  return generatorOf(snapshot, view, type).units();
+export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): readonly Unit[] {
+  return generatorOf(MeshReader.of(mesh), view, type).units();
 }
 
 /**
@@ -114,13 +117,15 @@ export function unitsOf(snapshot: MeshSnapshot, view: View, type: GeneratedType)
  * configuration.
  */
 export function generate(
-  snapshot: MeshSnapshot,
+  mesh: MeshSnapshot,
   view: View,
   selection: UnitSelection,
   placements: readonly Placement[] = [NOWHERE],
 ): GenerationResult {
+  const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
   const placed = new Map<Unit, PlacedResources>();
+  const reads: Partial<Record<GeneratedType, TypeReads>> = {};
   const findings: GenerationFinding[] = [];
   const failures: { type: GeneratedType; unit: Unit; message: string }[] = [];
   const dangling = danglingRefs(snapshot, view);
@@ -129,24 +134,31 @@ export function generate(
     if (selected === undefined) continue;
     const generator = generatorOf(snapshot, view, type);
     const built = new Map<Unit, readonly GeneratedResource[]>();
-    for (const unit of selected === 'all' ? generator.units() : [...selected].sort()) {
-      try {
-        const output = generator.generate(unit, placements);
-        const missing = firstOf(output.placed ?? [output.resources], (resources) => dangling(type, resources));
-        if (missing !== undefined) {
-          failures.push({ type, unit, message: missing });
-          continue;
-        }
-        if (output.placed === undefined) built.set(unit, output.resources);
-        else placed.set(unit, output.placed);
-        findings.push(...output.findings);
-      } catch (error) {
-        failures.push({ type, unit, message: error instanceof Error ? error.message : String(error) });
-      }
+    const list = selected === 'all' ? recorded(() => generator.units()) : undefined;
+    let existing: ReadonlySet<Unit> | undefined;
+    const isListed = (unit: Unit): boolean => {
+      existing ??= new Set(list?.value ?? unrecorded(() => generator.units()));
+      return existing.has(unit);
+    };
+    const ofUnits = new Map<Unit, Facts>();
+    for (const unit of list?.value ?? [...(selected as ReadonlySet<Unit>)].sort()) {
+      const { value: made, facts } = recorded(() => attempt(() => generator.generate(unit, placements)));
+      // Nothing is kept of what does not exist (any more): where it comes, the list of units says so.
+      if (made instanceof Error || isMade(made) || isListed(unit)) ofUnits.set(unit, facts);
+      const problem =
+        made instanceof Error
+          ? made.message
+          : unrecorded(() => firstOf(made.placed ?? [made.resources], (resources) => dangling(type, resources)));
+      if (problem !== undefined) failures.push({ type, unit, message: problem });
+      if (made instanceof Error || problem !== undefined) continue;
+      if (made.placed === undefined) built.set(unit, made.resources);
+      else placed.set(unit, made.placed);
+      findings.push(...made.findings);
     }
     units[type] = built;
+    reads[type] = { list: list?.facts, units: ofUnits };
   }
-  return { units, placed, findings, failures };
+  return { units, placed, reads, findings, failures };
 }
 
 /** The first answer that is one. */
@@ -156,6 +168,18 @@ function firstOf<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R 
     if (answer !== undefined) return answer;
   }
   return undefined;
+}
+
+function isMade({ resources, placed }: UnitOutput): boolean {
+  return placed !== undefined || resources.length > 0;
+}
+
+function attempt(make: () => UnitOutput): UnitOutput | Error {
+  try {
+    return make();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
 /**
@@ -169,7 +193,7 @@ const provided = new WeakSet<GeneratedResource>();
  * other new clusters or listeners meanwhile.
  */
 function danglingRefs(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
   let routeUnits: ReadonlySet<Unit> | undefined;

@@ -1,5 +1,5 @@
 /** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
-export { affectedUnits } from './affected.ts';
+export { type ChangedFacts, changedFacts, type FactChanges } from './changed-facts.ts';
 export { endpointName, familiesOfNode, hostOfCluster, scopeOfView } from './common/index.ts';
 export {
   type ClientView,
@@ -14,4 +14,6 @@ export {
 } from './endpoints/index.ts';
 export { ASKED_EXTENSIONS } from './filters/index.ts';
 export { generate } from './generate.ts';
+export { type Fact, type Facts, fact, MeshReader } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
+export { ALL_UNITS, hostOfServiceKey, scopeIdOf, TouchedUnits, touchedUnits } from './touched-units.ts';

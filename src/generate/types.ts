@@ -3,7 +3,8 @@
  * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
  */
 
-import type { MeshSnapshot, PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
+import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
+import type { Facts, MeshReader } from './reads/index.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
@@ -195,8 +196,16 @@ export interface UnitOutput {
  * units that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
  */
 export interface UnitGenerator<V extends View> {
-  readonly units: (snapshot: MeshSnapshot, view: V) => readonly Unit[];
-  readonly generate: (snapshot: MeshSnapshot, view: V, unit: Unit, placements: readonly Placement[]) => UnitOutput;
+  readonly units: (snapshot: MeshReader, view: V) => readonly Unit[];
+  readonly generate: (snapshot: MeshReader, view: V, unit: Unit, placements: readonly Placement[]) => UnitOutput;
+}
+
+/** What was read for a type. */
+export interface TypeReads {
+  /** To know which units there are; undefined where only some were asked for. */
+  readonly list: Facts | undefined;
+  /** For each selected unit that exists, those that could not be built among them. */
+  readonly units: ReadonlyMap<Unit, Facts>;
 }
 
 /**
@@ -206,6 +215,7 @@ export interface UnitGenerator<V extends View> {
 export interface GenerationResult {
   readonly units: GeneratedUnits;
   readonly placed: ReadonlyMap<Unit, PlacedResources>;
+  readonly reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>;
   readonly findings: readonly GenerationFinding[];
   /** Resources that could not be built: the unit's last good version stays. One line each. */
   readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];

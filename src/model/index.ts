@@ -6,4 +6,4 @@ export { MeshModel, Model, type ModelOptions, type ModelStep, type ModelUpdate }
 export { addressOfKey, networkAddress } from './network-names.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { defaultScopeId } from './scope-plan.ts';
-export { destinationHosts } from './virtual-services.ts';
+export { destinationHosts, gatewayName } from './virtual-services.ts';

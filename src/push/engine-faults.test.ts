@@ -230,8 +230,8 @@ describe('engine: sessions', () => {
     await turns();
     for (const { session } of stuck) session.close();
     assert.deepEqual(
-      { ...mesh.engine.stats(), interned: 0, views: 0 },
-      { queued: 0, underWay: 0, interned: 0, views: 0 },
+      { ...mesh.engine.stats(), interned: 0, views: 0, facts: 0 },
+      { queued: 0, underWay: 0, interned: 0, views: 0, facts: 0 },
     );
   });
 
@@ -359,8 +359,8 @@ describe('engine: faults', () => {
     const mesh = new Mesh(
       changing((job) => {
         const { answer } = job;
-        const failures = answer.units.flatMap(({ type, unit }) =>
-          type === 'rds' && unit === '81' ? [{ type, unit, message: 'broken' }] : [],
+        const failures = answer.units.flatMap(({ type, unit, reads }) =>
+          type === 'rds' && unit === '81' ? [{ type, unit, message: 'broken', reads }] : [],
         );
         return {
           ...job,

@@ -2,13 +2,13 @@
  * The push engine: takes published snapshots, has the units that changed generated once per view, and tells the proxies that
  * have those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
  *
- *   publish ──▶ concerned views ──▶ affected units ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks
+ *   publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks
  *          └──▶ endpoints: encoded here, at once ────────────────────────────────────────────▶
  */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { affectedUnits } from '../generate/index.ts';
-import { GENERATED_TYPES, type UnitSelection, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { ALL_UNITS, type ChangedFacts, changedFacts, scopeIdOf } from '../generate/index.ts';
+import { GENERATED_TYPES, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, MeshDelta, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
 import { displacedSessions, Roster } from './displaced.ts';
@@ -82,7 +82,6 @@ export interface Publication {
   readonly reasons: ReadonlySet<PushReason>;
 }
 
-const ALL_UNITS = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
@@ -135,9 +134,22 @@ export class Engine implements PushEngine, SessionHost {
     return this.#roster.all;
   }
 
-  stats(): { readonly queued: number; readonly underWay: number; readonly views: number; readonly interned: number } {
+  stats(): {
+    readonly queued: number;
+    readonly underWay: number;
+    readonly views: number;
+    readonly interned: number;
+    /** Facts that were read for some view. */
+    readonly facts: number;
+  } {
     const { waiting, underWay } = this.#queue;
-    return { queued: waiting, underWay, views: this.#views.size, interned: this.#interner.size };
+    return {
+      queued: waiting,
+      underWay,
+      views: this.#views.size,
+      interned: this.#interner.size,
+      facts: this.#views.reads.facts,
+    };
   }
 
   /** Views that cannot be generated at present. */
@@ -194,7 +206,10 @@ export class Engine implements PushEngine, SessionHost {
     if (!this.#views.leave(placed, session, this.now())) return;
     const { view } = placed;
     // Nobody waits for the job any more: it is not to keep others waiting.
-    if (view.inFlight && this.#options.generator.withdraw(view)) view.postpone();
+    if (view.inFlight && this.#options.generator.withdraw(view)) {
+      view.postpone();
+      this.#views.reads.end(view);
+    }
     // What it missed has to be generated before somebody is given it again.
     if (view.isDirty) view.built = false;
   }
@@ -216,16 +231,14 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = snapshot;
     this.#options.generator.advance(snapshot, publication.delta);
     for (const reason of reasons) this.#options.observer.triggered(reason);
-    const withEndpoints = this.#views.withEndpointsOf(changes, snapshot);
-    const withNewEndpoints = this.#updateEndpoints(withEndpoints);
-    const dirty: SessionView[] = [];
-    for (const view of this.#views.concerned(changes, withEndpoints.keys())) {
-      const units = this.#unitsToDo(view, previous, changes);
-      if (units === undefined) continue;
-      view.markDirty(units, since, reasons);
-      this.#retries.changed(view.key);
-      dirty.push(view);
-    }
+    const withNewEndpoints = this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints));
+    const changed = this.#changedFacts(previous, changes);
+    const dirty = this.#views.reads.touchedBy(
+      { version: snapshot.version, changed, since, reasons },
+      this.#views.all(),
+    );
+    for (const [view, units] of dirty) view.markDirty(units, since, reasons);
+    this.#noteForRetries(changed, changes);
     // Before the views are generated: nobody wants one that all its sessions are leaving.
     const moving = new Set<Session>();
     for (const session of displacedSessions(previous, snapshot, changes, this.#roster)) {
@@ -234,7 +247,7 @@ export class Engine implements PushEngine, SessionHost {
         this.#place(session, viewsOf(snapshot, session.node), since, reasons);
       });
     }
-    for (const view of dirty) this.#dispatch(view);
+    for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
@@ -248,13 +261,22 @@ export class Engine implements PushEngine, SessionHost {
     }
   }
 
-  #unitsToDo(view: SessionView, previous: Snapshot, changes: ChangeSet): UnitSelection | undefined {
-    if (!view.built && !view.inFlight) return ALL_UNITS;
-    let units: UnitSelection | undefined = ALL_UNITS;
-    this.#guarded(`what changed for ${view.key}`, () => {
-      units = affectedUnits(previous, this.#snapshot, changes, view.view);
+  /** What a failed attempt has read is not known: any change that may concern the view may be what mends it. */
+  #noteForRetries({ everything, scopes }: ChangedFacts, { configs }: ChangeSet): void {
+    for (const { view: key } of this.#retries.all()) {
+      const view = this.#views.get(key);
+      if (view === undefined) continue;
+      if (everything || configs.size > 0 || scopes.has(scopeIdOf(view.view))) this.#retries.changed(key);
+    }
+  }
+
+  /** Which facts changed; where that cannot be worked out, all may have. */
+  #changedFacts(previous: Snapshot, changes: ChangeSet): ChangedFacts {
+    let changed: ChangedFacts = { everything: true, meshWide: new Map(), scopes: new Map() };
+    this.#guarded('what changed', () => {
+      changed = changedFacts(previous, this.#snapshot, changes);
     });
-    return units;
+    return changed;
   }
 
   /** Encodes changed endpoints; returns the views that have others than before, in the placements in which they have. */
@@ -331,6 +353,7 @@ export class Engine implements PushEngine, SessionHost {
     }
     if (!isWanted(view) || this.#retries.blocked(view.key) !== undefined) return;
     view.begin();
+    this.#views.reads.begin(view, this.version);
     this.#options.generator
       .submit(view, { isolated: this.#retries.isFailing(view.key) })
       .then((result) => this.#commit(view, result))
@@ -353,10 +376,13 @@ export class Engine implements PushEngine, SessionHost {
     }
     if (job.answer.gone) {
       view.postpone();
+      this.#views.reads.end(view);
       this.#dispatch(view);
       return;
     }
     const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    for (const late of this.#views.reads.commit(view, job)) view.markDirty(late.units, late.since, late.reasons);
+    this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
@@ -387,6 +413,7 @@ export class Engine implements PushEngine, SessionHost {
 
   #abandon(view: SessionView, error: unknown): void {
     view.abandon();
+    this.#views.reads.end(view);
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());

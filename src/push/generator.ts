@@ -6,6 +6,7 @@ import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
 import { CtlError } from '../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
 import { FairQueue } from './fair-queue.ts';
+import type { NumberedReads } from './read-numbers.ts';
 import { runJobs } from './run-jobs.ts';
 import { HeardUnits, type NumberedUnits, SaidUnits } from './unit-numbers.ts';
 
@@ -16,6 +17,8 @@ export interface GeneratedJob {
   readonly bytes: ArrayBuffer;
   /** The units that the answer only names. */
   readonly recalled: NumberedUnits;
+  /** The sets of facts that the answer names. */
+  readonly reads: NumberedReads;
   /** Where the units are to be noted that it tells. */
   readonly heard: HeardUnits;
   /** Time spent generating, milliseconds. */
@@ -126,13 +129,14 @@ export class InlineGenerator implements Generator {
   #run(job: GenerateJob): GeneratedJob | undefined {
     const started = performance.now();
     const { version } = this.#snapshot;
-    const { jobs, bytes } = runJobs(this.#snapshot, [job], this.#said);
+    const { jobs, bytes, reads: told } = runJobs(this.#snapshot, [job], this.#said);
     const [answer] = jobs;
     if (answer === undefined) throw new TypeError('one job has one answer');
     const heard = this.#heard;
+    const reads = heard.reads.hear(told);
     const recalled = heard.recall(jobs);
     if (recalled === undefined) return undefined;
-    return { version, answer, bytes, recalled, heard, milliseconds: performance.now() - started };
+    return { version, answer, bytes, recalled, reads, heard, milliseconds: performance.now() - started };
   }
 
   close(): Promise<void> {

@@ -5,6 +5,7 @@ import type { GeneratedType } from '../generate/types.ts';
 import type { GeneratedJob } from './generator.ts';
 import { Interner } from './interner.ts';
 import { jobChanges, resourceChanges, type Units } from './job-changes.ts';
+import { NO_READS } from './read-numbers.ts';
 import type { EncodedResource } from './types.ts';
 import { HeardUnits } from './unit-numbers.ts';
 
@@ -31,7 +32,14 @@ function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, 
       const [name = '', version = ''] = text.split('@');
       return { name, version, refs, offset: 0, length: 0 };
     });
-    return { type, unit, number: ++numbers, resources: slots, ...(since === undefined ? {} : { since }) };
+    return {
+      type,
+      unit,
+      number: ++numbers,
+      reads: NO_READS,
+      resources: slots,
+      ...(since === undefined ? {} : { since }),
+    };
   });
   return {
     version: 2,
@@ -39,7 +47,18 @@ function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, 
     milliseconds: 0,
     heard: new HeardUnits(),
     recalled,
-    answer: { viewKey: 'v', gone: false, units, milliseconds: {}, complete: [], findings: [], failures: [], ...more },
+    reads: [],
+    answer: {
+      viewKey: 'v',
+      gone: false,
+      units,
+      milliseconds: {},
+      complete: [],
+      findings: [],
+      failures: [],
+      lists: {},
+      ...more,
+    },
   };
 }
 
@@ -82,7 +101,7 @@ describe('what a job changes of virtual hosts', () => {
     const complete = ['lds', 'rds', 'vhds'] as const;
     const all = jobChanges(job([], { complete }), SERVED, [], interner);
     assert.deepEqual([...all.units.vhds], [['80', undefined]]);
-    const failed = { type: 'lds', unit: '80', message: 'no good' } as const;
+    const failed = { type: 'lds', unit: '80', message: 'no good', reads: NO_READS } as const;
     const kept = jobChanges(job([], { complete, failures: [failed] }), SERVED, [], interner);
     assert.deepEqual([kept.units.rds.size, kept.units.vhds.size], [0, 0]);
   });

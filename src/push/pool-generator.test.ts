@@ -40,7 +40,7 @@ function jobOf(key: string, caller = 'caller') {
 }
 
 const JOB = jobOf('view');
-const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [] }], bytes: new ArrayBuffer(0), milliseconds: 0 };`;
+const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [] }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
 
 describe('generation pool', () => {
   it('gives a job up that throws, at once and without asking for the replica again', async () => {
@@ -85,7 +85,7 @@ describe('generation pool', () => {
   it('has a worker tell again what it only names, when nobody has that any more', async () => {
     const pool = poolOf(
       `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, resources: task.forget || runs === 2 ? [] : undefined }];
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units }], bytes: new ArrayBuffer(0), milliseconds: 0 };`,
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
     );
     const first = await pool.submit(JOB);
     assert.deepEqual(

@@ -231,10 +231,11 @@ export class PoolGenerator implements Generator {
     const [job] = answer.jobs;
     const { heard } = slot;
     if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');
+    const reads = heard.reads.hear(answer.reads);
     const recalled = heard.recall(answer.jobs);
     if (recalled === undefined) return false;
     const { version, bytes, milliseconds } = answer;
-    waiting.resolve({ version, answer: job, bytes, recalled, heard, milliseconds });
+    waiting.resolve({ version, answer: job, bytes, recalled, reads, heard, milliseconds });
     return true;
   }
 

@@ -38,8 +38,8 @@ export class Replica {
     if (model === undefined) return { kind: 'behind', version: this.#version };
     try {
       for (const { view } of task.jobs) this.#acquire(model, scopeOfView(view));
-      const { jobs, bytes } = runJobs(model.snapshot, task.jobs, this.#said);
-      return { kind: 'done', version: this.#version, jobs, bytes, milliseconds: performance.now() - started };
+      const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#said);
+      return { kind: 'done', version: this.#version, jobs, bytes, reads, milliseconds: performance.now() - started };
     } catch (error) {
       return {
         kind: 'failed',

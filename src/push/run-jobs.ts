@@ -3,21 +3,23 @@
  * does itself when there are no workers. One function for both is why their results are byte-equal.
  */
 import type { EncodedSlot, GenerateJob, JobAnswer, UnitAnswer } from '../../workers/protocol.ts';
-import { generate, scopeOfView } from '../generate/index.ts';
+import { generate, MeshReader, scopeOfView } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   type GenerationFinding,
-  type GenerationResult,
+  type Unit,
 } from '../generate/types.ts';
 import type { MeshSnapshot } from '../model/types.ts';
 import { contentVersion } from './encode-resource.ts';
+import { NO_READS, type ToldReads } from './read-numbers.ts';
 import { SaidUnits } from './unit-numbers.ts';
 
 export interface JobsResult {
   readonly jobs: readonly JobAnswer[];
   readonly bytes: ArrayBuffer;
+  readonly reads: ToldReads;
 }
 
 /** Versions of messages that generation has at hand still: hashed once for all views. */
@@ -77,11 +79,12 @@ function alike<T extends object>(lists: readonly T[]): Map<T, number[]> {
 
 function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
   const { viewKey, view } = job;
-  if (scopeOfView(snapshot, view) === undefined)
-    return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [] };
+  if (scopeOfView(MeshReader.of(snapshot), view) === undefined)
+    return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [], lists: {} };
   const units: UnitAnswer[] = [];
   const findings: GenerationFinding[] = [];
-  const failures: GenerationResult['failures'][number][] = [];
+  const failures: JobAnswer['failures'][number][] = [];
+  const lists: Partial<Record<GeneratedType, number>> = {};
   const milliseconds: Partial<Record<GeneratedType, number>> = {};
   for (const type of GENERATED_TYPES) {
     const selected = job.units[type];
@@ -89,24 +92,37 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
     const started = performance.now();
     const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
     const result = generate(snapshot, view, selection, job.placements);
+    const ofType = result.reads[type];
+    const readsOf = (unit: Unit): number => {
+      const facts = ofType?.units.get(unit);
+      return facts === undefined ? NO_READS : said.reads.say(facts);
+    };
+    if (ofType?.list !== undefined) lists[type] = said.reads.say(ofType.list);
     for (const [unit, resources] of result.units[type] ?? []) {
       const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
-      units.push({ type, unit, ...named, resources: told?.map((each) => layout.place(each)) });
+      units.push({ type, unit, ...named, reads: readsOf(unit), resources: told?.map((each) => layout.place(each)) });
     }
     for (const [unit, placed] of result.placed) {
       // One answer for all that are alike: a unit that is told is named by its number in later jobs only.
       for (const [resources, placements] of alike(placed)) {
         const place = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
         const { resources: told, ...named } = said.say(resources, place);
-        units.push({ type, unit, placements, ...named, resources: told?.map((each) => layout.place(each)) });
+        units.push({
+          type,
+          unit,
+          placements,
+          ...named,
+          reads: readsOf(unit),
+          resources: told?.map((each) => layout.place(each)),
+        });
       }
     }
     findings.push(...result.findings);
-    failures.push(...result.failures);
+    for (const failure of result.failures) failures.push({ ...failure, reads: readsOf(failure.unit) });
     milliseconds[type] = performance.now() - started;
   }
   const complete = GENERATED_TYPES.filter((type) => job.units[type] === 'all');
-  return { viewKey, gone: false, units, milliseconds, complete, findings, failures };
+  return { viewKey, gone: false, units, milliseconds, complete, findings, failures, lists };
 }
 
 /** Runs jobs one after the other; units that were `said` before are only named. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
@@ -117,5 +133,5 @@ export function runJobs(
 ): JobsResult {
   const layout = new Layout();
   const answers = jobs.map((job) => runJob(snapshot, job, layout, said));
-  return { jobs: answers, bytes: layout.join() };
+  return { jobs: answers, bytes: layout.join(), reads: said.reads.take() };
 }

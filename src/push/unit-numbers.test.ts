@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm';
 import type { JobAnswer } from '../../workers/protocol.ts';
 import type { GeneratedResource } from '../generate/types.ts';
 import { encodeResource } from './encode-resource.ts';
+import { NO_READS } from './read-numbers.ts';
 import type { EncodedResource } from './types.ts';
 import { HeardUnits, SaidUnits } from './unit-numbers.ts';
 import { scopeOfKey } from './views.ts';
@@ -19,8 +20,12 @@ function encoded(name: string): EncodedResource {
 
 /** An answer that names these units and tells none. */
 function naming(...numbers: readonly number[]): JobAnswer[] {
-  const units = numbers.map((number) => ({ type: 'cds', unit: `${number}`, number, resources: undefined }) as const);
-  return [{ viewKey: 'v', gone: false, units, milliseconds: {}, complete: ['cds'], findings: [], failures: [] }];
+  const units = numbers.map((number) => {
+    return { type: 'cds', unit: `${number}`, number, reads: NO_READS, resources: undefined } as const;
+  });
+  return [
+    { viewKey: 'v', gone: false, units, milliseconds: {}, complete: ['cds'], findings: [], failures: [], lists: {} },
+  ];
 }
 
 async function collect(): Promise<void> {

@@ -8,6 +8,7 @@
  */
 import type { JobAnswer } from '../../workers/protocol.ts';
 import type { GeneratedResource } from '../generate/types.ts';
+import { HeardReads, SaidReads } from './read-numbers.ts';
 import type { EncodedResource } from './types.ts';
 
 /** A unit without resources needs no number. */
@@ -38,6 +39,7 @@ export interface SaidUnit {
 export class SaidUnits {
   /** By the unit's first resource: what is kept goes when generation lets the resource go. */
   readonly #byFirst = new WeakMap<GeneratedResource, Said[]>();
+  readonly reads = new SaidReads();
   /** What large units were when they were last said. */
   readonly #byPlace = new Map<string, Said>();
   #last = NO_NUMBER;
@@ -103,6 +105,7 @@ const MIN_SWEPT = 1024;
 
 /** The main thread's side: one for each worker, begun anew whenever that is told to forget. */
 export class HeardUnits {
+  readonly reads = new HeardReads();
   readonly #units = new Map<number, WeakRef<readonly EncodedResource[]>>();
   #sweepAbove = MIN_SWEPT;
 

@@ -159,11 +159,6 @@ export class ViewState<S extends Member> {
     return [...this.#findings.values()].flat();
   }
 
-  /** True when the view has clusters of this host: a change of its endpoints concerns it. */
-  hasHost(hostname: string): boolean {
-    return this.#units.cds.has(hostname) || this.#placedUnits.has(hostname);
-  }
-
   /** Somebody asks for these types: what of them was never generated has to be. */
   want(types: Iterable<GeneratedType>, since: number, reasons: Iterable<PushReason>): void {
     for (const type of types) {

@@ -1,42 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NOWHERE, type View } from '../generate/types.ts';
-import type { ChangeSet } from '../model/types.ts';
 import type { PlacedSessionView, Session } from './session.ts';
 import { emptySnapshot, sidecar } from './testing.ts';
 import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, MAX_VIEWS_OF_CALLER, ViewTable } from './view-table.ts';
 import { viewsOf } from './views.ts';
 
-const NOTHING: ChangeSet = {
-  fromVersion: 1,
-  toVersion: 2,
-  everything: false,
-  services: new Map(),
-  endpoints: new Set(),
-  peers: new Set(),
-  peerAuthentication: [],
-  policies: [],
-  workloads: new Set(),
-  addresses: new Set(),
-  configs: new Map(),
-  nameConflicts: [],
-  scopes: new Map(),
-};
-const CHANGED = {
-  everything: true,
-  hosts: new Set<string>(),
-  destinationRules: new Set<string>(),
-  virtualServices: new Map(),
-};
-
 function outbound(namespace: string): View {
   const [view] = viewsOf(emptySnapshot(), sidecar('10.5.0.1', namespace));
-  assert.ok(view !== undefined);
-  return view;
-}
-
-function gatewayView(): View {
-  const [view] = viewsOf(emptySnapshot(), { ...sidecar('10.5.0.9', 'edge'), type: 'router' });
   assert.ok(view !== undefined);
   return view;
 }
@@ -62,22 +33,6 @@ describe('view table', () => {
     assert.equal(table.take(outbound('a'), NOWHERE), table.take(outbound('a'), NOWHERE));
     assert.notEqual(table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE));
     assert.equal(table.size, 2);
-  });
-
-  it('finds the views that a change may concern: those of its scopes, and gateways', () => {
-    const table = newTable();
-    const [a, b, edge] = [
-      table.take(outbound('a'), NOWHERE),
-      table.take(outbound('b'), NOWHERE),
-      table.take(gatewayView(), NOWHERE),
-    ];
-    assert.deepEqual([...table.concerned(NOTHING, [])], [edge.view]);
-    assert.deepEqual([...table.concerned({ ...NOTHING, scopes: new Map([['a/', CHANGED]]) }, [])], [edge.view, a.view]);
-    assert.deepEqual([...table.concerned(NOTHING, [b.view])], [edge.view, b.view]);
-    assert.deepEqual(
-      new Set(table.concerned({ ...NOTHING, everything: true }, [])),
-      new Set([a.view, b.view, edge.view]),
-    );
   });
 
   it('drops a view that nobody has had for long, and forgets it everywhere', () => {

@@ -1,12 +1,11 @@
 /**
- * All live views and the dependency index over them: from what changed between two snapshots to the views that it concerns. Views
- * that no proxy has any more are kept for a while, so that a reconnect finds its configuration ready.
+ * All live views, and what was read for them. Views that no proxy has any more are kept for a while, so that a reconnect finds its
+ * configuration ready.
  */
 import { CtlError } from '../core/errors.ts';
-import { type InboundView, NOWHERE, type Placement, type View } from '../generate/types.ts';
-import type { ChangeSet, Snapshot } from '../model/types.ts';
-import type { Kind } from '../resources/types.ts';
+import { NOWHERE, type Placement, type View } from '../generate/types.ts';
 import type { PlacedSessionView, Session, SessionView } from './session.ts';
+import { ViewReads } from './view-reads.ts';
 import { ViewState } from './view-state.ts';
 import { scopeOfView, viewKey } from './views.ts';
 
@@ -37,9 +36,7 @@ export class ViewTable {
   readonly #options: ViewTableOptions;
   readonly #views = new Map<string, SessionView>();
   readonly #byScope = new Map<string, Set<SessionView>>();
-  readonly #gateways = new Set<SessionView>();
-  /** Inbound views under policies about requests. */
-  readonly #guarded = new Set<SessionView>();
+  readonly reads = new ViewReads<SessionView>();
   /** Number of views that the sessions of each caller have. */
   readonly #ofCaller = new Map<string, number>();
   /** Views in placements in which nobody has them → monotonic ms since when, oldest first. */
@@ -69,9 +66,7 @@ export class ViewTable {
       this.#options.scopes.acquire(scopeOfView(view));
       state = new ViewState(key, view);
       this.#views.set(key, state);
-      if (view.part === 'gateway') this.#gateways.add(state);
-      else this.#scopeViews(view.scope).add(state);
-      if (view.part === 'inbound' && isGuarded(view)) this.#guarded.add(state);
+      if (view.part !== 'gateway') this.#scopeViews(view.scope).add(state);
     }
     return state.at(placementFor(view, placement));
   }
@@ -79,32 +74,6 @@ export class ViewTable {
   /** Outbound and inbound views of a scope. */
   ofScope(scope: string): Iterable<SessionView> {
     return this.#byScope.get(scope) ?? [];
-  }
-
-  /** Views that a change set may concern, given those with changed endpoints; what exactly, `affectedUnits` says of each. */
-  concerned(change: ChangeSet, withEndpoints: Iterable<SessionView>): Iterable<SessionView> {
-    if (change.everything) return [...this.#views.values()];
-    const concerned = new Set(this.#gateways);
-    for (const scope of change.scopes.keys()) {
-      for (const view of this.ofScope(scope)) concerned.add(view);
-    }
-    for (const view of withEndpoints) concerned.add(view);
-    if (changesPolicies(change)) for (const view of this.#guarded) concerned.add(view);
-    return concerned;
-  }
-
-  /** Views that have clusters of services whose endpoints changed, with the host names. */
-  withEndpointsOf(change: ChangeSet, snapshot: Snapshot): ReadonlyMap<SessionView, readonly string[]> {
-    const found = new Map<SessionView, string[]>();
-    const hostnames = new Set<string>();
-    for (const key of change.endpoints) hostnames.add(snapshot.services.get(key)?.hostname ?? hostOfKey(key));
-    if (hostnames.size === 0) return found;
-    for (const view of this.#views.values()) {
-      if (view.view.part === 'inbound') continue;
-      const hosts = [...hostnames].filter((hostname) => view.hasHost(hostname));
-      if (hosts.length > 0) found.set(view, hosts);
-    }
-    return found;
   }
 
   /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
@@ -165,8 +134,7 @@ export class ViewTable {
     this.#views.delete(state.key);
     const scope = scopeOfView(state.view);
     if (this.#options.scopes.release(scope)) this.#options.onReleased(scope);
-    this.#gateways.delete(state);
-    this.#guarded.delete(state);
+    this.reads.drop(state);
     if (state.view.part === 'gateway') return;
     const views = this.#byScope.get(state.view.scope);
     views?.delete(state);
@@ -186,21 +154,4 @@ export class ViewTable {
 /** Where a proxy has a view: of the inbound part nothing depends on the placement. */
 function placementFor({ part }: View, placement: Placement): Placement {
   return part === 'inbound' ? NOWHERE : placement;
-}
-
-function isGuarded({ policies: { authentication, authorization } }: InboundView): boolean {
-  return authentication.length > 0 || authorization.length > 0;
-}
-
-/** Kinds that generation reads for policies about requests. */
-const POLICY_KINDS: readonly Kind[] = ['AuthorizationPolicy', 'JsonWebKeySet', 'RequestAuthentication'];
-
-function changesPolicies({ configs }: ChangeSet): boolean {
-  for (const key of configs.keys()) if (POLICY_KINDS.some((kind) => key.startsWith(`${kind}/`))) return true;
-  return false;
-}
-
-/** Host name of a service key `namespace/hostname`. */
-function hostOfKey(key: string): string {
-  return key.slice(key.indexOf('/') + 1);
 }

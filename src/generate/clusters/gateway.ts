@@ -3,23 +3,38 @@
  * than the services do, and a cluster that is there already makes a new route work at once. Where there are too many services for
  * that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
-import type { MeshSnapshot, Service } from '../../model/types.ts';
+import type { Service } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
-import { targetHosts } from '../indexes/index.ts';
 import { isPassedOn } from '../plans/index.ts';
-import { askedHosts } from '../policies/index.ts';
+import { askedHosts, asks } from '../policies/index.ts';
+import { type MeshReader, unrecorded } from '../reads/index.ts';
 import type { GatewayView, Placement, Unit, UnitOutput } from '../types.ts';
-import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
+import { closedCluster, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster } from './static.ts';
 
-export function gatewayClusterUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
-  const scope = snapshot.gatewayScope(view.namespace);
-  const hosts = clusterHosts(scope).filter((host) => isUsed(snapshot, view, scope.services.get(host)));
-  return [...hosts, STATIC_CLUSTERS_UNIT];
+export function gatewayClusterUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
+  const { services } = snapshot.gatewayScope(view.namespace);
+  const hosts = services.hosts();
+  if (!snapshot.settings.filterGatewayClusters) return [...hosts, STATIC_CLUSTERS_UNIT];
+  const used = askedHosts(snapshot, view).union(targetsOf(snapshot, view));
+  const isWanted = (host: string): boolean => {
+    if (used.has(host)) return true;
+    // Whose they are is noted with the hosts.
+    const service = unrecorded(() => services.get(host));
+    return service !== undefined && isPassedOn(snapshot, view, service);
+  };
+  return [...hosts.filter(isWanted), STATIC_CLUSTERS_UNIT];
+}
+
+function targetsOf(snapshot: MeshReader, { gateways }: GatewayView): ReadonlySet<string> {
+  const found = new Set<string>();
+  for (const gateway of gateways)
+    for (const host of snapshot.virtualServicesOfGateway(gateway).targets()) found.add(host);
+  return found;
 }
 
 export function gatewayClusters(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
   unit: Unit,
   placements: readonly Placement[],
@@ -33,21 +48,10 @@ export function gatewayClusters(
 }
 
 /** Whether the gateway is to have the service's clusters. */
-function isUsed(snapshot: MeshSnapshot, view: GatewayView, service: Service | undefined): boolean {
+function isUsed(snapshot: MeshReader, view: GatewayView, service: Service | undefined): boolean {
   if (service === undefined) return false;
   if (!snapshot.settings.filterGatewayClusters) return true;
   const { hostname } = service;
-  const routed = view.gateways.some((gateway) => targetHosts(snapshot.virtualServicesOfGateway(gateway)).has(hostname));
-  return routed || isPassedOn(snapshot, view, service) || askedHosts(snapshot, view).has(hostname);
-}
-
-/** Hosts whose clusters come or go because other routes lead elsewhere, or policies ask somebody else. */
-export function* hostsUsedAnew(previous: MeshSnapshot, next: MeshSnapshot, view: GatewayView): Generator<string> {
-  if (!next.settings.filterGatewayClusters) return;
-  for (const gateway of view.gateways) {
-    const [before, after] = [previous, next].map((snapshot) => targetHosts(snapshot.virtualServicesOfGateway(gateway)));
-    if (before === after || before === undefined || after === undefined) continue;
-    yield* before.symmetricDifference(after);
-  }
-  yield* askedHosts(previous, view).symmetricDifference(askedHosts(next, view));
+  const routed = view.gateways.some((gateway) => snapshot.virtualServicesOfGateway(gateway).leadTo(hostname));
+  return routed || isPassedOn(snapshot, view, service) || asks(snapshot, view, hostname);
 }

@@ -1,6 +1,6 @@
 /** Clusters of a sidecar's inbound part: the application's own ports, and whatever port a connection came for. */
 import { parseProtocol } from '../../model/protocol.ts';
-import type { MeshSnapshot, Protocol } from '../../model/types.ts';
+import type { Protocol } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
 import {
@@ -12,6 +12,7 @@ import {
   loopbackBinds,
   scopeOfView,
 } from '../common/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
 import { closedCluster } from './service-clusters.ts';
@@ -28,11 +29,11 @@ import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** The inbound part is as small as the workload's list of ports: one unit. */
-export function inboundClusterUnits(snapshot: MeshSnapshot, view: InboundView): readonly Unit[] {
+export function inboundClusterUnits(snapshot: MeshReader, view: InboundView): readonly Unit[] {
   return scopeOfView(snapshot, view) === undefined ? [] : [INBOUND_CLUSTERS_UNIT];
 }
 
-export function inboundClusters(snapshot: MeshSnapshot, view: InboundView, unit: Unit): UnitOutput {
+export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined || unit !== INBOUND_CLUSTERS_UNIT) return NOTHING;
   const clusters = new Map<string, NamedCluster>();
@@ -65,7 +66,7 @@ function endpointAt({ bind, extraBind }: Binds, port: number): ApplicationEndpoi
 }
 
 function applicationCluster(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   name: string,
   protocol: Protocol,
   endpoint: ApplicationEndpoint,
@@ -79,7 +80,7 @@ function applicationCluster(
 }
 
 function commonOf(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   name: string,
   protocol: Protocol,
   pool: ConnectionPool | undefined,
@@ -99,7 +100,7 @@ function commonOf(
  * The cluster of a Sidecar's ingress listener. `defaultEndpoint` is `127.0.0.1:<port>` (also `[::1]:<port>`), `unix://<path>`, or
  * `0.0.0.0:<port>` / `[::]:<port>` for the workload's own address; without it, the listener's port on the loopback address.
  */
-function ingressCluster(snapshot: MeshSnapshot, view: InboundView, ingress: SidecarIngress): NamedCluster | undefined {
+function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: SidecarIngress): NamedCluster | undefined {
   const { number } = ingress.port;
   if (number === undefined) return undefined;
   const name = inboundClusterName(number);

@@ -1,19 +1,20 @@
 /** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-export function outboundClusterUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
+export function outboundClusterUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
   return scope === undefined ? [] : [...clusterHosts(scope), STATIC_CLUSTERS_UNIT];
 }
 
 export function outboundClusters(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: OutboundView,
   unit: Unit,
   placements: readonly Placement[],

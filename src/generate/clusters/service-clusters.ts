@@ -1,6 +1,6 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
 import { CtlError } from '../../core/errors.ts';
-import type { MergedDestinationRule, MeshSnapshot, Protocol, Scope, Service } from '../../model/types.ts';
+import type { MergedDestinationRule, Protocol, Service } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import {
@@ -26,6 +26,7 @@ import {
 } from '../endpoints/index.ts';
 import { isHttp } from '../filters/index.ts';
 import { isPassedOn } from '../plans/index.ts';
+import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import { type ClientCredential, clientCredentials, readCredential } from '../secrets/index.ts';
 import {
   type EndpointNames,
@@ -52,11 +53,8 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
 /** Hosts that have clusters: those of a scope with a port that is not UDP. */
-export function clusterHosts(scope: Scope): readonly Unit[] {
-  return scope.services
-    .sorted()
-    .filter(([, service]) => service.ports.some(({ protocol }) => protocol !== 'UDP'))
-    .map(([host]) => host);
+export function clusterHosts(scope: ScopeReader): readonly Unit[] {
+  return scope.services.hosts();
 }
 
 /** All that the clusters of a service are made of. */
@@ -96,9 +94,9 @@ const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
 
 /** All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not have it. */
 export function clustersOfHost(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: ClientView,
-  scope: Scope,
+  scope: ScopeReader,
   host: string,
   placements: readonly Placement[],
 ): UnitOutput {
@@ -108,7 +106,7 @@ export function clustersOfHost(
   const { part, endpointNames } = view;
   const { sds } = view.capabilities;
   const peers = sds ? snapshot.peers.get(service.key) : undefined;
-  const rule = scope.destinationRule(host);
+  const rule = scope.rules.of(host);
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
@@ -129,7 +127,7 @@ function fileReader({ capabilities }: ClientView): FileReader {
 }
 
 function carriedEndpoints(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: ClientView,
   placement: Placement,
   service: Service,

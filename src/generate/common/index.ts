@@ -44,6 +44,7 @@ export {
   meshServerName,
   outboundRouteName,
   PASSTHROUGH_CLUSTER,
+  placeOfRoutes,
   STATIC_CLUSTERS_UNIT,
   serviceRouteName,
   VIRTUAL_INBOUND_LISTENER,

@@ -3,10 +3,13 @@
  * makes a result is given only the input object, and every member of that object is compared before a result is used again, so
  * that nothing can be read without being part of the key.
  */
+import { type Facts, noteAll, recorded } from '../reads/index.ts';
 
 interface Entry<Result> {
   readonly values: readonly unknown[];
   readonly result: Result;
+  /** What was read for it through the inputs. */
+  readonly facts: Facts;
 }
 
 /** Ways in which the views of a mesh see one object differently. The oldest goes first. */
@@ -29,13 +32,17 @@ export class InputCache<Inputs extends object, Result> {
     const values: readonly unknown[] = Object.values(inputs);
     const entries = this.#anchored.get(anchor);
     if (entries !== undefined) {
-      for (const entry of entries) if (areSame(entry.values, values)) return entry.result;
+      for (const entry of entries) {
+        if (!areSame(entry.values, values)) continue;
+        noteAll(entry.facts);
+        return entry.result;
+      }
     }
-    const result = this.#make(inputs);
-    if (entries === undefined) this.#anchored.set(anchor, [{ values, result }]);
+    const { value: result, facts } = recorded(() => this.#make(inputs));
+    if (entries === undefined) this.#anchored.set(anchor, [{ values, result, facts }]);
     else {
       if (entries.length >= MAX_ENTRIES) entries.shift();
-      entries.push({ values, result });
+      entries.push({ values, result, facts });
     }
     return result;
   }

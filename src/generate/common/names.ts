@@ -3,6 +3,8 @@
  * every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
  */
 
+import { isSocketPath } from './values.ts';
+
 type Direction = 'outbound' | 'inbound';
 
 /** Takes every connection to wherever it was going. */
@@ -61,6 +63,13 @@ export function outboundRouteName(port: number): string {
 /** Route configuration of one service's port, for listeners that serve that service alone (sniffed, headless): `<host>:<port>`. */
 export function serviceRouteName(host: string, port: number): string {
   return `${host}:${port}`;
+}
+
+/** The host, '' for one that all services share, and the port of an outbound route configuration; port 0 for a unix domain socket. */
+export function placeOfRoutes(name: string): { readonly host: string; readonly port: number } {
+  if (isSocketPath(name)) return { host: '', port: 0 };
+  const colon = name.lastIndexOf(':');
+  return { host: name.slice(0, Math.max(0, colon)), port: Number(name.slice(colon + 1)) };
 }
 
 /** Inline route configuration of an inbound port: `inbound|<port>||`, the name of the cluster it leads to. */

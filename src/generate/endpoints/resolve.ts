@@ -5,7 +5,6 @@
 import type {
   Endpoint,
   MergedDestinationRule,
-  MeshSnapshot,
   ModelSettings,
   Service,
   ServiceKey,
@@ -25,6 +24,7 @@ import {
   scopeOfView,
 } from '../common/index.ts';
 import { isPassedOn } from '../plans/index.ts';
+import { MeshReader } from '../reads/index.ts';
 import type { EndpointNames, GatewayView, OutboundView, Placement } from '../types.ts';
 import { localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
 import { discoveryOf } from './discovery.ts';
@@ -126,26 +126,26 @@ export function endpointsOfHost(
   placement: Placement,
   host: string,
 ): ReadonlyMap<string, EdsInput> {
-  const clusters = clusterInputs(snapshot, view, host);
+  const clusters = clusterInputs(MeshReader.of(snapshot), view, host);
   if (clusters === undefined) return NO_CLUSTERS;
   const { service, rule } = clusters;
-  const sources = endpointSources(snapshot, view, placement, snapshot.endpoints.get(service.key), rule);
+  const sources = endpointSources(MeshReader.of(snapshot), view, placement, snapshot.endpoints.get(service.key), rule);
   return inputsByCluster.get(service, { ...clusters, ...sources });
 }
 
 /** What an EDS cluster of the view calls its endpoints; undefined when the view has no such cluster. */
-export function endpointsNameOf(snapshot: MeshSnapshot, view: ClientView, clusterName: string): string | undefined {
+export function endpointsNameOf(snapshot: MeshReader, view: ClientView, clusterName: string): string | undefined {
   const clusters = clusterInputs(snapshot, view, hostOfCluster(clusterName));
   return clusters && namesByCluster.get(clusters.service, clusters).get(clusterName);
 }
 
-function clusterInputs(snapshot: MeshSnapshot, view: ClientView, host: string): ClusterInputs | undefined {
+function clusterInputs(snapshot: MeshReader, view: ClientView, host: string): ClusterInputs | undefined {
   const scope = scopeOfView(snapshot, view);
   const service = scope?.services.get(host);
   if (scope === undefined || service === undefined) return undefined;
   return {
     service,
-    rule: scope.destinationRule(host),
+    rule: scope.rules.of(host),
     settings: snapshot.settings,
     part: view.part,
     passedOn: isPassedOn(snapshot, view, service),
@@ -155,7 +155,7 @@ function clusterInputs(snapshot: MeshSnapshot, view: ClientView, host: string): 
 
 /** @param endpoints all that the service has */
 export function endpointSources(
-  { mesh, networks }: MeshSnapshot,
+  { mesh, networks }: MeshReader,
   view: ClientView,
   placement: Placement,
   endpoints: readonly Endpoint[] | undefined,

@@ -2,9 +2,10 @@
  * Bytes sent to a port that may be HTTP. Its cluster tells the proxies of the mesh that there is HTTP inside mutual TLS, for that is
  * what it is made for; a TCP proxy that uses the cluster has to say otherwise.
  */
-import type { Scope } from '../../model/types.ts';
+
 import { envoy } from '../../protobuf/index.ts';
 import { effectivePolicy, MESH_ALPN } from '../common/index.ts';
+import type { ScopeReader } from '../reads/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
 import { protocolKind } from './protocol-kind.ts';
 
@@ -19,15 +20,26 @@ export interface DestinationTraits {
   readonly tls: 'named' | 'unnamed' | 'foreign';
 }
 
+/** For which listener the traits of a destination are read. */
+export interface TraitsReader {
+  /** Its port; undefined for one of a gateway. */
+  readonly at: number | undefined;
+  /** Whether its proxies have certificates of the mesh: no others say what is inside. */
+  readonly sds: boolean;
+}
+
 /** What the services and destination rules of a scope say of a destination. */
 export function destinationTraits(
-  scope: Pick<Scope, 'services' | 'destinationRule'>,
+  scope: Pick<ScopeReader, 'services' | 'rules'>,
   host: string,
   subset: string,
   port: number,
+  { at, sds }: TraitsReader,
 ): DestinationTraits {
-  const { loadBalancer, tls } = effectivePolicy(scope.destinationRule(host), subset, port);
-  const protocol = scope.services.get(host)?.ports.find((candidate) => candidate.port === port)?.protocol;
+  const { services, rules } = scope;
+  const { loadBalancer } = effectivePolicy(rules.asReadAt(at, host, services, 'hash of connections'), subset, port);
+  const tls = sds ? effectivePolicy(rules.asReadAt(at, host, services, 'TLS'), subset, port).tls : undefined;
+  const protocol = services.getAt(at, host)?.ports.find((candidate) => candidate.port === port)?.protocol;
   const http = protocol !== undefined && protocolKind(protocol, true) !== 'tcp';
   return {
     hashSourceIp: loadBalancer?.consistentHash?.useSourceIp === true,

@@ -1,7 +1,8 @@
 /** TCP proxying: a connection's bytes go to one cluster, or to one of several by weight. */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import { accessLogs } from './access-log.ts';
 import { bytesInside, type DestinationTraits } from './bytes-inside.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
@@ -26,7 +27,7 @@ export interface TcpProxyOptions {
 
 /** The network filter that passes bytes on. Without any destination connections are refused. */
 export function tcpProxy(
-  { mesh }: Pick<MeshSnapshot, 'mesh'>,
+  { mesh }: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
   options: TcpProxyOptions,
 ): NetworkFilter {
@@ -45,7 +46,7 @@ export function tcpProxy(
 
 /** A TCP proxy, and what has to stand before it for its destinations. */
 export function tcpFilters(
-  mesh: Pick<MeshSnapshot, 'mesh'>,
+  mesh: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
   { destinations, ...options }: TcpProxyOptions & { readonly destinations: readonly DestinationTraits[] },
 ): NetworkFilter[] {
@@ -59,7 +60,7 @@ export function tcpFilters(
 
 /** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
 export function tcpProxyChain(
-  snapshot: Pick<MeshSnapshot, 'mesh'>,
+  snapshot: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
   cluster: string,
   chain: Omit<FilterChain, 'filters'> = {},

@@ -7,9 +7,10 @@ import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import { type AnyResource, keyOf } from '../../resources/types.ts';
-import { affectedUnits } from '../affected.ts';
 import { resolveEndpoints } from '../endpoints/resolve.ts';
 import { generate } from '../generate.ts';
+import { MeshReader } from '../reads/index.ts';
+import { affectedUnits } from '../testing.ts';
 import { NOWHERE } from '../types.ts';
 import { gatewayListeners } from './index.ts';
 import { viewOf } from './testing.ts';
@@ -43,7 +44,7 @@ const WEB = 'web.shop.svc.cluster.local';
 const VIEW = viewOf({ capabilities: { extensions: undefined, sds: true } });
 
 function chains(snapshot: Snapshot) {
-  const [only] = gatewayListeners(snapshot, VIEW, '15443').resources;
+  const [only] = gatewayListeners(MeshReader.of(snapshot), VIEW, '15443').resources;
   if (only === undefined) return [];
   return envoy.config.listener.v3.Listener.decode(only.bytes).filterChains;
 }

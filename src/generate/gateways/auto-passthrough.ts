@@ -5,11 +5,12 @@
  * the mesh: with a name taken as it comes, whoever reaches the port could choose any cluster, and get past the services' own rules
  * with the gateway's identity (CVE-2021-31921).
  */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { MESH_TLS, meshServerName } from '../common/index.ts';
 import { destinationTraits, type FilterChain, tcpProxy } from '../filters/index.ts';
 import { covers, type ListenerPlan } from '../plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 
 /** Envoy takes no longer server names of clients. */
@@ -23,22 +24,25 @@ interface PassingChain {
 }
 
 /** A chain for each name, so that a service that comes or goes leaves the connections to all others alone. */
-export function passingChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
+export function passingChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];
   const scope = snapshot.gatewayScope(view.namespace);
   const guarded = guardedConnections(snapshot, view);
   const chains: PassingChain[] = [];
-  for (const [host, service] of scope.services.sorted()) {
+  for (const [host, service] of scope.services.all()) {
     const server = servers.find((candidate) => covers(candidate, service));
     if (server === undefined) continue;
-    const subsets = new Set(['', ...(scope.destinationRule(host)?.subsets ?? []).map(({ name }) => name)]);
+    const subsets = new Set(['', ...(scope.rules.of(host)?.subsets ?? []).map(({ name }) => name)]);
     for (const { port, protocol } of service.ports) {
       if (protocol === 'UDP') continue;
       for (const subset of subsets) {
         const name = meshServerName(port, subset, host);
         if (name.length > MAX_SERVER_NAME) continue;
-        const { hashSourceIp } = destinationTraits(scope, host, subset, port);
+        const { hashSourceIp } = destinationTraits(scope, host, subset, port, {
+          at: undefined,
+          sds: view.capabilities.sds,
+        });
         const clusters = [{ cluster: name, weight: 1 }];
         const proxy = tcpProxy(snapshot, view, { statPrefix: name, clusters, hashSourceIp });
         const filterChainMatch = { serverNames: [name], applicationProtocols: [...MESH_TLS] };

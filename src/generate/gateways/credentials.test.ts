@@ -8,8 +8,8 @@ import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import { type AnyResource, keyOf, resourceKey } from '../../resources/types.ts';
-import { affectedUnits } from '../affected.ts';
 import { generate } from '../generate.ts';
+import { affectedUnits } from '../testing.ts';
 import type { GatewayView } from '../types.ts';
 import { viewOf } from './testing.ts';
 

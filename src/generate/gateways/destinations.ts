@@ -1,13 +1,13 @@
 /** Where a gateway sends connections whose bytes it does not read: TCP and TLS routes of virtual services. */
 
 import { canonicalHost } from '../../model/hosts.ts';
-import type { MeshSnapshot } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { RouteDestination } from '../../resources/schemas.ts';
 import { commonHosts } from '../domains/index.ts';
 import { destinationTraits, tcpFilters } from '../filters/index.ts';
 import type { ServerPlan } from '../plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import { appliesHere, destinationCluster, destinationPort, type RouteContext, weighted } from '../routes/index.ts';
 import type { GatewayView } from '../types.ts';
 
@@ -21,13 +21,13 @@ export interface TlsDestination {
 
 /** The TLS routes of a server that passes TLS on: each match in the order of the virtual services. */
 export function tlsDestinations(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
 ): TlsDestination[] {
   const found: TlsDestination[] = [];
-  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway)) {
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections()) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
     for (const { match, route } of content.tls ?? []) {
@@ -44,12 +44,12 @@ export function tlsDestinations(
 
 /** The first TCP route that applies to a server; undefined when there is none. */
 export function tcpDestination(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
   server: ServerPlan,
   context: RouteContext,
 ): NetworkFilters | undefined {
-  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway)) {
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections()) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
     const tcp = (content.tcp ?? []).find(
@@ -61,7 +61,7 @@ export function tcpDestination(
 }
 
 function proxyFilters(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
   destinations: readonly RouteDestination[],
   context: RouteContext,
@@ -73,7 +73,10 @@ function proxyFilters(
   }));
   const scope = snapshot.gatewayScope(view.namespace);
   const traits = targets.map(({ destination: { destination } }) =>
-    destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context)),
+    destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context), {
+      at: undefined,
+      sds: view.capabilities.sds,
+    }),
   );
   const proxy = tcpFilters(snapshot, view, {
     statPrefix: clusters[0]?.cluster ?? 'none',

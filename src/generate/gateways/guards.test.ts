@@ -1,4 +1,5 @@
 /** A policy on the gateway's workload governs all that is bound to it: no filter chain of any kind goes past it. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
@@ -7,6 +8,7 @@ import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
+import { MeshReader } from '../reads/index.ts';
 import { gatewayListeners, gatewayListenerUnits } from './index.ts';
 import { viewOf } from './testing.ts';
 
@@ -65,8 +67,8 @@ test('the filters of policies stand first in every chain of a gateway', () => {
   const view = viewOf({ policies, capabilities: { extensions: undefined, sds: true } });
   const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
   const firsts: string[] = [];
-  for (const unit of gatewayListenerUnits(snapshot, view)) {
-    const { resources, findings } = gatewayListeners(snapshot, view, unit);
+  for (const unit of gatewayListenerUnits(MeshReader.of(snapshot), view)) {
+    const { resources, findings } = gatewayListeners(MeshReader.of(snapshot), view, unit);
     assert.deepEqual(findings, []);
     for (const { filterChains, defaultFilterChain } of resources.map(({ bytes }) =>
       envoy.config.listener.v3.Listener.decode(bytes),

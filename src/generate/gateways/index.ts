@@ -6,4 +6,4 @@
  */
 export { gatewayListeners, gatewayListenerUnits } from './listeners.ts';
 export { gatewayRoutes, gatewayRouteUnits } from './routes.ts';
-export { gatewaySecrets, gatewaySecretUnits, missingByPort } from './secret-units.ts';
+export { gatewaySecrets, gatewaySecretUnits } from './secret-units.ts';

@@ -1,5 +1,5 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { envoy } from '../../protobuf/index.ts';
 import { listenerName, meshServerSocket, TLS_SOCKET } from '../common/index.ts';
 import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
@@ -12,6 +12,8 @@ import {
 } from '../listeners/index.ts';
 import { gatewayPlan, type ListenerPlan, type ServerPlan } from '../plans/index.ts';
 import { guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
+import type { MeshReader } from '../reads/index.ts';
+import { serverCredentials } from '../secrets/index.ts';
 import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutput } from '../types.ts';
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
@@ -49,16 +51,21 @@ const CLOSED: FilterChain = {};
 const NOTHING: Built = { chains: [], refs: [], complaints: [] };
 
 /** The ports of all servers, also of those that cannot be opened: so that what is wrong with them is told. */
-export function gatewayListenerUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
+export function gatewayListenerUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   const { listeners, findings } = gatewayPlan(snapshot, view);
   return [...new Set([...listeners.keys(), ...findings.keys()])].sort((a, b) => a - b).map(String);
 }
 
-export function gatewayListeners(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: Unit): UnitOutput {
   const port = Number(unit);
   const plan = gatewayPlan(snapshot, view);
   const resources: GeneratedResource[] = [];
   const findings: GenerationFinding[] = [...(plan.findings.get(port) ?? [])];
+  for (const server of plan.servers.filter((each) => each.port === port)) {
+    const missing = serverCredentials(server, snapshot, view)?.missing();
+    if (missing === undefined) continue;
+    findings.push({ metric: 'ctl_invalid_out_listeners', type: 'lds', unit, message: `${server.label}: ${missing}` });
+  }
   for (const listener of plan.listeners.get(port) ?? []) {
     const { chains, refs, complaints } = chainsOf(snapshot, view, listener);
     for (const message of complaints) {
@@ -84,7 +91,7 @@ function listenerMessage(plan: ListenerPlan, filterChains: readonly FilterChain[
   };
 }
 
-function chainsOf(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): Built {
+function chainsOf(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
   switch (plan.family) {
     case 'http': {
       const [first] = plan.servers;
@@ -109,7 +116,7 @@ function chainsOf(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan)
 }
 
 function httpChain(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
   plan: ListenerPlan,
   routeName: string,
@@ -128,7 +135,7 @@ function httpChain(
 }
 
 /** Plain bytes carry no name to choose by: the first server that has a route takes the port. */
-function tcpChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan): Built {
+function tcpChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
   const routed = plan.servers.flatMap((server) => {
     const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
     return filters === undefined ? [] : [{ server, filters }];
@@ -139,8 +146,8 @@ function tcpChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan
   return { chains: [{ filters: first.filters }], refs: [], complaints };
 }
 
-function sniChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
-  const { label, routeName, tls, credentials } = server;
+function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, server: ServerPlan): SniChain[] {
+  const { label, routeName, tls } = server;
   if (server.kind === 'auto-passthrough') return [];
   const context = gatewayContext(snapshot, view, plan.port, server.gateway);
   if (tls === undefined) {
@@ -152,7 +159,8 @@ function sniChains(snapshot: MeshSnapshot, view: GatewayView, plan: ListenerPlan
     }));
   }
   const names = [...new Set(server.hosts.map(({ host }) => host))];
-  if (credentials?.missing !== undefined) return [{ names, label, chain: CLOSED, routeName: '' }];
+  const credentials = serverCredentials(server, snapshot, view);
+  if (credentials?.missing() !== undefined) return [{ names, label, chain: CLOSED, routeName: '' }];
   const https = server.kind === 'https';
   const transportSocket =
     tls.mode === 'MESH_MUTUAL'

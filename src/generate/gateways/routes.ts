@@ -1,8 +1,9 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
 import { compareMeta, compareText } from '../../model/order.ts';
-import type { MeshSnapshot, ResolvedVirtualService } from '../../model/types.ts';
+import type { ResolvedVirtualService } from '../../model/types.ts';
 import { commonHosts, settleDomains } from '../domains/index.ts';
 import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import {
   contextKey,
   encodedVirtualHost,
@@ -40,11 +41,11 @@ interface GatewayHost {
 }
 
 /** Names of all route configurations that the gateway's listeners ask for. */
-export function gatewayRouteUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
+export function gatewayRouteUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   return [...gatewayPlan(snapshot, view).routes.keys()];
 }
 
-export function gatewayRoutes(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
+export function gatewayRoutes(snapshot: MeshReader, view: GatewayView, unit: Unit): UnitOutput {
   const plan = gatewayPlan(snapshot, view);
   const servers = plan.routes.get(unit);
   const [first] = servers ?? [];
@@ -89,7 +90,7 @@ function misdirectedHost(host: string, domains: readonly string[], port: number)
 /** Hosts of the servers' virtual services, each with what it leads to. */
 function gatewayHosts(
   servers: readonly ServerPlan[],
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   context: RouteContext,
 ): ReadonlyMap<string, GatewayHost> {
   const hosts = new Map<string, GatewayHost>();
@@ -100,7 +101,7 @@ function gatewayHosts(
   };
   for (const server of servers) {
     const { gateway, httpsRedirect } = server;
-    for (const virtualService of snapshot.virtualServicesOfGateway(gateway)) {
+    for (const virtualService of snapshot.virtualServicesOfGateway(gateway).requests()) {
       if (!hasRoutes(virtualService, { ...context, gateway })) continue;
       for (const host of commonHosts(server.hosts, virtualService)) {
         const { contributions } = at(host);

@@ -1,49 +1,47 @@
 /** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
-import type { MeshSnapshot } from '../../model/types.ts';
-import { gatewayPlan, type ServerPlan } from '../plans/index.ts';
-import { clientSecretUnits, encodeSecret } from '../secrets/index.ts';
+
+import { gatewayPlan } from '../plans/index.ts';
+import type { MeshReader } from '../reads/index.ts';
+import {
+  clientSecretUnits,
+  encodeSecret,
+  isClientSecret,
+  type ServerCredentials,
+  serverCredentials,
+} from '../secrets/index.ts';
 import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-const unitsOfViews = new WeakMap<MeshSnapshot, WeakMap<GatewayView, ReadonlySet<Unit>>>();
-
-/** Names that the servers ask for which are served, and those of clusters. Found once: each unit is held against all of them. */
-function secretUnits(snapshot: MeshSnapshot, view: GatewayView): ReadonlySet<Unit> {
-  const ofSnapshot = unitsOfViews.get(snapshot) ?? new WeakMap<GatewayView, ReadonlySet<Unit>>();
-  unitsOfViews.set(snapshot, ofSnapshot);
-  const known = ofSnapshot.get(view);
-  if (known !== undefined) return known;
+/** All names that servers and clusters may ask for: of those that cannot be had nothing is made. */
+export function gatewaySecretUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   const units = new Set<Unit>(clientSecretUnits(snapshot, view));
-  for (const { credentials } of servers(snapshot, view)) {
-    if (credentials === undefined || credentials.missing !== undefined) continue;
-    for (const name of credentials.keyPairs) units.add(name);
-    if (credentials.authorities !== undefined) units.add(credentials.authorities);
+  for (const credentials of credentialsOfServers(snapshot, view)) {
+    for (const name of namesOf(credentials)) units.add(name);
   }
-  ofSnapshot.set(view, units);
-  return units;
+  return [...units].sort();
 }
 
-export function gatewaySecretUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
-  return [...secretUnits(snapshot, view)].sort();
-}
-
-export function gatewaySecrets(snapshot: MeshSnapshot, view: GatewayView, unit: Unit): UnitOutput {
-  if (!secretUnits(snapshot, view).has(unit)) return NOTHING;
+export function gatewaySecrets(snapshot: MeshReader, view: GatewayView, unit: Unit): UnitOutput {
+  if (!isAskedFor(snapshot, view, unit)) return NOTHING;
   const bytes = encodeSecret(unit, snapshot, view.namespace);
   return bytes === undefined ? NOTHING : { resources: [{ name: unit, bytes, refs: [] }], findings: [] };
 }
 
-/** By port: what of its servers' credentials is missing. Where this differs, so do listeners. */
-export function missingByPort(snapshot: MeshSnapshot, view: GatewayView): ReadonlyMap<number, string> {
-  const missing = new Map<number, string>();
-  for (const { port, label, credentials } of servers(snapshot, view)) {
-    if (credentials?.missing === undefined) continue;
-    missing.set(port, `${missing.get(port) ?? ''}${label}: ${credentials.missing}\n`);
-  }
-  return missing;
+function isAskedFor(snapshot: MeshReader, view: GatewayView, unit: Unit): boolean {
+  const byServer = credentialsOfServers(snapshot, view).some(
+    (credentials) => namesOf(credentials).includes(unit) && credentials.missing() === undefined,
+  );
+  return byServer || isClientSecret(snapshot, view, unit);
 }
 
-function servers(snapshot: MeshSnapshot, view: GatewayView): readonly ServerPlan[] {
-  return [...gatewayPlan(snapshot, view).listeners.values()].flat().flatMap((plan) => plan.servers);
+function namesOf({ keyPairs, authorities }: ServerCredentials): readonly Unit[] {
+  return authorities === undefined ? keyPairs : [...keyPairs, authorities];
+}
+
+/** Of servers that the view may have Secrets for. */
+function credentialsOfServers(snapshot: MeshReader, view: GatewayView): ServerCredentials[] {
+  if (view.credentialed.length === 0) return [];
+  const plans = [...gatewayPlan(snapshot, view).listeners.values()].flat();
+  return plans.flatMap(({ servers }) => servers.flatMap((server) => serverCredentials(server, snapshot, view) ?? []));
 }

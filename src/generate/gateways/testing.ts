@@ -1,5 +1,7 @@
 /** Fixtures of the gateway tests: what a gateway's units decode to. */
+
 import { envoy } from '../../protobuf/index.ts';
+import { MeshReader } from '../reads/index.ts';
 import { gatewayOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
 import type { GatewayView } from '../types.ts';
 import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './index.ts';
@@ -26,8 +28,12 @@ export function gatewayOutput(
   view: GatewayView = viewOf(),
 ) {
   const snapshot = snapshotOf(servers === undefined ? world : { ...world, gateways: [gatewayOf({ servers })] });
-  const listeners = gatewayListenerUnits(snapshot, view).map((unit) => gatewayListeners(snapshot, view, unit));
-  const routes = gatewayRouteUnits(snapshot, view).flatMap((unit) => gatewayRoutes(snapshot, view, unit).resources);
+  const listeners = gatewayListenerUnits(MeshReader.of(snapshot), view).map((unit) =>
+    gatewayListeners(MeshReader.of(snapshot), view, unit),
+  );
+  const routes = gatewayRouteUnits(MeshReader.of(snapshot), view).flatMap(
+    (unit) => gatewayRoutes(MeshReader.of(snapshot), view, unit).resources,
+  );
   return {
     listeners: listeners
       .flatMap(({ resources }) => resources)

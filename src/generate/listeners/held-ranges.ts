@@ -1,9 +1,10 @@
 /** Address ranges of routes in which other Services have connections: no filter chain may take these. */
-import type { Scope, Service } from '../../model/types.ts';
+import type { Service } from '../../model/types.ts';
 import { rangeCovers } from '../common/index.ts';
 import { protocolKind } from '../filters/index.ts';
-import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
 import { holderOfRange, type OutboundListenerPlan } from '../plans/index.ts';
+import type { ScopeReader } from '../reads/index.ts';
 import type { L4Chain } from './l4-chains.ts';
 
 /** How the services of a port share a listener. */
@@ -16,13 +17,13 @@ interface PortSharing {
 /** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their connections. */
 export function withoutHeldRanges(
   chains: readonly L4Chain[],
-  scope: Scope,
+  scope: ScopeReader,
   { http, bindToPort, port, egress }: OutboundListenerPlan,
   { sniff, podListeners }: PortSharing,
 ): { readonly kept: readonly L4Chain[]; readonly conflicts: readonly string[] } {
   const services = scope.egress[egress]?.services;
   if (bindToPort || services === undefined) return { kept: chains, conflicts: [] };
-  const entries = servicesByPort(services).get(port) ?? [];
+  const entries = services.onPort(port);
   const headless = entries.filter(
     (entry) => entry.service.headless && (!podListeners || protocolKind(entry.port.protocol, sniff) !== 'tcp'),
   );

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
 import { guarded, policyOf } from '../policies/authorization/testing.ts';
+import { MeshReader } from '../reads/index.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -15,7 +16,7 @@ function doneTo(normalization: Normalization, spec?: string, plugins = ['authz']
     settings: { plugins },
   });
   const options = { statPrefix: 'x', routes: { inline: {} }, useRemoteAddress: false };
-  const { typedConfig } = httpConnectionManager(snapshot, view, options);
+  const { typedConfig } = httpConnectionManager(MeshReader.of(snapshot), view, options);
   const manager = HttpConnectionManager.decode(typedConfig?.value as Uint8Array);
   const { UNESCAPE_AND_FORWARD } = HttpConnectionManager.PathWithEscapedSlashesAction;
   return [

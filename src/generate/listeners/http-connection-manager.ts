@@ -1,5 +1,5 @@
 /** The HTTP connection manager: what turns a connection's bytes into requests, for sidecars and gateways alike. */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { envoy } from '../../protobuf/index.ts';
 import { adsConfigSource, durationOf } from '../common/index.ts';
 import {
@@ -15,6 +15,7 @@ import {
   typedConfig,
 } from '../filters/index.ts';
 import { guardsPaths } from '../policies/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { View } from '../types.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -49,7 +50,7 @@ export interface HttpConnectionManagerOptions {
 
 /** The network filter that serves HTTP, under the policies that hold for the view. */
 export function httpConnectionManager(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: View,
   options: HttpConnectionManagerOptions,
 ): NetworkFilter {
@@ -62,7 +63,7 @@ export function httpConnectionManager(
 }
 
 /** All that a connection manager is made of where no policies about requests hold. */
-export type ManagerSources = Pick<MeshSnapshot, 'mesh' | 'settings'> & ProxyCapabilities;
+export type ManagerSources = Pick<MeshReader, 'mesh' | 'settings'> & ProxyCapabilities;
 
 /** The network filter of requests that a sidecar's own application sends: policies are for those that come in. */
 export function outboundConnectionManager(
@@ -117,7 +118,7 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
  * where some policy here speaks of paths, slashes that are doubled, escaped or written backwards are made plain slashes too: many
  * applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
  */
-function pathNormalization(mesh: MeshSnapshot['mesh'], guarded: boolean): Partial<Manager> {
+function pathNormalization(mesh: MeshReader['mesh'], guarded: boolean): Partial<Manager> {
   const { normalization } = mesh.pathNormalization;
   switch (normalization) {
     case 'NONE':

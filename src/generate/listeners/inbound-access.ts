@@ -3,7 +3,7 @@
  * first bytes. TLS that is not the mesh's belongs to the application and is passed on as it is.
  */
 import { modeOfPort } from '../../model/index.ts';
-import type { MeshSnapshot, MutualTlsMode } from '../../model/types.ts';
+import type { MutualTlsMode } from '../../model/types.ts';
 import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/index.ts';
 import {
   type FilterChain,
@@ -12,6 +12,7 @@ import {
   type ProtocolKind,
   TLS_INSPECTOR,
 } from '../filters/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 
@@ -51,7 +52,7 @@ export interface Guarded {
  * chain for plain text is closed to it, also where another chain takes all ports.
  */
 export function guardedChains(
-  { settings, mesh }: MeshSnapshot,
+  { settings, mesh }: MeshReader,
   view: InboundView,
   { kind, match, access, http, tcp, nowhere, name }: Guarded,
 ): FilterChain[] {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PeerAuthentication, Protocol } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import { MeshReader } from '../reads/index.ts';
 import type { Capabilities, InboundPort, NodeFamilies } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
 import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
@@ -143,7 +144,7 @@ test("without redirection each port is bound on the workload's addresses", () =>
     'inbound|9000|| if is plain',
     'inbound|9000||',
   ]);
-  assert.deepEqual(inboundListeners(worldOf({}), view, 'virtual').resources, []);
+  assert.deepEqual(inboundListeners(MeshReader.of(worldOf({})), view, 'virtual').resources, []);
 });
 
 test('without redirection nothing is bound where the application is: the proxy would call itself', () => {
@@ -176,8 +177,8 @@ test("a Sidecar's ingress listeners replace the services' ports; bound ones stan
 
 test('units of a scope that is gone make nothing', () => {
   const gone = inboundView({ scope: 'gone/' });
-  assert.deepEqual(inboundListenerUnits(worldOf({}), gone), []);
-  assert.deepEqual(inboundListeners(worldOf({}), gone, 'virtual').resources, []);
+  assert.deepEqual(inboundListenerUnits(MeshReader.of(worldOf({})), gone), []);
+  assert.deepEqual(inboundListeners(MeshReader.of(worldOf({})), gone, 'virtual').resources, []);
 });
 
 describe('peer authentication', () => {

@@ -3,7 +3,6 @@
  * redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { MeshSnapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import {
   addressOf,
@@ -23,6 +22,7 @@ import {
 import { type FilterChain, type FilterChainMatch, type ProtocolKind, sniffs, tcpProxyChain } from '../filters/index.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/index.ts';
 import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, IpFamily, Unit, UnitOutput } from '../types.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 import { type Access, accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
@@ -42,7 +42,7 @@ type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 /** The virtual listener (not without redirection) and the ports that have listeners of their own. */
-export function inboundListenerUnits(snapshot: MeshSnapshot, view: InboundView): readonly Unit[] {
+export function inboundListenerUnits(snapshot: MeshReader, view: InboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return [];
   const bound = inboundPlan(snapshot, view, scope).ports.filter(({ binds }) => binds.length > 0);
@@ -50,7 +50,7 @@ export function inboundListenerUnits(snapshot: MeshSnapshot, view: InboundView):
   return view.interception === 'NONE' ? units : [...units, VIRTUAL_LISTENER_UNIT];
 }
 
-export function inboundListeners(snapshot: MeshSnapshot, view: InboundView, unit: Unit): UnitOutput {
+export function inboundListeners(snapshot: MeshReader, view: InboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
   const plan = inboundPlan(snapshot, view, scope);
@@ -68,7 +68,7 @@ export function inboundListeners(snapshot: MeshSnapshot, view: InboundView, unit
 }
 
 function findingsOf(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   { conflicts }: InboundPlan,
   ports: readonly InboundPortPlan[],
@@ -91,7 +91,7 @@ function findingsOf(
   return found;
 }
 
-function virtualInbound(snapshot: MeshSnapshot, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {
+function virtualInbound(snapshot: MeshReader, view: InboundView, all: readonly InboundPortPlan[]): GeneratedResource {
   const port = snapshot.mesh.proxyInboundListenPort;
   const ports = all.filter((plan) => plan.port !== port);
   const listener: NamedListener = {
@@ -117,23 +117,19 @@ function virtualInbound(snapshot: MeshSnapshot, view: InboundView, all: readonly
 }
 
 /** The kind of ports that no service declares: nobody has said their protocol. */
-function undeclaredKind({ settings }: MeshSnapshot, view: InboundView): ProtocolKind {
+function undeclaredKind({ settings }: MeshReader, view: InboundView): ProtocolKind {
   return sniffs(settings, 'sniffInbound', view) ? 'auto' : 'tcp';
 }
 
 /** Mutual TLS is looked for wherever it is taken, and before sniffing. */
-function tlsInspectorFor(
-  snapshot: MeshSnapshot,
-  view: InboundView,
-  ports: readonly InboundPortPlan[],
-): ListenerFilter[] {
+function tlsInspectorFor(snapshot: MeshReader, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
   const needs = (kind: ProtocolKind, port?: number) => kind === 'auto' || inspectsTls(accessTo(view, port));
   const inspected = inspectedPorts(ports, ({ kind, port }) => needs(kind, port), needs(undeclaredKind(snapshot, view)));
   return inspected === undefined ? [] : tlsInspector(view, inspected);
 }
 
 function httpInspectorFor(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   ports: readonly InboundPortPlan[],
 ): ListenerFilter[] {
@@ -159,7 +155,7 @@ function sniffsHttp(kind: ProtocolKind, access: Access): boolean {
 }
 
 function inspected(
-  { settings }: MeshSnapshot,
+  { settings }: MeshReader,
   before: readonly ListenerFilter[],
   inspectors: readonly ListenerFilter[],
 ): Pick<NamedListener, 'listenerFilters' | 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
@@ -174,7 +170,7 @@ function inspected(
  * Ports that no service declares: connections go to the application as they came, and requests among them as those of other ports,
  * under the same policies and with the same header about the client's certificate (specification "policy-resources", rule 2).
  */
-function passthroughChains(snapshot: MeshSnapshot, view: InboundView, family: IpFamily): FilterChain[] {
+function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFamily): FilterChain[] {
   const [cluster, everything] =
     family === 'ipv6'
       ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
@@ -194,7 +190,7 @@ function passthroughChains(snapshot: MeshSnapshot, view: InboundView, family: Ip
 }
 
 function boundListener(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   plan: InboundPortPlan,
   bind: string,
@@ -215,7 +211,7 @@ function boundListener(
 }
 
 function portChains(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   plan: InboundPortPlan,
   match: FilterChainMatch,
@@ -250,7 +246,7 @@ interface GuardedRequests {
 
 /** Requests to the application, past the policies about requests. */
 function guardedRequests(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   { statPrefix, routes, grpcWeb, mutual, extra }: GuardedRequests,
 ) {
@@ -266,7 +262,7 @@ function guardedRequests(
 }
 
 /** Bytes to a cluster, past the policies about connections. */
-function guardedBytes(snapshot: MeshSnapshot, view: InboundView, cluster: string): FilterChain['filters'] {
+function guardedBytes(snapshot: MeshReader, view: InboundView, cluster: string): FilterChain['filters'] {
   return guardedConnections(snapshot, view)(tcpProxyChain(snapshot, view, cluster).filters ?? []);
 }
 

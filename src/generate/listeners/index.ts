@@ -4,6 +4,5 @@
  */
 export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';
-export { routesConnections } from './l4-chains.ts';
 export { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 export { outboundListeners, outboundListenerUnits } from './outbound.ts';

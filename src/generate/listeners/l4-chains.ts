@@ -4,7 +4,7 @@
  * `chain-merge.ts`).
  */
 import { canonicalHost } from '../../model/hosts.ts';
-import type { MeshSnapshot, ResolvedVirtualService, Scope, Service } from '../../model/types.ts';
+import type { ResolvedVirtualService, Service } from '../../model/types.ts';
 import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
 import { clusterName } from '../common/index.ts';
 import {
@@ -15,8 +15,8 @@ import {
   tcpFilters,
   type WeightedTcpCluster,
 } from '../filters/index.ts';
-import { virtualServicesFor } from '../indexes/index.ts';
 import type { OutboundListenerPlan, TcpTarget } from '../plans/index.ts';
+import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 
 /** A filter chain before it is known which of its matches it keeps. Empty lists match everything. */
@@ -32,15 +32,15 @@ export interface L4Chain {
 
 /** What chains are made for: one service at one listener. */
 interface Context {
-  readonly snapshot: MeshSnapshot;
+  readonly snapshot: MeshReader;
   readonly view: OutboundView;
-  readonly scope: Scope;
+  readonly scope: ScopeReader;
   readonly listener: Pick<OutboundListenerPlan, 'port' | 'egress'>;
   readonly target: TcpTarget;
 }
 
 /** What every TCP proxy is made of besides where it leads. */
-type Proxying = Pick<MeshSnapshot, 'mesh'> & ProxyCapabilities;
+type Proxying = Pick<MeshReader, 'mesh'> & ProxyCapabilities;
 
 /** Gateway name that stands for all sidecars. */
 const MESH = 'mesh';
@@ -48,37 +48,15 @@ const MESH = 'mesh';
 /** The chains of one service at one listener. */
 export function l4Chains(context: Context): L4Chain[] {
   const { scope, listener, target } = context;
-  const routed = routesOf(routingConnections(scope.egress[listener.egress]?.virtualServices), target);
+  const routed = connectionsOf(scope, listener).for(target.service.hostname, listener.port);
   return isTls(target.protocol) ? tlsChains(context, routed) : tcpChains(context, routed);
 }
 
-const connectionLists = new WeakMap<readonly ResolvedVirtualService[], readonly ResolvedVirtualService[]>();
-const NO_ROUTES: readonly ResolvedVirtualService[] = [];
-
-/** Those of a list that route connections; most route only requests. One list for the same list. */
-export function routingConnections(
-  virtualServices: readonly ResolvedVirtualService[] = NO_ROUTES,
-): readonly ResolvedVirtualService[] {
-  let routing = connectionLists.get(virtualServices);
-  if (routing === undefined) {
-    const found = virtualServices.filter(routesConnections);
-    routing = found.length === 0 ? NO_ROUTES : found;
-    connectionLists.set(virtualServices, routing);
-  }
-  return routing;
-}
-
-/** Those of a list of {@link routingConnections} that route a service's connections. */
-export function routesOf(
-  routing: readonly ResolvedVirtualService[],
-  { service }: TcpTarget,
-): readonly ResolvedVirtualService[] {
-  return routing.length === 0 ? NO_ROUTES : virtualServicesFor(routing, service.hostname);
-}
-
-/** Whether a virtual service takes part in listeners (TCP and TLS routes) and not only in routes. */
-export function routesConnections({ content }: ResolvedVirtualService): boolean {
-  return hasItems(content.tcp) || hasItems(content.tls);
+/** The virtual services that route connections which come to a listener. */
+export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListenerPlan, 'egress'>): ConnectionRoutes {
+  const listener = scope.egress[egress];
+  if (listener === undefined) throw new TypeError('a planned listener is one of an egress listener');
+  return listener.virtualServices.connections;
 }
 
 /**
@@ -149,10 +127,13 @@ function serverNames(hosts: readonly string[]): readonly string[] | undefined {
   return names.length === 0 ? undefined : names;
 }
 
-function ownChains({ snapshot, view, scope, target }: Context): L4Chain[] {
+function ownChains({ snapshot, view, scope, listener, target }: Context): L4Chain[] {
   const { mesh } = snapshot;
   const { capabilities } = view;
-  const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0);
+  const traits = destinationTraits(scope, target.service.hostname, '', target.port ?? 0, {
+    at: listener.port,
+    sds: capabilities.sds,
+  });
   return serviceChains({ mesh, capabilities }, target, traits);
 }
 
@@ -181,7 +162,12 @@ function routeChain(
     const { host, subset = '' } = destination;
     const port = destination.port?.number ?? onlyPort(context, host) ?? context.listener.port;
     clusters.push({ cluster: clusterName('outbound', port, subset, host), weight: weight ?? 0 });
-    destinations.push(destinationTraits(context.scope, host, subset, port));
+    destinations.push(
+      destinationTraits(context.scope, host, subset, port, {
+        at: context.listener.port,
+        sds: context.view.capabilities.sds,
+      }),
+    );
   }
   const statPrefix = clusters.length === 1 ? (clusters[0]?.cluster ?? '') : `${name}.${namespace}`;
   const { snapshot, view } = context;

@@ -3,7 +3,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Protocol, Service } from '../../model/types.ts';
 import { google } from '../../protobuf/index.ts';
-import { outboundPlan } from '../plans/outbound-plan.ts';
+import { plannedRoutes } from '../plans/index.ts';
+import { MeshReader } from '../reads/index.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 import {
@@ -127,7 +128,7 @@ test('routes of a service do not hang on who else has its address', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1'], { created: 2 })];
   const older = oneService('b', AUTO, 80, ['10.96.0.1'], { created: 1 });
   const routes = (list: readonly Service[]) => [
-    ...outboundPlan(worldOf({ services: list }), outboundView()).routes.keys(),
+    ...Array.from(plannedRoutes(MeshReader.of(worldOf({ services: list })), outboundView()), ({ name }) => name),
   ];
   assert.deepEqual(routes(services), ['a.default.svc.cluster.local:80']);
   assert.ok(routes([...services, older]).includes('a.default.svc.cluster.local:80'));
@@ -360,12 +361,12 @@ test("an address that the workload's Sidecar has an ingress listener at is no se
 
 test('units that are gone make nothing', () => {
   const snapshot = worldOf({ services: [oneService('web', 'HTTP', 80)] });
-  assert.deepEqual(outboundListeners(snapshot, outboundView(), '81'), { resources: [], findings: [] });
+  assert.deepEqual(outboundListeners(MeshReader.of(snapshot), outboundView(), '81'), { resources: [], findings: [] });
   const none = outboundView({ interception: 'NONE' });
-  assert.deepEqual(outboundListeners(snapshot, none, 'virtual'), { resources: [], findings: [] });
+  assert.deepEqual(outboundListeners(MeshReader.of(snapshot), none, 'virtual'), { resources: [], findings: [] });
   const gone = outboundView({ scope: 'gone/' });
-  assert.deepEqual(outboundListenerUnits(snapshot, gone), []);
-  assert.deepEqual(outboundListeners(snapshot, gone, '80').resources, []);
+  assert.deepEqual(outboundListenerUnits(MeshReader.of(snapshot), gone), []);
+  assert.deepEqual(outboundListeners(MeshReader.of(snapshot), gone, '80').resources, []);
 });
 
 const anyService = fc.record({
@@ -392,11 +393,15 @@ test('any mesh: routes asked for are planned, names are unique, order of arrival
       const world = { settings: { sniffOutbound }, endpoints: made.map((service) => [service, ['10.0.0.1']] as const) };
       const view = outboundView({ interception: mode === 'NONE' ? 'NONE' : 'REDIRECT' });
       const snapshot = worldOf({ ...world, services: made });
-      const outputs = outboundListenerUnits(snapshot, view).map((unit) => outboundListeners(snapshot, view, unit));
+      const outputs = outboundListenerUnits(MeshReader.of(snapshot), view).map((unit) =>
+        outboundListeners(MeshReader.of(snapshot), view, unit),
+      );
       const resources = outputs.flatMap((output) => output.resources);
       const names = resources.map(({ name }) => name);
       assert.equal(new Set(names).size, names.length);
-      const { routes } = outboundPlan(snapshot, view);
+      const routes = new Map(
+        Array.from(plannedRoutes(MeshReader.of(snapshot), view), (plan) => [plan.name, plan] as const),
+      );
       const refs = new Set(resources.flatMap((resource) => resource.refs));
       assert.deepEqual(
         [...refs].filter((ref) => !routes.has(ref)),

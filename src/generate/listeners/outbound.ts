@@ -1,6 +1,6 @@
 /** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
 import { compareText } from '../../model/order.ts';
-import type { MeshSnapshot, ModelSettings, ResolvedVirtualService, Scope } from '../../model/types.ts';
+import type { ModelSettings, Scope } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import {
@@ -29,14 +29,16 @@ import {
   hasPodListeners,
   type OutboundListenerPlan,
   type OutboundPortPlan,
-  outboundPlan,
+  plannedPorts,
+  portPlan,
   type TcpTarget,
 } from '../plans/index.ts';
+import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
 import { withoutHeldRanges } from './held-ranges.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
-import { type L4Chain, l4Chains, routesOf, routingConnections, serviceChains } from './l4-chains.ts';
+import { connectionsOf, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
 import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 
@@ -48,13 +50,13 @@ const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-export function outboundListenerUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
+export function outboundListenerUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   if (scopeOfView(snapshot, view) === undefined) return [];
-  const ports = [...outboundPlan(snapshot, view).ports.keys()];
+  const ports = plannedPorts(snapshot, view);
   return view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
 }
 
-export function outboundListeners(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
+export function outboundListeners(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return NOTHING;
   if (unit === VIRTUAL_LISTENER_UNIT) {
@@ -62,7 +64,7 @@ export function outboundListeners(snapshot: MeshSnapshot, view: OutboundView, un
       ? NOTHING
       : { resources: [virtualOutbound(snapshot, view, scope)], findings: [] };
   }
-  const plan = outboundPlan(snapshot, view).ports.get(unit);
+  const plan = portPlan(snapshot, view, unit);
   if (plan === undefined) return NOTHING;
   const shared = plainPort(snapshot, view, scope, plan);
   if (shared?.output !== undefined) return shared.output;
@@ -90,7 +92,7 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
  * services that name a pod, those of its own namespace come first: another one's routes and settings are not for connections to it.
  */
 function podListeners(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: OutboundView,
   plan: OutboundPortPlan,
   port: number,
@@ -156,26 +158,29 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
 /** The listener of a plan where it is a plain one. */
 function plainListener(
   { plan, surroundings, scope }: { plan: OutboundListenerPlan; surroundings: Surroundings; scope: RuleScope },
-  routing: readonly ResolvedVirtualService[],
+  routing: ConnectionRoutes,
 ): BuiltListener | undefined {
   const { bind, extraBind, port, bindToPort, http, tcp } = plan;
   const target = tcp.length === 1 ? tcp[0] : undefined;
-  if (target === undefined || routesOf(routing, target).length > 0) return undefined;
+  if (target === undefined || routing.for(target.service.hostname, plan.port).length > 0) return undefined;
   const { routeName = '', grpcWeb = false } = http ?? {};
   const { service, port: targetPort, protocol, range, shared } = target;
-  const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0);
+  const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0, {
+    at: port,
+    sds: surroundings.capabilities.sds,
+  });
   const tcpInputs = { service, targetPort, protocol, range, shared };
   const inputs = { ...surroundings, ...traits, bind, extraBind, port, bindToPort, ...tcpInputs, routeName, grpcWeb };
   return plainListeners.get(service, inputs);
 }
 
-type RuleScope = Pick<Scope, 'services' | 'destinationRule'>;
+type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
 
 /** All that the plain listeners of a port are made of. */
 interface PortInputs extends Surroundings, RuleScope {
   readonly plan: OutboundPortPlan;
   /** The virtual services that route connections. */
-  readonly routing: readonly ResolvedVirtualService[];
+  readonly routing: ConnectionRoutes;
 }
 
 interface PlainPort {
@@ -187,9 +192,9 @@ interface PlainPort {
 
 /** Ports may have thousands of listeners: namespaces that see them alike need not even compare their parts. */
 const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...rest }) => {
-  const { mesh, settings, capabilities, outboundTrafficPolicy, services, destinationRule } = rest;
+  const { mesh, settings, capabilities, outboundTrafficPolicy, services, rules } = rest;
   const surroundings = { mesh, settings, capabilities, outboundTrafficPolicy };
-  const scope = { services, destinationRule };
+  const scope = { services, rules };
   const listeners = plan.listeners.map((each) => plainListener({ plan: each, surroundings, scope }, routing));
   const plain = listeners.filter((listener) => listener !== undefined);
   const complete = plain.length === plan.listeners.length && plan.podTargets.length === 0;
@@ -198,14 +203,14 @@ const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...re
 
 /** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
 function plainPort(
-  { mesh, settings }: MeshSnapshot,
+  { mesh, settings }: MeshReader,
   view: OutboundView,
-  { egress, services, destinationRule, outboundTrafficPolicy }: Scope,
+  { egress, services, rules, outboundTrafficPolicy }: ScopeReader,
   plan: OutboundPortPlan,
 ): PlainPort | undefined {
   const [only, ...others] = egress;
   if (only === undefined || others.length > 0) return undefined;
-  const routing = routingConnections(only.virtualServices);
+  const routing = only.virtualServices.connections;
   const capabilities = sharedCapabilities(view);
   return plainPorts.get(plan, {
     mesh,
@@ -213,21 +218,21 @@ function plainPort(
     capabilities,
     outboundTrafficPolicy,
     services,
-    destinationRule,
+    rules,
     plan,
     routing,
   });
 }
 
 function outboundListener(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: OutboundView,
-  scope: Scope,
+  scope: ScopeReader,
   plan: OutboundListenerPlan,
 ): BuiltListener {
   const { mesh, settings } = snapshot;
   const { outboundTrafficPolicy } = scope;
-  const routing = routingConnections(scope.egress[plan.egress]?.virtualServices);
+  const routing = connectionsOf(scope, plan);
   const surroundings = { mesh, settings, capabilities: sharedCapabilities(view), outboundTrafficPolicy };
   const plain = plainListener({ plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
@@ -307,7 +312,7 @@ function httpChains(
  * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for, it treats
  * as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would never end.
  */
-function virtualOutbound(snapshot: MeshSnapshot, view: OutboundView, scope: Scope): GeneratedResource {
+function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeReader): GeneratedResource {
   const port = snapshot.mesh.proxyListenPort;
   const listener: NamedListener = {
     name: VIRTUAL_OUTBOUND_LISTENER,

@@ -1,4 +1,5 @@
 /** Fixtures of the listener tests: views, and what a view's units decode to. */
+
 import { PMap } from '../../core/pmap.ts';
 import type {
   EgressListener,
@@ -11,6 +12,7 @@ import type {
 } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { MeshReader } from '../reads/index.ts';
 import { serviceOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
 import type { GeneratedResource, InboundView, OutboundView, UnitOutput } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
@@ -123,12 +125,20 @@ function listenersOf(outputs: readonly UnitOutput[]) {
 
 /** All outbound listeners of a view, by name. */
 export function outboundOf(snapshot: MeshSnapshot, view: OutboundView = outboundView()) {
-  return listenersOf(outboundListenerUnits(snapshot, view).map((unit) => outboundListeners(snapshot, view, unit)));
+  return listenersOf(
+    outboundListenerUnits(MeshReader.of(snapshot), view).map((unit) =>
+      outboundListeners(MeshReader.of(snapshot), view, unit),
+    ),
+  );
 }
 
 /** All inbound listeners of a view, by name. */
 export function inboundOf(snapshot: MeshSnapshot, view: InboundView = inboundView()) {
-  return listenersOf(inboundListenerUnits(snapshot, view).map((unit) => inboundListeners(snapshot, view, unit)));
+  return listenersOf(
+    inboundListenerUnits(MeshReader.of(snapshot), view).map((unit) =>
+      inboundListeners(MeshReader.of(snapshot), view, unit),
+    ),
+  );
 }
 
 type Listener = ReturnType<typeof decodeListener>;

@@ -2,8 +2,9 @@
  * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which TLS
  * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
  */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import { addressKey } from '../common/index.ts';
+import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
 import type { GatewayView, GenerationFinding } from '../types.ts';
 import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-servers.ts';
 
@@ -29,21 +30,25 @@ export interface GatewayPlan {
   readonly listeners: ReadonlyMap<number, readonly ListenerPlan[]>;
   /** Route configuration name → the servers that it is for, ascending by name. */
   readonly routes: ReadonlyMap<string, readonly ServerPlan[]>;
+  /** All that can be opened, in precedence order. */
+  readonly servers: readonly ServerPlan[];
   /** Servers that pass mutual TLS on by its server names. */
   readonly passing: readonly ServerPlan[];
   /** Findings by server port. */
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 
-const plans = new WeakMap<MeshSnapshot, WeakMap<GatewayView, GatewayPlan>>();
+const plans = new WeakMap<MeshReader, WeakMap<GatewayView, Recorded<GatewayPlan>>>();
 
 /** The plan of a view; made once per snapshot, as every unit of the view reads it. */
-export function gatewayPlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
-  const ofSnapshot = plans.get(snapshot) ?? new WeakMap<GatewayView, GatewayPlan>();
+export function gatewayPlan(snapshot: MeshReader, view: GatewayView): GatewayPlan {
+  const ofSnapshot = plans.get(snapshot) ?? new WeakMap<GatewayView, Recorded<GatewayPlan>>();
   plans.set(snapshot, ofSnapshot);
-  const plan = ofSnapshot.get(view) ?? makePlan(snapshot, view);
-  ofSnapshot.set(view, plan);
-  return plan;
+  const known = ofSnapshot.get(view);
+  if (known !== undefined) noteAll(known.facts);
+  const { value, facts } = known ?? recorded(() => makePlan(snapshot, view));
+  ofSnapshot.set(view, { value, facts });
+  return value;
 }
 
 function familyOf(kind: ServerKind): Family {
@@ -51,7 +56,7 @@ function familyOf(kind: ServerKind): Family {
   return 'tls';
 }
 
-function makePlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
+function makePlan(snapshot: MeshReader, view: GatewayView): GatewayPlan {
   const { servers, rejected } = gatewayServers(snapshot, view);
   const findings = new Map<number, GenerationFinding[]>();
   const report = (port: number, metric: GenerationFinding['metric'], message: string) => {
@@ -60,10 +65,6 @@ function makePlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
     findings.set(port, ofPort);
   };
   for (const { port, message } of rejected) report(port, 'ctl_invalid_out_listeners', message);
-  for (const { port, label, credentials } of servers) {
-    if (credentials?.missing !== undefined)
-      report(port, 'ctl_invalid_out_listeners', `${label}: ${credentials.missing}`);
-  }
 
   const bySocket = new Map<string, { plan: Omit<ListenerPlan, 'servers' | 'extraBind'>; servers: ServerPlan[] }>();
   for (const server of servers) {
@@ -90,7 +91,7 @@ function makePlan(snapshot: MeshSnapshot, view: GatewayView): GatewayPlan {
     return { ...plan, servers, extraBind: taken ? undefined : extraBind };
   });
   const passing = listeners.flatMap((plan) => plan.servers.filter(({ kind }) => kind === 'auto-passthrough'));
-  return { ...group(listeners), passing, findings };
+  return { ...group(listeners), servers, passing, findings };
 }
 
 function socketKey(bind: string, bindPort: number): string {

@@ -1,11 +1,11 @@
 /** The servers of the gateways that a proxy is, sorted by what Envoy has to do for them. */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Gateway, MeshSnapshot } from '../../model/types.ts';
+import type { Gateway } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
-import { resourceKey } from '../../resources/types.ts';
+import { type ResourceKey, resourceKey } from '../../resources/types.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
 import { type ServerHost, serverHost } from '../domains/index.ts';
-import { type ServerCredentials, serverCredentials } from '../secrets/index.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 
 /**
@@ -35,8 +35,6 @@ export interface ServerPlan {
   readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */
   readonly tls: ServerTlsSettings | undefined;
-  /** What of `tls` comes from Secrets. Where that is missing, the server has its place among the others and takes no connection. */
-  readonly credentials: ServerCredentials | undefined;
   /** Route configuration of kinds `http` and `https`, else ''. */
   readonly routeName: string;
 }
@@ -57,16 +55,15 @@ const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'G
 const TCP_PROTOCOLS: ReadonlySet<string> = new Set(['TCP', 'MONGO', 'REDIS', 'MYSQL']);
 
 /** All servers of a view's gateways. */
-export function gatewayServers(snapshot: MeshSnapshot, view: GatewayView): GatewayServers {
+export function gatewayServers(snapshot: MeshReader, view: GatewayView): GatewayServers {
   const gateways = snapshot.resources('Gateway');
   const servers: ServerPlan[] = [];
   const rejected: RejectedServer[] = [];
   for (const name of view.gateways) {
-    const slash = name.indexOf('/');
-    const gateway = gateways.get(resourceKey('Gateway', name.slice(0, slash), name.slice(slash + 1)));
+    const gateway = gateways.get(gatewayKey(name));
     for (const server of gateway?.content.servers ?? []) {
       if (gateway === undefined) continue;
-      const planned = planServer(snapshot, gateway, server, view);
+      const planned = planServer(gateway, server, view);
       if ('kind' in planned) servers.push(planned);
       else rejected.push(planned);
     }
@@ -74,12 +71,18 @@ export function gatewayServers(snapshot: MeshSnapshot, view: GatewayView): Gatew
   return { servers, rejected };
 }
 
-function planServer(
-  snapshot: MeshSnapshot,
-  gateway: Gateway,
-  server: GatewayServer,
-  view: GatewayView,
-): ServerPlan | RejectedServer {
+/** Key of the Gateway `namespace/name`. */
+export function gatewayKey(gateway: string): ResourceKey {
+  const slash = gateway.indexOf('/');
+  return resourceKey('Gateway', gateway.slice(0, slash), gateway.slice(slash + 1));
+}
+
+/** Whether some server of a Gateway may pass mutual TLS on by its server name. */
+export function passesOn(gateway: Gateway | undefined): boolean {
+  return gateway?.content.servers?.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH') === true;
+}
+
+function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView): ServerPlan | RejectedServer {
   const { namespace, name } = gateway.meta;
   const port = server.port.number ?? 0;
   const portName = server.port.name ?? '';
@@ -110,7 +113,6 @@ function planServer(
     httpsRedirect: server.tls?.httpsRedirect === true,
     grpcWeb: server.port.protocol?.toUpperCase() === 'GRPC-WEB',
     tls,
-    credentials: tls && serverCredentials(tls, `${namespace}/${name}`, snapshot, view),
     routeName,
   };
 }

@@ -3,9 +3,10 @@
  * Sidecar's ingress listeners, which then say it all.
  */
 import { parseProtocol } from '../../model/protocol.ts';
-import type { MeshSnapshot, Scope } from '../../model/types.ts';
+import type { Scope } from '../../model/types.ts';
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
+import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { InboundView, OutboundView } from '../types.ts';
 import { socketPath } from './port-plan.ts';
 
@@ -31,7 +32,7 @@ export interface InboundPlan {
   readonly conflicts: ReadonlyMap<number, readonly string[]>;
 }
 
-export function inboundPlan(snapshot: MeshSnapshot, view: InboundView, scope: Scope): InboundPlan {
+export function inboundPlan(snapshot: MeshReader, view: InboundView, scope: ScopeReader): InboundPlan {
   return scope.ingress === undefined
     ? fromServices(snapshot, view)
     : fromIngress(snapshot, view, scope.ingress, scope.namespace);
@@ -48,7 +49,7 @@ function ownBinds(view: InboundView): readonly string[] {
 }
 
 /** Several services may share a port; they are one application, so that the first decides what is spoken there. */
-function fromServices(snapshot: MeshSnapshot, view: InboundView): InboundPlan {
+function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
   const conflicts = new Map<number, string[]>();
@@ -77,7 +78,7 @@ function fromServices(snapshot: MeshSnapshot, view: InboundView): InboundPlan {
 }
 
 function fromIngress(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: InboundView,
   ingress: NonNullable<Scope['ingress']>,
   namespace: string,
@@ -110,7 +111,7 @@ function bindsIngress(captureMode: CaptureMode, view: Pick<InboundView, 'interce
 }
 
 /** Names of the listeners that a Sidecar's ingress has at addresses that it names: no outbound listener can have them. */
-export function ingressListenerNames({ ingress = [] }: Scope, view: OutboundView): readonly string[] {
+export function ingressListenerNames({ ingress = [] }: ScopeReader, view: OutboundView): readonly string[] {
   return ingress.flatMap(({ port, bind = '', captureMode }) =>
     bind === '' || port.number === undefined || !bindsIngress(captureMode, view)
       ? []

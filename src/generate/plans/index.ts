@@ -6,9 +6,9 @@
  *   Gateway servers ──────merge per port──────────────────▶ gateway plan
  */
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
-export type { ServerPlan } from './gateway-servers.ts';
+export { gatewayKey, passesOn, type ServerPlan } from './gateway-servers.ts';
 export { holderOfRange } from './held-ranges.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
-export { hasPodListeners, outboundPlan } from './outbound-plan.ts';
-export { covers, isPassedOn, passingPorts } from './passed-on.ts';
+export { hasPodListeners, plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';
+export { covers, isPassedOn } from './passed-on.ts';
 export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';

@@ -2,13 +2,21 @@
  * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see the same
  * services share it, and it outlives every change that leaves the services as they are.
  */
-import type { MeshSnapshot, ModelSettings, Scope } from '../../model/types.ts';
+import type { ModelSettings } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
-import { scopeOfView } from '../common/index.ts';
+import { placeOfRoutes, scopeOfView } from '../common/index.ts';
 import { sniffs } from '../filters/index.ts';
-import type { OutboundView } from '../types.ts';
+import { fact, type MeshReader, note, type ScopeReader, unrecorded } from '../reads/index.ts';
+import type { OutboundView, Unit } from '../types.ts';
 import { ingressListenerNames } from './inbound-plan.ts';
-import { type Egress, makePlan, type OutboundPlan, type PlanInput } from './port-plan.ts';
+import {
+  type Egress,
+  makePlan,
+  type OutboundPlan,
+  type OutboundPortPlan,
+  type OutboundRoutePlan,
+  type PlanInput,
+} from './port-plan.ts';
 
 const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
 
@@ -20,7 +28,7 @@ interface PlanEntry {
 }
 
 interface ViewPlan {
-  readonly scope: Scope;
+  readonly scope: ScopeReader;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly plan: OutboundPlan;
@@ -34,19 +42,48 @@ const plans = new WeakMap<Egress['services'], PlanEntry[]>();
 /** A view's plan while its scope stands, for the many units that ask one after the other. */
 const plansOfViews = new WeakMap<OutboundView, ViewPlan>();
 
-/** The plan of a view. */
-export function outboundPlan(snapshot: MeshSnapshot, view: OutboundView): OutboundPlan {
+/** The listener units of a view: the ports of its plan. */
+export function plannedPorts(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
+  note(fact.PORTS);
+  return [...outboundPlan(snapshot, view).ports.keys()];
+}
+
+/** What is planned for a listener unit. */
+export function portPlan(snapshot: MeshReader, view: OutboundView, unit: Unit): OutboundPortPlan | undefined {
+  note(fact.port(Number(unit)));
+  return outboundPlan(snapshot, view).ports.get(unit);
+}
+
+/** The route configurations of a view, with those that are whole ports' where somebody has to know. */
+export function plannedRoutes(snapshot: MeshReader, view: OutboundView): Iterable<OutboundRoutePlan> {
+  note(fact.HTTP_PORTS);
+  // Without sniffing a port is HTTP or TCP: what its oldest service is.
+  if (!sniffs(snapshot.settings, 'sniffOutbound', view)) note(fact.PORTS);
+  return outboundPlan(snapshot, view).routes.values();
+}
+
+/** What is planned for a route configuration. */
+export function routePlan(snapshot: MeshReader, view: OutboundView, name: string): OutboundRoutePlan | undefined {
+  const sniff = sniffs(snapshot.settings, 'sniffOutbound', view);
+  const { host, port } = placeOfRoutes(name);
+  if (sniff && host !== '') note(fact.host(host));
+  else note(sniff ? fact.httpPort(port) : fact.port(port));
+  return outboundPlan(snapshot, view).routes.get(name);
+}
+
+/** The plan of a view; what of it is read is noted by who asks. */
+function outboundPlan(snapshot: MeshReader, view: OutboundView): OutboundPlan {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return EMPTY;
   const { settings, mesh } = snapshot;
   const known = plansOfViews.get(view);
   if (known?.scope === scope && known.settings === settings && known.mesh === mesh) return known.plan;
-  const plan = sharedPlan(scope, planInput(settings, mesh, view, scope));
+  const plan = unrecorded(() => sharedPlan(scope, planInput(settings, mesh, view, scope)));
   plansOfViews.set(view, { scope, settings, mesh, plan });
   return plan;
 }
 
-function sharedPlan(scope: Scope, input: PlanInput): OutboundPlan {
+function sharedPlan(scope: ScopeReader, input: PlanInput): OutboundPlan {
   const egress = scope.egress.map(({ port, bind, captureMode, services }, index) => {
     return { port, bind, captureMode, services, index };
   });
@@ -64,7 +101,7 @@ function sharedPlan(scope: Scope, input: PlanInput): OutboundPlan {
   return plan;
 }
 
-function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView, scope: Scope): PlanInput {
+function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView, scope: ScopeReader): PlanInput {
   const intercepted = view.interception !== 'NONE';
   return {
     sniff: sniffs(settings, 'sniffOutbound', view),

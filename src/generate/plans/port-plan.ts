@@ -11,7 +11,7 @@
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import { compareCreated, compareText } from '../../model/order.ts';
-import type { EgressListener, Protocol, Service } from '../../model/types.ts';
+import type { Protocol, Service } from '../../model/types.ts';
 import {
   addressKey,
   hasFamilyOf,
@@ -24,7 +24,8 @@ import {
   wildcardBinds,
 } from '../common/index.ts';
 import { isHttp, type ProtocolKind, protocolKind } from '../filters/index.ts';
-import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
+import type { EgressReader } from '../reads/index.ts';
 import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
 import { holderOfRange } from './held-ranges.ts';
 
@@ -94,7 +95,7 @@ export interface OutboundPlan {
 }
 
 /** What the plan reads of an egress listener: everything but its virtual services. */
-export type Egress = Omit<EgressListener, 'virtualServices'> & { readonly index: EgressIndex };
+export type Egress = Omit<EgressReader, 'virtualServices'> & { readonly index: EgressIndex };
 
 /** All that the plan reads besides the egress listeners. */
 export interface PlanInput {
@@ -120,7 +121,7 @@ export function makePlan(listeners: readonly Egress[], input: PlanInput): Outbou
   const taken = new Set([...builders.keys()].filter((port) => port > 0));
   for (const egress of listeners) {
     if (egress.port !== undefined) continue;
-    for (const [port, entries] of servicesByPort(egress.services)) {
+    for (const [port, entries] of egress.services.byPort()) {
       if (!taken.has(port)) builderOf(port).addServices(egress, entries);
     }
   }
@@ -173,7 +174,7 @@ class PortBuilder {
     // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
     if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(place.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
-    const services = egress.services.sorted().map(([, service]) => service);
+    const services = egress.services.all().map(([, service]) => service);
     const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
     if (kind !== 'tcp') {
       const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { PMap } from '../../core/pmap.ts';
+import type { ResolvedVirtualService } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewerOf } from '../domains/service-domains.ts';
+import { Rules, Services, VirtualServices } from '../reads/index.ts';
 import { ClaimEncoder } from './claim-encodings.ts';
 import { type ClaimSources, claimSet } from './claims.ts';
 import { scopeLookups } from './context.ts';
@@ -11,16 +13,21 @@ import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './
 const { RouteConfiguration } = envoy.config.route.v3;
 
 const list = ['one', 'two'].map((name) => serviceOf(name, [httpPort(80)]));
-const services = PMap.from(list.map((service) => [service.hostname, service] as const));
+const services = Services.of(PMap.from(list.map((service) => [service.hostname, service] as const)));
+const NONE: readonly ResolvedVirtualService[] = [];
 const noRule = () => undefined;
 
-function sources(virtualServices: ClaimSources['virtualServices'] = []): ClaimSources {
-  return { entries: list.map((service) => ({ service, port: httpPort(80) })), services, virtualServices };
+function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): ClaimSources {
+  return {
+    entries: list.map((service) => ({ service, port: httpPort(80) })),
+    services,
+    virtualServices: VirtualServices.of(virtualServices),
+  };
 }
 
 /** What a namespace gets of the same entries. */
 function encoded(from: ClaimSources, namespace: string, destinationRule: () => undefined = noRule) {
-  const lookups = scopeLookups({ services, destinationRule }, { namespace, labels: {} });
+  const lookups = scopeLookups({ services, rules: Rules.of(destinationRule) }, { namespace, labels: {} });
   const context = contextOf({ port: 80, lookups });
   const viewer = viewerOf(`${namespace}.svc.cluster.local`);
   return new ClaimEncoder(context, viewer).encodeAll(claimSet(from, context, viewer));

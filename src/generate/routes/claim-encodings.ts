@@ -5,6 +5,7 @@
  */
 
 import { domainsOfClaim, ownHosts, type Viewer } from '../domains/index.ts';
+import { type Facts, noteAll, recorded } from '../reads/index.ts';
 import type { Claim, ClaimSet } from './claims.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { virtualHost } from './virtual-host.ts';
@@ -18,11 +19,13 @@ interface SharedPieces {
   readonly encoded: readonly SharedEncoding[];
   /** The places of those that are not shared. */
   readonly open: readonly number[];
+  /** What was read for them. */
+  readonly facts: Facts;
 }
 
 /** What was encoded in one world. */
 interface World {
-  readonly claims: WeakMap<Claim, { readonly encoding: SharedEncoding }>;
+  readonly claims: WeakMap<Claim, { readonly encoding: SharedEncoding; readonly facts: Facts }>;
   readonly sets: WeakMap<ClaimSet, SharedPieces>;
 }
 
@@ -32,11 +35,11 @@ const worlds = new WeakMap<object, WeakMap<object, Map<string, World>>>();
 /** Undefined where it is not known what the lookups are made of. */
 function worldOf({ sources }: RouteLookups, key: string): World | undefined {
   if (sources === undefined) return undefined;
-  const { services, destinationRule } = sources;
+  const { services, rules } = sources;
   const byRules = worlds.get(services) ?? new WeakMap<object, Map<string, World>>();
   worlds.set(services, byRules);
-  const byKey = byRules.get(destinationRule) ?? new Map<string, World>();
-  byRules.set(destinationRule, byKey);
+  const byKey = byRules.get(rules) ?? new Map<string, World>();
+  byRules.set(rules, byKey);
   const world = byKey.get(key) ?? { claims: new WeakMap(), sets: new WeakMap() };
   byKey.set(key, world);
   return world;
@@ -81,10 +84,13 @@ export class ClaimEncoder {
 
   #sharedPieces(set: ClaimSet): SharedPieces {
     const known = this.#world?.sets.get(set);
-    if (known !== undefined) return known;
-    const encoded = set.ordered.map((claim) => this.#shared(claim));
+    if (known !== undefined) {
+      noteAll(known.facts);
+      return known;
+    }
+    const { value: encoded, facts } = recorded(() => set.ordered.map((claim) => this.#shared(claim)));
     const open = encoded.flatMap((encoding, place) => (encoding === undefined ? [place] : []));
-    const pieces = { encoded, open };
+    const pieces = { encoded, open, facts };
     this.#world?.sets.set(set, pieces);
     return pieces;
   }
@@ -92,11 +98,17 @@ export class ClaimEncoder {
   #shared(claim: Claim): SharedEncoding {
     const claims = this.#world?.claims;
     const known = claims?.get(claim);
-    if (claims === undefined || known !== undefined) return known?.encoding;
+    if (claims === undefined) return undefined;
+    if (known !== undefined) {
+      noteAll(known.facts);
+      return known.encoding;
+    }
     const asked = { sender: false };
-    const made = this.#encode(claim, claim.domains, notingSender(this.#context.lookups, asked));
+    const { value: made, facts } = recorded(() =>
+      this.#encode(claim, claim.domains, notingSender(this.#context.lookups, asked)),
+    );
     const encoding = asked.sender ? undefined : made;
-    claims.set(claim, { encoding });
+    claims.set(claim, { encoding, facts });
     return encoding;
   }
 

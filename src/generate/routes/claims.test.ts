@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
+import { Services, VirtualServices } from '../reads/index.ts';
 import { type ClaimSources, claimSet } from './claims.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
@@ -29,8 +30,10 @@ function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])
   const sorted = list.toSorted((a, b) => (a.hostname < b.hostname ? -1 : 1));
   return {
     entries: sorted.map((service) => ({ service, port: httpPort(80) })),
-    services: PMap.from(list.map((service) => [service.hostname, service] as const)),
-    virtualServices: hosts.map((each) => virtualServiceOf({ hosts: each, http: [{ route: TO_REVIEWS }] })),
+    services: Services.of(PMap.from(list.map((service) => [service.hostname, service] as const))),
+    virtualServices: VirtualServices.of(
+      hosts.map((each) => virtualServiceOf({ hosts: each, http: [{ route: TO_REVIEWS }] })),
+    ),
   };
 }
 
@@ -64,10 +67,11 @@ test('namespaces share the claims, unless these depend on who asks', () => {
 
   const match = [{ sourceNamespace: 'shop' }];
   const hosts = ['a.default.svc.cluster.local'];
-  const asking = { ...plain, virtualServices: [virtualServiceOf({ hosts, http: [{ match, route: TO_REVIEWS }] })] };
+  const only = virtualServiceOf({ hosts, http: [{ match, route: TO_REVIEWS }] });
+  const asking = { ...plain, virtualServices: VirtualServices.of([only]) };
   const isFrom = (own: string) => ({ ...context.lookups, isFrom: (namespace: string) => namespace === own });
   const [fromShop] = claimSet(asking, { ...context, lookups: isFrom('shop') }, viewer).claims;
   const [fromOther] = claimSet(asking, { ...context, lookups: isFrom('other') }, viewer).claims;
-  assert.equal(fromShop?.owner, asking.virtualServices[0]);
+  assert.equal(fromShop?.owner, only);
   assert.equal(fromOther?.owner, asking.entries[0]?.service);
 });

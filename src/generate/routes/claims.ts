@@ -3,7 +3,6 @@
  * Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
  * services are its own.
  */
-import type { PMap } from '../../core/pmap.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
 import {
@@ -16,7 +15,8 @@ import {
   type SidecarClaim,
   type Viewer,
 } from '../domains/index.ts';
-import { type ServicePortEntry, virtualServicesFor } from '../indexes/index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
+import { type Facts, noteAll, recorded, type Services, type VirtualServices } from '../reads/index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
@@ -27,9 +27,8 @@ export interface ClaimSources {
   /** HTTP services with the port that serves them, each host once. */
   readonly entries: readonly ServicePortEntry[];
   /** All services of the scope, on whatever port. */
-  readonly services: PMap<Service>;
-  /** In precedence order. */
-  readonly virtualServices: readonly ResolvedVirtualService[];
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
 }
 
 /** A virtual host before it is known which of its domains it keeps. */
@@ -51,14 +50,13 @@ export interface ClaimSet extends ClaimedDomains {
   readonly ordered: readonly Claim[];
 }
 
-/** Clients of the port that plain HTTP has by default may use virtual hosts that are no services. */
-const DEFAULT_HTTP_PORT = 80;
-
 interface Known {
-  readonly services: PMap<Service>;
-  readonly virtualServices: readonly ResolvedVirtualService[];
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
   readonly key: string;
   readonly set: ClaimSet;
+  /** What was read to find them. */
+  readonly facts: Facts;
 }
 
 /** Lists of virtual services that namespaces see for the same services. The oldest goes first. */
@@ -74,21 +72,25 @@ export function claimSet(sources: ClaimSources, context: RouteContext, viewer: V
   const known = setsOfBooks.get(book) ?? [];
   setsOfBooks.set(book, known);
   for (const each of known) {
-    if (each.virtualServices === virtualServices && each.services === services && each.key === key) return each.set;
+    if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
+    noteAll(each.facts);
+    return each.set;
   }
   const asked = { any: false };
-  const claims = [...claimsOf(sources, book, { ...context, lookups: noting(context.lookups, asked) })];
+  const { value: claims, facts } = recorded(() => [
+    ...claimsOf(sources, book, { ...context, lookups: noting(context.lookups, asked) }),
+  ]);
   const set = { claims, ...claimedDomains(book, claims), ordered: inOrder(claims, book) };
   if (asked.any) return set;
   if (known.length >= MAX_SETS) known.shift();
-  known.push({ services, virtualServices, key, set });
+  known.push({ services, virtualServices, key, set, facts });
   return set;
 }
 
 /** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
 export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
   const book = domainBook(sources.entries, context.port, viewer);
-  const about = virtualServicesFor(sources.virtualServices, host);
+  const about = sources.virtualServices.for(host);
   for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
     if (claim.host === host) return claim;
   }
@@ -111,8 +113,9 @@ function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
 
 function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContext): Generator<Claim> {
   const taken = new Set<string>();
-  for (const virtualService of sources.virtualServices) {
-    const found = servicesOf(virtualService, book.hosts);
+  for (const [virtualService, found] of sources.virtualServices.at(context.port, (each) =>
+    servicesOf(each, book.hosts),
+  )) {
     const routes = (c: RouteContext) => virtualServiceRoutes(virtualService, c);
     const owner = virtualService;
     for (const booked of found.services) {
@@ -132,7 +135,6 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
           : ([[service, virtualService], keptVirtualHosts(service)] as const);
       yield keep({ host: service.hostname, name, booked, port, domains, made, owner, routes, kept });
     }
-    if (found.services.length === 0 && context.port !== DEFAULT_HTTP_PORT) continue;
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
       if (servesOtherwise(sources.services, host, context.port)) continue;
@@ -203,10 +205,10 @@ function servicesOf(
  * Whether a host, or for a wildcard some host that it covers, is a service that serves something else than HTTP on the port. A service
  * that does not have the port at all is as good as none there: routes may lead from it to a port that is.
  */
-function servesOtherwise(services: PMap<Service>, host: string, port: number): boolean {
+function servesOtherwise(services: Services, host: string, port: number): boolean {
   const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;
   if (!isWildcardHost(host)) return has(services.get(host));
-  return services.sorted().some(([name, service]) => hostMatches(host, name) && has(service));
+  return services.haveAnyPort(host, port);
 }
 
 /** By name. The order of services is known, so that only the others are sorted in. */

@@ -5,7 +5,7 @@
  * answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask the same
  * questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
  */
-import type { Scope } from '../../model/types.ts';
+
 import type { ConsistentHash } from '../../resources/schemas.ts';
 import { effectivePolicy } from '../common/index.ts';
 import {
@@ -17,6 +17,7 @@ import {
   PREVIOUS_PRIORITIES,
   type ProxyCapabilities,
 } from '../filters/index.ts';
+import type { ScopeReader } from '../reads/index.ts';
 
 /** Questions about the world around a virtual host. */
 export interface RouteLookups {
@@ -33,7 +34,7 @@ export interface RouteLookups {
 }
 
 /** Compared by identity. A scope's finder of destination rules is another one when it may find others. */
-export type LookupSources = Pick<Scope, 'services' | 'destinationRule'>;
+export type LookupSources = Pick<ScopeReader, 'services' | 'rules'>;
 
 /** What the receiving Envoy has built in, as far as routes use it. */
 export interface RouteFeatures {
@@ -76,10 +77,15 @@ export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
   };
 }
 
-/** Lookups in a scope, for requests from workloads of a namespace with these labels. */
+/**
+ * Lookups in a scope, for requests from workloads of a namespace with these labels.
+ *
+ * @param at the port that the requests come to, where they may be for any of its services
+ */
 export function scopeLookups(
-  { services, destinationRule }: Pick<Scope, 'services' | 'destinationRule'>,
+  { services, rules }: LookupSources,
   source: { readonly namespace: string; readonly labels: Readonly<Record<string, string>> },
+  at?: number,
 ): RouteLookups {
   return {
     onlyPort(host) {
@@ -87,9 +93,10 @@ export function scopeLookups(
       return ports?.length === 1 ? ports[0]?.port : undefined;
     },
     consistentHash: (host, subset, port) =>
-      effectivePolicy(destinationRule(host), subset, port).loadBalancer?.consistentHash,
+      effectivePolicy(rules.asReadAt(at, host, services, 'hash of requests'), subset, port).loadBalancer
+        ?.consistentHash,
     isFrom: (namespace) => namespace === source.namespace,
     hasLabels: (labels) => Object.entries(labels).every(([key, value]) => source.labels[key] === value),
-    sources: { services, destinationRule },
+    sources: { services, rules },
   };
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ServicePort } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import { MeshReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './index.ts';
 import { httpPort, REVIEWS, serviceOf, snapshotOf, type TestWorld, TO_REVIEWS, virtualServiceOf } from './testing.ts';
@@ -26,7 +27,9 @@ function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
 
 function output(world: TestWorld, view = viewOf()) {
   const snapshot = snapshotOf(world);
-  const units = outboundRouteUnits(snapshot, view).map((unit) => outboundRoutes(snapshot, view, unit));
+  const units = outboundRouteUnits(MeshReader.of(snapshot), view).map((unit) =>
+    outboundRoutes(MeshReader.of(snapshot), view, unit),
+  );
   const resources = units.flatMap(({ resources }) => resources);
   return {
     routes: new Map(resources.map(({ name, bytes }) => [name, RouteConfiguration.decode(bytes)])),
@@ -206,9 +209,9 @@ test('a virtual host encoded before is the same as one encoded afresh', () => {
 });
 
 test('a unit that does not exist (any more) makes nothing', () => {
-  assert.deepEqual(outboundRoutes(snapshotOf({}), viewOf(), '9080'), { resources: [], findings: [] });
+  assert.deepEqual(outboundRoutes(MeshReader.of(snapshotOf({})), viewOf(), '9080'), { resources: [], findings: [] });
   assert.deepEqual(
-    outboundRoutes(snapshotOf({ services: [reviews] }), viewOf({ scope: 'gone/' }), '9080').resources,
+    outboundRoutes(MeshReader.of(snapshotOf({ services: [reviews] })), viewOf({ scope: 'gone/' }), '9080').resources,
     [],
   );
 });
@@ -218,7 +221,7 @@ describe('discovered virtual hosts', () => {
   const world = { services: [reviews, ratings, serviceOf('unsaid', [UNSAID], { addresses: ['10.0.0.3'] })] };
 
   function hostsOf(snapshot: ReturnType<typeof snapshotOf>, unit: string) {
-    return outboundVirtualHosts(snapshot, discovering, unit);
+    return outboundVirtualHosts(MeshReader.of(snapshot), discovering, unit);
   }
 
   test('are the virtual hosts of the whole configuration but for their names, the catch-all among them', () => {
@@ -260,11 +263,11 @@ describe('discovered virtual hosts', () => {
 
   test('are not those of a service that has its routes for itself, nor of views without discovery', () => {
     const snapshot = snapshotOf(world);
-    assert.deepEqual(discoveredUnits(snapshot, discovering), ['9080']);
-    assert.deepEqual(discoveredUnits(snapshot, viewOf()), []);
-    const own = outboundRouteUnits(snapshot, discovering).find((unit) => unit !== '9080') ?? '';
+    assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), discovering), ['9080']);
+    assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), viewOf()), []);
+    const own = outboundRouteUnits(MeshReader.of(snapshot), discovering).find((unit) => unit !== '9080') ?? '';
     assert.equal(output(world, discovering).routes.get(own)?.virtualHosts.length, 1);
     assert.deepEqual(hostsOf(snapshot, own).resources, []);
-    assert.deepEqual(outboundVirtualHosts(snapshot, viewOf(), '9080').resources, []);
+    assert.deepEqual(outboundVirtualHosts(MeshReader.of(snapshot), viewOf(), '9080').resources, []);
   });
 });

@@ -3,9 +3,10 @@
  * virtual host for each of them. For a view that discovers its virtual hosts these are resources of their own, the catch-all among
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
-import type { MeshSnapshot, Scope } from '../../model/types.ts';
+
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
-import { type OutboundRoutePlan, outboundPlan } from '../plans/index.ts';
+import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
+import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 import { MAX_BODY_BYTES } from './direct-response.ts';
@@ -22,12 +23,12 @@ const REST: RouteConfigurationRest = {
 };
 
 /** The names of all route configurations that the view's listeners ask for. */
-export function outboundRouteUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
-  return [...outboundPlan(snapshot, view).routes.keys()];
+export function outboundRouteUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
+  return Array.from(plannedRoutes(snapshot, view), ({ name }) => name);
 }
 
-export function outboundRoutes(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
-  const plan = outboundPlan(snapshot, view).routes.get(unit);
+export function outboundRoutes(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
+  const plan = routePlan(snapshot, view, unit);
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined) return NOTHING;
   if (isDiscovered(view, plan)) {
@@ -55,13 +56,14 @@ const discovered = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, cat
 });
 
 /** The names of route configurations whose virtual hosts are resources of their own. */
-export function discoveredUnits(snapshot: MeshSnapshot, view: OutboundView): readonly Unit[] {
-  return [...outboundPlan(snapshot, view).routes].filter(([, plan]) => isDiscovered(view, plan)).map(([name]) => name);
+export function discoveredUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
+  if (view.virtualHosts !== 'discovered') return [];
+  return [...plannedRoutes(snapshot, view)].filter((plan) => isDiscovered(view, plan)).map(({ name }) => name);
 }
 
 /** The virtual hosts of one route configuration as resources. */
-export function outboundVirtualHosts(snapshot: MeshSnapshot, view: OutboundView, unit: Unit): UnitOutput {
-  const plan = outboundPlan(snapshot, view).routes.get(unit);
+export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
+  const plan = routePlan(snapshot, view, unit);
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
   const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
@@ -90,21 +92,29 @@ interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
   readonly catchAll: Uint8Array | undefined;
 }
 
-function virtualHostsOf(plan: OutboundRoutePlan, scope: Scope, snapshot: MeshSnapshot, view: OutboundView): HostPieces {
+function virtualHostsOf(
+  plan: OutboundRoutePlan,
+  scope: ScopeReader,
+  snapshot: MeshReader,
+  view: OutboundView,
+): HostPieces {
   const context: RouteContext = {
     gateway: MESH_GATEWAY,
     port: plan.port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,
     features: routeFeatures(view),
-    lookups: scopeLookups(scope, {
-      namespace: view.namespace,
-      labels: view.sourceLabels,
-    }),
+    lookups: scopeLookups(
+      scope,
+      { namespace: view.namespace, labels: view.sourceLabels },
+      plan.host === undefined ? plan.port : undefined,
+    ),
   };
+  const listener = scope.egress[plan.egress];
+  if (listener === undefined) throw new TypeError('planned routes are those of an egress listener');
   const hosts: OutboundHosts = {
     entries: plan.entries,
     services: scope.services,
-    virtualServices: scope.egress[plan.egress]?.virtualServices ?? [],
+    virtualServices: listener.virtualServices,
     dnsDomain: view.dnsDomain,
   };
   if (plan.host !== undefined) {

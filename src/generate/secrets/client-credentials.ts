@@ -2,8 +2,9 @@
  * Certificates of a gateway as a client (DestinationRule `tls.credentialName`): Secrets of its own namespace, which it has only when it has
  * proved who it is. A cluster whose certificates are missing has no endpoints: it is neither waited for, nor reached in a weaker way.
  */
-import type { MergedDestinationRule, MeshSnapshot } from '../../model/types.ts';
+import type { MergedDestinationRule } from '../../model/types.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/schemas.ts';
+import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
 import { parseCredentialName } from './credentials.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
@@ -25,7 +26,7 @@ const NOTHING: ClientCredential = { keyPair: undefined, authorities: undefined, 
  * names no Secrets.
  */
 export function clientCredentials(
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: View,
   rule: MergedDestinationRule | undefined,
 ): string | undefined {
@@ -47,16 +48,19 @@ function credentialKey({ mode, credentialName, insecureSkipVerify }: ClientTlsSe
   return JSON.stringify([mode, credentialName, insecureSkipVerify === true]);
 }
 
-function credentialOf(tls: ClientTlsSettings, snapshot: MeshSnapshot, view: View): ClientCredential {
+function credentialOf(tls: ClientTlsSettings, snapshot: MeshReader, view: View): ClientCredential {
   if (view.part !== 'gateway')
     return { ...NOTHING, missing: 'tls.credentialName is for gateways: give the certificates as files' };
   const name = parseCredentialName(tls.credentialName ?? '', view.namespace);
   if (typeof name !== 'string') return { ...NOTHING, missing: name.refused };
   const verified = tls.insecureSkipVerify !== true;
+  return { ...namesOf(tls, name), missing: missingOf(name, tls.mode === 'MUTUAL', verified, snapshot, view) };
+}
+
+function namesOf(tls: ClientTlsSettings, name: string): Omit<ClientCredential, 'missing'> {
   return {
     keyPair: tls.mode === 'MUTUAL' ? sdsName('key pair', name) : undefined,
-    authorities: verified ? sdsName('authorities', name) : undefined,
-    missing: missingOf(name, tls.mode === 'MUTUAL', verified, snapshot, view),
+    authorities: tls.insecureSkipVerify === true ? undefined : sdsName('authorities', name),
   };
 }
 
@@ -64,16 +68,16 @@ function missingOf(
   name: string,
   mutual: boolean,
   verified: boolean,
-  snapshot: MeshSnapshot,
+  snapshot: MeshReader,
   view: GatewayView,
 ): string | undefined {
   if (!view.clientCredentials)
     return `no Secrets for a proxy that has not proved to be a gateway of namespace ${view.namespace}`;
   if (mutual && name.endsWith(AUTHORITIES_SUFFIX)) return `credential ${name} is refused: it names authorities`;
-  if (mutual && findKeyPair(name, snapshot, view.namespace)?.message === undefined) {
+  if (mutual && findKeyPair(name, snapshot, view.namespace)?.usable !== true) {
     return `waits for a key pair in Secret ${view.namespace}/${name}`;
   }
-  if (verified && findAuthorities(name, snapshot, view.namespace)?.message === undefined) {
+  if (verified && findAuthorities(name, snapshot, view.namespace)?.usable !== true) {
     return `waits for authorities in Secret ${view.namespace}/${name}`;
   }
   return undefined;
@@ -82,7 +86,7 @@ function missingOf(
 const namingByRule = new WeakMap<MergedDestinationRule, readonly ClientTlsSettings[]>();
 
 /** The TLS settings of a rule that name Secrets. */
-function namingSecrets(rule: MergedDestinationRule): readonly ClientTlsSettings[] {
+export function namingSecrets(rule: MergedDestinationRule): readonly ClientTlsSettings[] {
   const known = namingByRule.get(rule);
   if (known !== undefined) return known;
   const policies = [rule.trafficPolicy, ...rule.subsets.map(({ trafficPolicy }) => trafficPolicy)];
@@ -98,53 +102,41 @@ function tlsOf(policy: TrafficPolicy | undefined): ClientTlsSettings[] {
   return [policy, ...(policy.portLevelSettings ?? [])].flatMap(({ tls }) => (tls === undefined ? [] : [tls]));
 }
 
-const hostsByView = new WeakMap<MeshSnapshot, WeakMap<GatewayView, ReadonlyMap<string, string>>>();
+const settingsByView = new WeakMap<MeshReader, WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>>();
 
-/** Hosts of a gateway whose rules name Secrets, with what their clusters ask for; found once for all units of a view. */
-export function hostsWithCredentials(snapshot: MeshSnapshot, view: GatewayView): ReadonlyMap<string, string> {
-  const ofSnapshot = hostsByView.get(snapshot) ?? new WeakMap<GatewayView, ReadonlyMap<string, string>>();
-  hostsByView.set(snapshot, ofSnapshot);
+/** The TLS settings of a gateway's clusters that name Secrets; found once for all units of a view. */
+function settingsNamingSecrets(snapshot: MeshReader, view: GatewayView): readonly ClientTlsSettings[] {
+  const ofSnapshot = settingsByView.get(snapshot) ?? new WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>();
+  settingsByView.set(snapshot, ofSnapshot);
   const known = ofSnapshot.get(view);
-  if (known !== undefined) return known;
-  const found = new Map<string, string>();
-  if (view.clientCredentials && anyNamesSecrets(snapshot)) {
-    const scope = snapshot.gatewayScope(view.namespace);
-    for (const [host] of scope.services.entries()) {
-      const credentials = clientCredentials(snapshot, view, scope.destinationRule(host));
-      if (credentials !== undefined) found.set(host, credentials);
-    }
+  if (known !== undefined) {
+    noteAll(known.facts);
+    return known.value;
   }
+  const found = recorded(() => {
+    if (!view.clientCredentials) return [];
+    const { rules, services } = snapshot.gatewayScope(view.namespace);
+    return rules.namingSecrets(services, (rule) => namingSecrets(rule).length > 0).flatMap(namingSecrets);
+  });
   ofSnapshot.set(view, found);
-  return found;
+  return found.value;
 }
 
-const namingByTable = new WeakMap<object, boolean>();
+function unitsOf(tls: ClientTlsSettings, view: GatewayView): readonly Unit[] {
+  const name = parseCredentialName(tls.credentialName ?? '', view.namespace);
+  if (typeof name !== 'string') return [];
+  const { keyPair, authorities } = namesOf(tls, name);
+  return [keyPair, authorities].filter((unit) => unit !== undefined);
+}
 
-/** Whether any DestinationRule of the mesh names a Secret: mostly none does, and no host has to be looked at. */
-function anyNamesSecrets(snapshot: MeshSnapshot): boolean {
-  const rules = snapshot.resources('DestinationRule');
-  const known = namingByTable.get(rules);
-  if (known !== undefined) return known;
-  const any = [...rules.values()].some(({ content: { trafficPolicy, subsets } }) =>
-    [trafficPolicy, ...(subsets ?? []).map((subset) => subset.trafficPolicy)]
-      .flatMap(tlsOf)
-      .some(({ credentialName }) => credentialName !== undefined && credentialName !== ''),
+/** SDS names that the clusters of a gateway may ask for, whether or not they can be had. */
+export function clientSecretUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
+  return settingsNamingSecrets(snapshot, view).flatMap((tls) => unitsOf(tls, view));
+}
+
+/** Whether some cluster asks for it, with all that it needs beside it. */
+export function isClientSecret(snapshot: MeshReader, view: GatewayView, unit: Unit): boolean {
+  return settingsNamingSecrets(snapshot, view).some(
+    (tls) => unitsOf(tls, view).includes(unit) && credentialOf(tls, snapshot, view).missing === undefined,
   );
-  namingByTable.set(rules, any);
-  return any;
-}
-
-/** SDS names that the clusters of a gateway ask for. */
-export function clientSecretUnits(snapshot: MeshSnapshot, view: GatewayView): readonly Unit[] {
-  const units: Unit[] = [];
-  for (const credentials of hostsWithCredentials(snapshot, view).values()) {
-    for (const { keyPair, authorities, missing } of Object.values(
-      JSON.parse(credentials) as Record<string, ClientCredential>,
-    )) {
-      if (missing !== undefined) continue;
-      if (keyPair !== undefined) units.push(keyPair);
-      if (authorities !== undefined) units.push(authorities);
-    }
-  }
-  return units;
 }

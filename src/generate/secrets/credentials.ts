@@ -5,8 +5,9 @@
  * A proxy gets Secrets of its own namespace alone, and only for Gateways that its proved identity is known to serve
  * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
  */
-import type { MeshSnapshot } from '../../model/types.ts';
+
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
+import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
 
@@ -16,8 +17,8 @@ export interface ServerCredentials {
   readonly keyPairs: readonly string[];
   /** SDS name of the authorities that vouch for clients; undefined: they are in a file, or clients are not asked. */
   readonly authorities: string | undefined;
-  /** Why they cannot be had now; undefined when all are there. */
-  readonly missing: string | undefined;
+  /** Says why they cannot be had now; undefined when all are there. */
+  readonly missing: () => string | undefined;
 }
 
 /** The orchestrator's rule for names of Secrets. */
@@ -31,19 +32,21 @@ export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
   return keyPairNames(tls).length > 0 || authoritiesName(tls) !== undefined;
 }
 
-/** Undefined for a server that names no Secrets. */
+/**
+ * What of a server's TLS comes from Secrets; undefined for a server that names none. Where that is missing, the server has its place
+ * among the others and takes no connection.
+ */
 export function serverCredentials(
-  tls: ServerTlsSettings,
-  gateway: string,
-  snapshot: MeshSnapshot,
+  { tls, gateway }: { readonly tls: ServerTlsSettings | undefined; readonly gateway: string },
+  snapshot: MeshReader,
   view: GatewayView,
 ): ServerCredentials | undefined {
-  if (!namesSecrets(tls)) return undefined;
+  if (tls === undefined || !namesSecrets(tls)) return undefined;
   const pairs = keyPairNames(tls).map((written) => parseCredentialName(written, view.namespace));
   const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseCredentialName(written, view.namespace));
   const names = pairs.filter(isText);
   const [authorities] = trusted.filter(isText);
-  const missing =
+  const missing = () =>
     [...pairs, ...trusted].find((name) => typeof name !== 'string')?.refused ??
     unauthorised(gateway, view) ??
     names.map((name) => keyPairProblem(name, snapshot, view)).find(isText) ??
@@ -96,23 +99,23 @@ function unauthorised(gateway: string, view: GatewayView): string | undefined {
   return `no Secrets for a proxy that has not proved (${proof}) to be a workload of namespace ${view.namespace} that the Gateway selects`;
 }
 
-function keyPairProblem(name: string, snapshot: MeshSnapshot, view: GatewayView): string | undefined {
+function keyPairProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {
   // Its SDS name would be that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
     return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
   }
   const found = findKeyPair(name, snapshot, view.namespace);
   if (found === undefined) return `waits for Secret ${view.namespace}/${name}, which is not there or cannot be read`;
-  return found.message
+  return found.usable
     ? undefined
     : `Secret ${view.namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;
 }
 
-function authoritiesProblem(name: string, snapshot: MeshSnapshot, view: GatewayView): string | undefined {
+function authoritiesProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {
   const found = findAuthorities(name, snapshot, view.namespace);
   if (found === undefined)
     return `waits for the authorities of its clients, Secret ${view.namespace}/${name} or ${view.namespace}/${name}${AUTHORITIES_SUFFIX}`;
-  return found.message
+  return found.usable
     ? undefined
     : `Secret ${view.namespace}/${found.secret} has no authorities for clients (ca.crt or cacert)`;
 }

@@ -3,8 +3,9 @@ export {
   type ClientCredential,
   clientCredentials,
   clientSecretUnits,
-  hostsWithCredentials,
+  isClientSecret,
+  namingSecrets,
   readCredential,
 } from './client-credentials.ts';
 export { namesSecrets, type ServerCredentials, serverCredentials } from './credentials.ts';
-export { adsSecret, encodeSecret, secretsBehind } from './secrets.ts';
+export { adsSecret, changedCredentials, encodeSecret } from './secrets.ts';

@@ -2,12 +2,14 @@
  * SDS resources made of Secrets. `kubernetes://<name>` is the key pair of the Secret of that name, `kubernetes://<name>-cacert` the
  * authorities that belong to it; always those of the gateway's own namespace, which therefore need not stand in the name.
  */
-import type { MeshSnapshot } from '../../model/types.ts';
+
+import type { PMap } from '../../core/pmap.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { authoritiesOf, keyPairOf, secretBytes } from '../../resources/credentials.ts';
 import type { SecretContent } from '../../resources/schemas.ts';
-import { resourceKey } from '../../resources/types.ts';
+import { type Resource, type ResourceKey, resourceKey } from '../../resources/types.ts';
 import { API_VERSION_V3 } from '../common/index.ts';
+import { type Fact, fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
 
 const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 type SecretMessage = Omit<envoy.extensions.transport_sockets.tls.v3.Secret.Input, 'name'>;
@@ -27,38 +29,65 @@ export function adsSecret(name: string): SecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: API_VERSION_V3 } };
 }
 
-/** Names of the Secrets that an SDS resource may be made of. */
-export function secretsBehind(name: string): readonly string[] {
-  const secret = name.slice(SCHEME.length);
-  return secret.endsWith(AUTHORITIES_SUFFIX) ? authoritiesNames(secret) : [secret];
-}
-
 /** The encoded resource of a name made by {@link sdsName}; undefined while no Secret has it. */
-export function encodeSecret(name: string, snapshot: MeshSnapshot, namespace: string): Uint8Array | undefined {
+export function encodeSecret(name: string, snapshot: MeshReader, namespace: string): Uint8Array | undefined {
   const secret = name.slice(SCHEME.length);
-  const find = secret.endsWith(AUTHORITIES_SUFFIX) ? findAuthorities : findKeyPair;
-  const message = find(secret, snapshot, namespace)?.message;
+  const message = messageOf(secret, snapshot, namespace);
   return message && encode(Secret, { name, ...message });
 }
 
-/** A Secret that is there, and what SDS is told of it; no message when it does not hold that. */
+/** A Secret that is there, and whether it holds what SDS is to tell of it. */
 interface Found {
   readonly secret: string;
-  readonly message: SecretMessage | undefined;
+  readonly usable: boolean;
 }
 
-export function findKeyPair(name: string, snapshot: MeshSnapshot, namespace: string): Found | undefined {
-  const content = contentOf(name, snapshot, namespace);
-  return content && { secret: name, message: keyPairMessage(content) };
+/** Says whether there is a key pair, and not which: one that is renewed is the same. */
+export function findKeyPair(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
+  note(fact.keyPair(resourceKey('Secret', namespace, name)));
+  const state = unrecorded(() => keyPairState(contentOf(name, snapshot, namespace)));
+  return state === 'absent' ? undefined : { secret: name, usable: state === 'usable' };
 }
 
-/** A Secret of their own counts as soon as it is there: what stands beside the key pair may be wider. */
-export function findAuthorities(name: string, snapshot: MeshSnapshot, namespace: string): Found | undefined {
+/** The same for authorities. A Secret of their own counts as soon as it is there: what stands beside the key pair may be wider. */
+export function findAuthorities(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
+  note(fact.authorities(credentialKey(name, namespace)));
+  return unrecorded(() => authoritiesAmong(name, (secret) => contentOf(secret, snapshot, namespace)));
+}
+
+function authoritiesAmong(name: string, contentOf: (secret: string) => SecretContent | undefined): Found | undefined {
   for (const secret of authoritiesNames(name)) {
-    const content = contentOf(secret, snapshot, namespace);
-    if (content !== undefined) return { secret, message: authoritiesMessage(content) };
+    const content = contentOf(secret);
+    if (content !== undefined) return { secret, usable: authoritiesMessage(content) !== undefined };
   }
   return undefined;
+}
+
+/** Key of the Secret with a credential, by whichever of the names that its authorities are looked for under. */
+function credentialKey(name: string, namespace: string): ResourceKey {
+  return resourceKey('Secret', namespace, authoritiesNames(name)[1]);
+}
+
+function keyPairState(content: SecretContent | undefined): 'absent' | 'unusable' | 'usable' {
+  if (content === undefined) return 'absent';
+  return keyPairMessage(content) === undefined ? 'unusable' : 'usable';
+}
+
+type SecretTable = PMap<Resource<'Secret'>>;
+
+/** What {@link findKeyPair} and {@link findAuthorities} may say otherwise for a changed Secret. */
+export function changedCredentials(before: SecretTable, after: SecretTable, key: ResourceKey): readonly Fact[] {
+  const [, namespace = '', name = ''] = key.split('/');
+  const said = [before, after].map((table) => {
+    const content = (secret: string) => table.get(resourceKey('Secret', namespace, secret))?.content;
+    const authorities = authoritiesAmong(name, content);
+    return [keyPairState(content(name)), authorities?.usable === true ? 'usable' : authorities?.secret] as const;
+  });
+  const [[pairBefore, authoritiesBefore] = [], [pairAfter, authoritiesAfter] = []] = said;
+  return [
+    ...(pairBefore === pairAfter ? [] : [fact.keyPair(key)]),
+    ...(authoritiesBefore === authoritiesAfter ? [] : [fact.authorities(credentialKey(name, namespace))]),
+  ];
 }
 
 /** Where the authorities of a credential are looked for, in this order; the credential may be named by either. */
@@ -67,8 +96,20 @@ function authoritiesNames(name: string): readonly [apart: string, beside: string
   return [`${base}${AUTHORITIES_SUFFIX}`, base];
 }
 
-function contentOf(name: string, snapshot: MeshSnapshot, namespace: string): SecretContent | undefined {
+function contentOf(name: string, snapshot: MeshReader, namespace: string): SecretContent | undefined {
   return snapshot.resources('Secret').get(resourceKey('Secret', namespace, name))?.content;
+}
+
+function messageOf(secret: string, snapshot: MeshReader, namespace: string): SecretMessage | undefined {
+  if (!secret.endsWith(AUTHORITIES_SUFFIX)) {
+    const content = contentOf(secret, snapshot, namespace);
+    return content && keyPairMessage(content);
+  }
+  for (const name of authoritiesNames(secret)) {
+    const content = contentOf(name, snapshot, namespace);
+    if (content !== undefined) return authoritiesMessage(content);
+  }
+  return undefined;
 }
 
 function keyPairMessage(content: SecretContent): SecretMessage | undefined {

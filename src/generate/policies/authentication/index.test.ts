@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
 import type { JwtRule } from '../../../resources/schemas.ts';
 import { EARLY_HEADER_MUTATION, LUA_FILTER } from '../../filters/extensions.ts';
+import { MeshReader } from '../../reads/index.ts';
 import type { HttpFilter } from '../types.ts';
 import { tokenFilters, tokenManagerFields } from './index.ts';
 import { authentication, authenticationOf, fetched, meshOf, requirementText, someKeys, viewIn } from './testing.ts';
@@ -40,16 +41,16 @@ describe('the token filter', () => {
       [authentication('p', [{ issuer: 'a', jwks: KEYS }], 'default', { app: 'other' })],
     ]) {
       const mesh = meshOf(resources);
-      assert.deepEqual(tokenFilters(mesh, viewIn(mesh)), []);
-      assert.deepEqual(tokenManagerFields(mesh, viewIn(mesh)), {});
+      assert.deepEqual(tokenFilters(MeshReader.of(mesh), viewIn(mesh)), []);
+      assert.deepEqual(tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)), {});
     }
   });
 
   it('is not there without the plugin', () => {
     const rule = { issuer: 'a', jwks: KEYS, audiences: ['x'], outputPayloadToHeader: 'x-a' };
     const mesh = meshOf([authentication('p', [rule])], { plugins: ['authz'] });
-    assert.deepEqual(tokenFilters(mesh, viewIn(mesh)), []);
-    assert.deepEqual(tokenManagerFields(mesh, viewIn(mesh)), {});
+    assert.deepEqual(tokenFilters(MeshReader.of(mesh), viewIn(mesh)), []);
+    assert.deepEqual(tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)), {});
   });
 
   it('takes requests without token, whatever their path, and asks preflights for none', () => {
@@ -175,7 +176,7 @@ describe('a rule', () => {
     const { audiences, failedStatusInMetadata } = providerOf(rule);
     assert.deepEqual([audiences, failedStatusInMetadata], [['x', 'y'], 'failure']);
     const mesh = meshOf([authentication('p', [rule])]);
-    const [mapper] = tokenManagerFields(mesh, viewIn(mesh)).localReplyConfig?.mappers ?? [];
+    const [mapper] = tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)).localReplyConfig?.mappers ?? [];
     assert.equal(mapper?.statusCode?.value, 401);
   });
 });
@@ -230,20 +231,20 @@ describe('what Envoy cannot do by jwt_authn alone', () => {
   const withExtensions = (...extensions: string[]) => viewIn(mesh, { capabilities: { extensions, sds: false } });
 
   it('comes of other extensions, where the proxy has them', () => {
-    assert.deepEqual(names(tokenFilters(mesh, withExtensions(LUA_FILTER))), [
+    assert.deepEqual(names(tokenFilters(MeshReader.of(mesh), withExtensions(LUA_FILTER))), [
       'envoy.filters.http.jwt_authn',
       LUA_FILTER,
     ]);
-    assert.deepEqual(names(tokenFilters(mesh, withExtensions())), ['envoy.filters.http.jwt_authn']);
-    assert.deepEqual(tokenManagerFields(mesh, withExtensions(LUA_FILTER)), {});
-    assert.deepEqual(Object.keys(tokenManagerFields(mesh, withExtensions(EARLY_HEADER_MUTATION))), [
+    assert.deepEqual(names(tokenFilters(MeshReader.of(mesh), withExtensions())), ['envoy.filters.http.jwt_authn']);
+    assert.deepEqual(tokenManagerFields(MeshReader.of(mesh), withExtensions(LUA_FILTER)), {});
+    assert.deepEqual(Object.keys(tokenManagerFields(MeshReader.of(mesh), withExtensions(EARLY_HEADER_MUTATION))), [
       'earlyHeaderMutationExtensions',
     ]);
   });
 
   it('removes what clients write in output headers, unless a token may be there, and other spellings of where one is', () => {
     const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
-    const [extension] = tokenManagerFields(mesh, viewIn(mesh)).earlyHeaderMutationExtensions ?? [];
+    const [extension] = tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)).earlyHeaderMutationExtensions ?? [];
     const bytes = extension?.typedConfig?.value;
     assert.ok(bytes instanceof Uint8Array);
     assert.deepEqual(

@@ -2,9 +2,10 @@
  * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and one whose token is good for some
  * rule; every other token is answered with 401, wherever a rule looks for one. Who must have a token is authorization's business.
  */
-import type { MeshSnapshot } from '../../../model/types.ts';
+
 import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../filters/index.ts';
+import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
 
 import { JWT_FILTER } from './metadata.ts';
@@ -19,7 +20,7 @@ const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
 type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.Input;
 
 /** The filters that check tokens; none where no rule speaks of the workload. */
-export function tokenFilters(snapshot: MeshSnapshot, view: GuardedView): HttpFilter[] {
+export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {
   const rules = tokenRules(snapshot, view);
   if (rules.length === 0) return [];
   const providers: Record<string, Provider> = {};
@@ -42,7 +43,7 @@ export function tokenFilters(snapshot: MeshSnapshot, view: GuardedView): HttpFil
 }
 
 /** What the connection manager has to do for these filters. */
-export function tokenManagerFields(snapshot: MeshSnapshot, view: GuardedView): ManagerFields {
+export function tokenManagerFields(snapshot: MeshReader, view: GuardedView): ManagerFields {
   const rules = tokenRules(snapshot, view);
   const localReplyConfig = audienceReplies(view, rules);
   const earlyHeaderMutationExtensions = withoutForgeries(view, rules);

@@ -1,8 +1,9 @@
 /** The rules about tokens that hold for a workload, of all its policies, each with the keys as far as they are known. */
-import type { MeshSnapshot } from '../../../model/types.ts';
+
 import { usableInlineKeys } from '../../../resources/inline-keys.ts';
 import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';
 import type { JwtRule } from '../../../resources/schemas.ts';
+import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView } from '../types.ts';
 
 export interface TokenRule {
@@ -14,7 +15,7 @@ export interface TokenRule {
 }
 
 /** In the order of the policies; none without the plugin. */
-export function tokenRules(snapshot: MeshSnapshot, { policies }: GuardedView): TokenRule[] {
+export function tokenRules(snapshot: MeshReader, { policies }: GuardedView): TokenRule[] {
   if (!snapshot.settings.plugins.includes('authn')) return [];
   const table = snapshot.resources('RequestAuthentication');
   return policies.authentication.flatMap((key) => {
@@ -31,7 +32,7 @@ export function tokenRules(snapshot: MeshSnapshot, { policies }: GuardedView): T
 
 const inlineKeys = new WeakMap<JwtRule, string>();
 
-function keysOf(snapshot: MeshSnapshot, rule: JwtRule): string {
+function keysOf(snapshot: MeshReader, rule: JwtRule): string {
   const reference = keySetReference(rule);
   if (reference !== undefined) return snapshot.resources('JsonWebKeySet').get(keySetKey(reference))?.content.jwks ?? '';
   let keys = inlineKeys.get(rule);

@@ -1,4 +1,5 @@
 /** Fixtures: a mesh of request authentications, the views that they hold for, and what their filters say. */
+
 import { generateKeyPairSync } from 'node:crypto';
 import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
 import { createModel, replay } from '../../../model/testing/steps.ts';
@@ -9,6 +10,7 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../../../resources/mesh-
 import { parseResource } from '../../../resources/parse.ts';
 import type { AnyResource } from '../../../resources/types.ts';
 import { inboundView } from '../../listeners/testing.ts';
+import { MeshReader } from '../../reads/index.ts';
 import type { InboundView } from '../../types.ts';
 import { tokenFilters } from './index.ts';
 
@@ -59,7 +61,7 @@ export type Authentication = envoy.extensions.filters.http.jwt_authn.v3.JwtAuthe
 
 /** What the token filter of a view says; throws when there is none. */
 export function authenticationOf(snapshot: Snapshot, view: InboundView = viewIn(snapshot)): Authentication {
-  const [filter] = tokenFilters(snapshot, view);
+  const [filter] = tokenFilters(MeshReader.of(snapshot), view);
   const bytes = filter?.typedConfig?.value;
   if (!(bytes instanceof Uint8Array)) throw new Error('the view has no filter');
   return JwtAuthentication.decode(bytes);

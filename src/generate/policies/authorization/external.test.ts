@@ -6,10 +6,12 @@ import type { Snapshot } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
 import { parseMeshConfig } from '../../../resources/mesh-config.ts';
 import { type AnyResource, keyOf } from '../../../resources/types.ts';
-import { affectedUnits } from '../../affected.ts';
 import { gatewayClusterUnits } from '../../clusters/gateway.ts';
 import { viewOf } from '../../gateways/testing.ts';
 import { inboundOf } from '../../listeners/testing.ts';
+import { MeshReader } from '../../reads/index.ts';
+import { gatewayOf } from '../../routes/testing.ts';
+import { affectedUnits } from '../../testing.ts';
 import type { HttpFilter } from '../types.ts';
 import { connectionRules, policyProblems, requestRules } from './index.ts';
 import { guarded, policyOf, resourceOf } from './testing.ts';
@@ -36,7 +38,7 @@ describe('an external authorizer', () => {
 
   test('requests that a rule matches are marked, and the marked are asked about', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
-    const { external } = requestRules(snapshot, view);
+    const { external } = requestRules(MeshReader.of(snapshot), view);
     const [mark, ask] = external;
     assert.deepEqual(names(external), ['envoy.filters.http.rbac', 'envoy.filters.http.ext_authz']);
     assert.ok(mark && ask);
@@ -58,7 +60,7 @@ describe('an external authorizer', () => {
 
   test('connections too, by an authorizer of gRPC', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
-    assert.deepEqual(names(connectionRules(snapshot, view).filters), [
+    assert.deepEqual(names(connectionRules(MeshReader.of(snapshot), view).filters), [
       'envoy.filters.network.rbac',
       'envoy.filters.network.ext_authz',
     ]);
@@ -66,15 +68,15 @@ describe('an external authorizer', () => {
 
   test('one of HTTP cannot be asked about them: they are refused', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(HTTP));
-    assert.ok(!passes(connectionRules(snapshot, view).filters, {}));
-    assert.deepEqual(policyProblems(snapshot, view), []);
+    assert.ok(!passes(connectionRules(MeshReader.of(snapshot), view).filters, {}));
+    assert.deepEqual(policyProblems(MeshReader.of(snapshot), view), []);
   });
 
   test('one whose service is written with the dot of a complete name is asked', () => {
     const dotted = GRPC.replace(/service: ([\w.-]+)/, 'service: $1.');
     assert.notEqual(dotted, GRPC);
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(dotted));
-    assert.deepEqual(policyProblems(snapshot, view), []);
+    assert.deepEqual(policyProblems(MeshReader.of(snapshot), view), []);
   });
 
   const unreachable: readonly (readonly [string, readonly string[], boolean, RegExp])[] = [
@@ -93,9 +95,9 @@ describe('an external authorizer', () => {
   for (const [what, providers, exists, problem] of unreachable) {
     test(`${what}: refused is what its rules match, and it is told`, () => {
       const { snapshot, view } = guarded(exists ? [policy, AUTHZ] : [policy], mesh(...providers));
-      const { external } = requestRules(snapshot, view);
+      const { external } = requestRules(MeshReader.of(snapshot), view);
       assert.ok(passes(external, { method: 'GET' }) && !passes(external, { method: 'PUT' }));
-      assert.match(policyProblems(snapshot, view).join(), problem);
+      assert.match(policyProblems(MeshReader.of(snapshot), view).join(), problem);
       assert.match(
         inboundOf(snapshot, view)
           .findings.map(({ message }) => message)
@@ -112,24 +114,29 @@ describe('an external authorizer', () => {
       metadata: { name: 'other', namespace: 'shop' },
       spec: { clusterIP: '10.96.0.2', ports: [{ name: 'http', port: 80 }] },
     });
-    const { snapshot, view } = guarded([policy], mesh(GRPC));
+    const edge = gatewayOf(
+      { servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }] },
+      { name: 'edge', namespace: 'shop' },
+    );
+    const { snapshot, view } = guarded([policy, edge], mesh(GRPC));
     const touched = (before: Snapshot, changed: AnyResource, there: boolean) => {
       const [from, to] = there ? [undefined, changed] : [changed, undefined];
       const step = applyChanges(before, { changes: [{ key: keyOf(changed), before: from, after: to }] });
       return [view, gateway].map((each) => affectedUnits(before, step.snapshot, step.changes, each)?.lds);
     };
-    const gateway = viewOf({ namespace: 'shop', gateways: [], policies: view.policies });
-    assert.deepEqual(touched(snapshot, AUTHZ, true), ['all', 'all']);
-    const { snapshot: known } = guarded([policy, AUTHZ], mesh(GRPC));
-    assert.deepEqual(touched(known, AUTHZ, false), ['all', 'all']);
+    const gateway = viewOf({ namespace: 'shop', gateways: ['shop/edge'], policies: view.policies });
+    const both = [new Set(['virtual']), new Set(['80'])];
+    assert.deepEqual(touched(snapshot, AUTHZ, true), both);
+    const { snapshot: known } = guarded([policy, edge, AUTHZ], mesh(GRPC));
+    assert.deepEqual(touched(known, AUTHZ, false), both);
     assert.deepEqual(touched(snapshot, other, true), [undefined, undefined]);
   });
 
   test('a gateway that gets only the clusters it needs gets those of its authorizers', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], { ...mesh(GRPC), settings: { filterGatewayClusters: true } });
     const gateway = viewOf({ namespace: 'shop', policies: view.policies });
-    assert.ok(gatewayClusterUnits(snapshot, gateway).includes('authz.shop.svc.cluster.local'));
+    assert.ok(gatewayClusterUnits(MeshReader.of(snapshot), gateway).includes('authz.shop.svc.cluster.local'));
     const unguarded = viewOf({ namespace: 'shop' });
-    assert.ok(!gatewayClusterUnits(snapshot, unguarded).includes('authz.shop.svc.cluster.local'));
+    assert.ok(!gatewayClusterUnits(MeshReader.of(snapshot), unguarded).includes('authz.shop.svc.cluster.local'));
   });
 });

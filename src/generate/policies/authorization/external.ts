@@ -7,11 +7,12 @@
  * HTTP where bytes are passed on) lets nobody pass whom its rules match.
  */
 import { canonicalHost } from '../../../model/hosts.ts';
-import type { MeshSnapshot, Scope, ServicePort } from '../../../model/types.ts';
+import type { ServicePort } from '../../../model/types.ts';
 import { envoy } from '../../../protobuf/index.ts';
-import type { ExtensionProvider } from '../../../resources/mesh-config.ts';
+import type { ExtensionProvider, MeshConfig } from '../../../resources/mesh-config.ts';
 import { API_VERSION_V3, clusterName, durationOf } from '../../common/index.ts';
 import { typedConfig } from '../../filters/index.ts';
+import type { MeshReader, ScopeReader } from '../../reads/index.ts';
 import type { HttpFilter, NetworkFilter } from '../types.ts';
 import { markedBy, markFilter } from './rbac.ts';
 import type { NamedPolicies } from './rules.ts';
@@ -44,7 +45,11 @@ export interface Unreachable {
 }
 
 /** The authorizer of a name, for proxies of a scope. */
-export function authorizerOf({ mesh }: MeshSnapshot, scope: Scope | undefined, name: string): Authorizer | Unreachable {
+export function authorizerOf(
+  { mesh }: MeshReader,
+  scope: ScopeReader | undefined,
+  name: string,
+): Authorizer | Unreachable {
   const [provider, second] = mesh.extensionProviders.filter((each) => each.name === name);
   if (provider === undefined) return { problem: `the mesh configuration has no extension provider ${name}` };
   if (second !== undefined) return { problem: `the mesh configuration has several extension providers ${name}` };
@@ -66,7 +71,7 @@ export function authorizerOf({ mesh }: MeshSnapshot, scope: Scope | undefined, n
 }
 
 /** The host that a provider names, whether or not there is such a service. */
-export function authorizerHosts({ mesh }: MeshSnapshot, name: string): string[] {
+export function authorizerHosts(mesh: MeshConfig, name: string): string[] {
   return mesh.extensionProviders
     .filter((each) => each.name === name)
     .flatMap(({ envoyExtAuthzGrpc, envoyExtAuthzHttp }) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
 import { inboundOf } from '../../listeners/testing.ts';
+import { MeshReader } from '../../reads/index.ts';
 import { connectionRules, requestRules } from './index.ts';
 import { guarded, policyOf } from './testing.ts';
 import { decode, matches, passes, type Request } from './testing-rbac.ts';
@@ -12,9 +13,9 @@ function guard(specs: readonly string[], more: Parameters<typeof guarded>[1] = {
     specs.map((spec, index) => policyOf({ name: `p${index}`, spec })),
     more,
   );
-  const { external, local } = requestRules(snapshot, view);
+  const { external, local } = requestRules(MeshReader.of(snapshot), view);
   const requests = [...external, ...local];
-  const { filters: connections } = connectionRules(snapshot, view);
+  const { filters: connections } = connectionRules(MeshReader.of(snapshot), view);
   return {
     requests,
     connections,
@@ -275,7 +276,7 @@ describe('how policies go together', () => {
   test('service accounts without namespace are those of the policy, also of one for the whole mesh', () => {
     const spec = `{rules: [${from('serviceAccounts: [web]')}]}`;
     const { snapshot, view } = guarded([policyOf({ namespace: 'mesh-system', spec })]);
-    const { local } = requestRules(snapshot, view);
+    const { local } = requestRules(MeshReader.of(snapshot), view);
     assert.ok(!passes(local, WEB) && passes(local, peer('td/ns/mesh-system/sa/web')));
   });
 });
@@ -341,7 +342,7 @@ test('connections that nobody can make are led nowhere, so that the application 
   ];
   for (const [spec, refusesAll] of rows) {
     const { snapshot, view } = guarded([policyOf({ spec })]);
-    assert.equal(connectionRules(snapshot, view).refusesAll, refusesAll, spec);
+    assert.equal(connectionRules(MeshReader.of(snapshot), view).refusesAll, refusesAll, spec);
     const web = {
       targetPort: 90,
       servicePort: 90,

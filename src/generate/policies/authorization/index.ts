@@ -3,10 +3,13 @@
  * order: the external authorizers that CUSTOM rules name are asked; no DENY rule may match it; where there are ALLOW policies, one
  * of their rules has to match it; AUDIT rules note it.
  */
-import type { MeshSnapshot } from '../../../model/types.ts';
+
+import type { ModelSettings } from '../../../model/types.ts';
+import type { MeshConfig } from '../../../resources/mesh-config.ts';
 import type { AuthorizationRule } from '../../../resources/schema/security.ts';
-import type { Resource } from '../../../resources/types.ts';
+import type { Resource, ResourceKey } from '../../../resources/types.ts';
 import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
+import { fact, type MeshReader, note, unrecorded } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
 import type { Meaning } from './attributes.ts';
 import {
@@ -32,7 +35,7 @@ export interface RequestRules {
   readonly local: readonly HttpFilter[];
 }
 
-export function requestRules(snapshot: MeshSnapshot, view: GuardedView): RequestRules {
+export function requestRules(snapshot: MeshReader, view: GuardedView): RequestRules {
   const rules = rulesFor(snapshot, view, 'http');
   return {
     external: rules.custom.flatMap(({ authorizer, policies }) =>
@@ -48,7 +51,7 @@ export interface ConnectionRules {
   readonly refusesAll: boolean;
 }
 
-export function connectionRules(snapshot: MeshSnapshot, view: GuardedView): ConnectionRules {
+export function connectionRules(snapshot: MeshReader, view: GuardedView): ConnectionRules {
   const rules = rulesFor(snapshot, view, 'tcp');
   const denied = [rules.deny];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
@@ -63,18 +66,35 @@ export function connectionRules(snapshot: MeshSnapshot, view: GuardedView): Conn
 }
 
 /** Whether what is allowed here depends on a request's path. */
-export function guardsPaths(snapshot: MeshSnapshot, view: GuardedView): boolean {
+export function guardsPaths(snapshot: MeshReader, view: GuardedView): boolean {
   return policiesFor(snapshot, view).some(({ content }) => (content.rules ?? []).some(asksForPaths));
 }
 
-/** The hosts of services that are asked, whether or not they exist. */
-export function askedHosts(snapshot: MeshSnapshot, view: GuardedView): ReadonlySet<string> {
-  const names = policiesFor(snapshot, view).flatMap(({ content: { provider } }) => provider?.name ?? []);
-  return new Set(names.flatMap((name) => authorizerHosts(snapshot, name)));
+/** The hosts of services that a policy asks, whether or not they exist. */
+export function askedBy(policy: Policy | undefined, { plugins }: ModelSettings, mesh: MeshConfig): readonly string[] {
+  if (policy === undefined || !isServed(policy, plugins)) return [];
+  const { provider } = policy.content;
+  return provider?.name === undefined ? [] : authorizerHosts(mesh, provider.name);
+}
+
+/** Those that the policies of a view ask. */
+export function askedHosts(snapshot: MeshReader, view: GuardedView): ReadonlySet<string> {
+  for (const key of view.policies.authorization) note(fact.asked(key));
+  return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => askedByKey(snapshot, key))));
+}
+
+/** Whether a host is one of them. */
+export function asks(snapshot: MeshReader, view: GuardedView, host: string): boolean {
+  for (const key of view.policies.authorization) note(fact.askedHost(key, host));
+  return unrecorded(() => view.policies.authorization.some((key) => askedByKey(snapshot, key).includes(host)));
+}
+
+function askedByKey(snapshot: MeshReader, key: ResourceKey): readonly string[] {
+  return askedBy(snapshot.resources('AuthorizationPolicy').get(key), snapshot.settings, snapshot.mesh);
 }
 
 /** What is wrong with policies that hold here, one line each. */
-export function policyProblems(snapshot: MeshSnapshot, view: GuardedView): string[] {
+export function policyProblems(snapshot: MeshReader, view: GuardedView): string[] {
   return rulesFor(snapshot, view, 'http').custom.flatMap(({ authorizer, policies }) =>
     'problem' in authorizer
       ? [`${authorizer.problem}; refused is what matches ${Object.keys(policies).join(', ')}`]
@@ -94,7 +114,7 @@ interface Rules {
 
 const NO_RULES: Rules = { custom: [], deny: {}, allow: undefined, audit: {} };
 
-function rulesFor(snapshot: MeshSnapshot, view: GuardedView, protocol: Protocol): Rules {
+function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol): Rules {
   const all = policiesFor(snapshot, view);
   if (all.length === 0) return NO_RULES;
   const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
@@ -125,18 +145,20 @@ function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpF
 }
 
 /** In order of precedence. Of the plugins, `policy` is for those that ask somebody, `authz` for the others. */
-function policiesFor(snapshot: MeshSnapshot, { policies }: GuardedView): Policy[] {
+function policiesFor(snapshot: MeshReader, { policies }: GuardedView): Policy[] {
   if (policies.authorization.length === 0) return [];
   const { plugins } = snapshot.settings;
   const table = snapshot.resources('AuthorizationPolicy');
-  return policies.authorization
-    .flatMap((key) => table.get(key) ?? [])
-    .filter(({ content }) => plugins.includes(content.action === 'CUSTOM' ? 'policy' : 'authz'));
+  return policies.authorization.flatMap((key) => table.get(key) ?? []).filter((policy) => isServed(policy, plugins));
+}
+
+function isServed({ content }: Policy, plugins: readonly string[]): boolean {
+  return plugins.includes(content.action === 'CUSTOM' ? 'policy' : 'authz');
 }
 
 /** The rules of policies, named as they stand in Envoy's logs: `ns[…]-policy[…]-rule[…]`. */
 function named(
-  { settings, mesh }: MeshSnapshot,
+  { settings, mesh }: MeshReader,
   policies: readonly Policy[],
   use: Omit<Use, keyof Meaning>,
 ): NamedPolicies {

@@ -1,7 +1,9 @@
 /** Random policies and random requests: what Envoy does by the generated filters is what the policies mean. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { MeshReader } from '../../reads/index.ts';
 import type { HttpFilter } from '../types.ts';
 import { connectionRules, requestRules } from './index.ts';
 import { guarded, policyOf } from './testing.ts';
@@ -197,10 +199,10 @@ test('requests and connections fare as the policies say', () => {
         const policies = resources.flatMap((resource) =>
           resource.kind === 'AuthorizationPolicy' ? [{ namespace: 'a', spec: resource.content }] : [],
         );
-        const { external, local } = requestRules(snapshot, view);
+        const { external, local } = requestRules(MeshReader.of(snapshot), view);
         const filters: readonly (readonly [boolean, readonly HttpFilter[]])[] = [
           [false, [...external, ...local]],
-          [true, connectionRules(snapshot, view).filters],
+          [true, connectionRules(MeshReader.of(snapshot), view).filters],
         ];
         for (const asked of requests) {
           for (const [tcp, list] of filters) {

@@ -1,0 +1,231 @@
+/**
+ * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Whoever has read a changed fact is made
+ * again, and nobody else; a property test compares that with making everything.
+ */
+import { gatewayName, hostMatches, isWildcardHost } from '../model/index.ts';
+import type { ChangeSet, MergedDestinationRule, MeshSnapshot, Scope, ScopeChange, Service } from '../model/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import { outboundRouteName, serviceRouteName } from './common/index.ts';
+import { targetHosts } from './indexes/index.ts';
+import { passesOn } from './plans/index.ts';
+import { askedBy } from './policies/index.ts';
+import {
+  DEFAULT_HTTP_PORT,
+  type Fact,
+  fact,
+  isStream,
+  mayBeHttp,
+  routesConnections,
+  routesRequests,
+} from './reads/index.ts';
+import { changedCredentials, namingSecrets } from './secrets/index.ts';
+import type { Unit } from './types.ts';
+
+/**
+ * Changed facts. A fact that is a list has members: names of units that may be new. Undefined for a fact that is none: where a list of
+ * units was made of it, all of them may be others.
+ */
+export type FactChanges = ReadonlyMap<Fact, ReadonlySet<Unit> | undefined>;
+
+export interface ChangedFacts {
+  /** Mesh configuration or networks changed: every fact may have. */
+  readonly everything: boolean;
+  readonly meshWide: FactChanges;
+  /** By scope. A scope itself that is another, or has come or gone, is the fact `scope`. */
+  readonly scopes: ReadonlyMap<string, FactChanges>;
+}
+
+type Collected = Map<Fact, Set<Unit> | undefined>;
+
+/** `previous` and `next` are the snapshots that the change lies between. */
+export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): ChangedFacts {
+  const scopes = new Map<string, FactChanges>();
+  if (change.everything) return { everything: true, meshWide: new Map(), scopes };
+  for (const [id, scopeChange] of change.scopes) {
+    scopes.set(id, scopeFacts(previous.scopeById(id), next.scopeById(id), scopeChange));
+  }
+  return { everything: false, meshWide: meshFacts(previous, next, change), scopes };
+}
+
+function list(facts: Collected, name: Fact, ...members: readonly Unit[]): void {
+  const known = facts.get(name) ?? new Set();
+  for (const member of members) known.add(member);
+  facts.set(name, known);
+}
+
+function scopeFacts(before: Scope | undefined, after: Scope | undefined, change: ScopeChange): FactChanges {
+  const facts: Collected = new Map();
+  if (change.everything || before === undefined || after === undefined) return facts.set(fact.SCOPE, undefined);
+  const scopes = [before, after];
+  if (change.hosts.size > 0 || change.destinationRules.size > 0) facts.set(fact.ANY_HOST, undefined);
+  for (const host of change.hosts) hostFacts(facts, scopes, host);
+  for (const host of change.destinationRules) ruleFacts(facts, scopes, host);
+  for (const { before: old, after: current } of change.virtualServices.values()) {
+    for (const virtualService of [old, current]) {
+      if (virtualService !== undefined) routeFacts(facts, scopes, virtualService);
+    }
+  }
+  return facts;
+}
+
+/** A service came, went or was redefined. */
+function hostFacts(facts: Collected, scopes: readonly Scope[], host: string): void {
+  facts.set(fact.host(host), undefined);
+  list(facts, fact.HOSTS, host);
+  for (const scope of scopes) {
+    for (const { number, http } of portsOf(scope, host)) {
+      facts.set(fact.port(number), undefined);
+      list(facts, fact.PORTS, String(number));
+      if (!http) continue;
+      facts.set(fact.httpPort(number), undefined);
+      list(facts, fact.HTTP_PORTS, outboundRouteName(number), serviceRouteName(host, number));
+    }
+    for (const { port } of scope.services.get(host)?.ports ?? []) facts.set(fact.anyPort(port), undefined);
+    if (namesSecrets(scope.destinationRule(host))) facts.set(fact.NAMING_SECRETS, undefined);
+  }
+}
+
+function ruleFacts(facts: Collected, scopes: readonly Scope[], host: string): void {
+  facts.set(fact.rule(host), undefined);
+  const rules = scopes.map((scope) => scope.destinationRule(host));
+  if (rules.some(namesSecrets)) facts.set(fact.NAMING_SECRETS, undefined);
+  const [hashes, originates] = [rules.some(hashesBy), rules.some(originatesTls)];
+  if (hashes) facts.set(fact.hash(host), undefined);
+  if (originates) facts.set(fact.tls(host), undefined);
+  for (const { number, http } of scopes.flatMap((scope) => portsOf(scope, host))) {
+    if (hashes) facts.set(fact.hashAt(number), undefined);
+    if (hashes && http) facts.set(fact.httpHashAt(number), undefined);
+    if (originates) facts.set(fact.tlsAt(number), undefined);
+  }
+}
+
+/** A virtual service as it was or is. */
+function routeFacts(
+  facts: Collected,
+  scopes: readonly Scope[],
+  virtualService: Parameters<typeof routesRequests>[0],
+): void {
+  const [requests, connections] = [routesRequests(virtualService), routesConnections(virtualService)];
+  for (const scope of scopes) {
+    for (const pattern of virtualService.hosts) {
+      const services = servicesMatching(scope, pattern);
+      if (requests && !services.some(hasDefaultPort)) facts.set(fact.routesAt(DEFAULT_HTTP_PORT), undefined);
+      for (const { hostname } of services) {
+        if (requests) facts.set(fact.routesFor(hostname), undefined);
+        for (const { number, http } of portsOf(scope, hostname)) {
+          if (requests && http) facts.set(fact.routesAt(number), undefined);
+          if (connections) facts.set(fact.connectionsAt(number), undefined);
+        }
+      }
+    }
+  }
+}
+
+/** How an egress listener's `bind` says that it is a unix domain socket. */
+const SOCKET = 'unix://';
+
+/** The ports at which a scope has listeners for a service: its own, and those of egress listeners that take whatever its ports are. */
+function portsOf(scope: Scope, host: string): { readonly number: number; readonly http: boolean }[] {
+  const own = scope.services.get(host)?.ports.filter(isStream) ?? [];
+  const found = own.map((port) => ({ number: port.port, http: mayBeHttp(port) }));
+  for (const { port, bind, services } of scope.egress) {
+    if (port === undefined || !services.has(host)) continue;
+    const http = mayBeHttp(port);
+    found.push({ number: port.number, http });
+    if (bind.startsWith(SOCKET)) found.push({ number: 0, http });
+  }
+  return found;
+}
+
+function servicesMatching({ services }: Scope, pattern: string): readonly Service[] {
+  if (isWildcardHost(pattern)) return [...services.values()].filter(({ hostname }) => hostMatches(pattern, hostname));
+  const service = services.get(pattern);
+  return service === undefined ? [] : [service];
+}
+
+function hasDefaultPort({ ports }: Service): boolean {
+  return ports.some(({ port }) => port === DEFAULT_HTTP_PORT);
+}
+
+type Policy = MergedDestinationRule['trafficPolicy'];
+
+/** Every traffic policy in a rule. */
+function policiesOf(
+  rule: MergedDestinationRule | undefined,
+): NonNullable<Pick<NonNullable<Policy>, 'loadBalancer' | 'tls'>>[] {
+  const policies = rule === undefined ? [] : [rule, ...rule.subsets].map(({ trafficPolicy }) => trafficPolicy);
+  return policies.flatMap((policy) => (policy === undefined ? [] : [policy, ...(policy.portLevelSettings ?? [])]));
+}
+
+function hashesBy(rule: MergedDestinationRule | undefined): boolean {
+  return policiesOf(rule).some(({ loadBalancer }) => loadBalancer?.consistentHash !== undefined);
+}
+
+function originatesTls(rule: MergedDestinationRule | undefined): boolean {
+  return policiesOf(rule).some(({ tls }) => tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL');
+}
+
+function namesSecrets(rule: MergedDestinationRule | undefined): boolean {
+  return rule !== undefined && namingSecrets(rule).length > 0;
+}
+
+function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): FactChanges {
+  const facts: Collected = new Map();
+  for (const key of change.endpoints) facts.set(fact.endpoints(key), undefined);
+  for (const key of change.peers) facts.set(fact.peers(key), undefined);
+  for (const [key, { before, after }] of change.configs) {
+    facts.set(fact.resource(key), undefined);
+    for (const resource of [before, after]) {
+      if (resource?.kind === 'Gateway' && passesOn(resource)) {
+        facts.set(fact.passing(`${resource.meta.namespace}/${resource.meta.name}`), undefined);
+      }
+      if (resource?.kind === 'VirtualService') boundFacts(facts, previous, next, resource);
+    }
+    if (key.startsWith('Secret/')) {
+      const changed = changedCredentials(previous.resources('Secret'), next.resources('Secret'), key);
+      for (const each of changed) facts.set(each, undefined);
+    }
+    askedFacts(facts, key, [previous, next], before, after);
+  }
+  return facts;
+}
+
+/** A virtual service as it was or is, for the gateways that it is bound to. */
+function boundFacts(
+  facts: Collected,
+  previous: MeshSnapshot,
+  next: MeshSnapshot,
+  { meta, content }: Resource<'VirtualService'>,
+): void {
+  for (const written of content.gateways ?? []) {
+    const gateway = gatewayName(written, meta.namespace);
+    if ((content.http ?? []).length > 0) facts.set(fact.gatewayRoutes(gateway), undefined);
+    if ((content.tcp ?? []).length > 0 || (content.tls ?? []).length > 0)
+      facts.set(fact.gatewayConnections(gateway), undefined);
+    if (!next.settings.filterGatewayClusters) continue;
+    const [before, after] = [previous, next].map((mesh) => targetHosts(mesh.virtualServicesOfGateway(gateway)));
+    if (before === undefined || after === undefined || before === after) continue;
+    for (const host of before.symmetricDifference(after)) {
+      facts.set(fact.target(gateway, host), undefined);
+      list(facts, fact.targets(gateway), host);
+    }
+  }
+}
+
+function askedFacts(
+  facts: Collected,
+  key: ResourceKey,
+  meshes: readonly MeshSnapshot[],
+  ...policies: readonly (AnyResource | undefined)[]
+): void {
+  if (!key.startsWith('AuthorizationPolicy/')) return;
+  const [before, after] = meshes.map(({ settings, mesh }, index) => {
+    const policy = policies[index];
+    return new Set(askedBy(policy?.kind === 'AuthorizationPolicy' ? policy : undefined, settings, mesh));
+  });
+  if (before === undefined || after === undefined) return;
+  for (const host of before.symmetricDifference(after)) {
+    facts.set(fact.askedHost(key, host), undefined);
+    list(facts, fact.asked(key), host);
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * The names of what generation can read of a mesh. A reader notes them (`reader.ts`), a change set says which of them have changed
+ * (`changed-facts.ts`). Most are relative to a scope: they mean the scope that a view is generated from, so that views of many namespaces
+ * have the same facts. The others (configuration resources, peers, carried endpoints, what gateways lead to) hold mesh-wide.
+ */
+import type { ResourceKey } from '../../resources/types.ts';
+
+export type Fact = string;
+
+/** The mesh configuration, and the networks. */
+export const MESH: Fact = 'mesh';
+
+/** Whether the scope exists, its Sidecar, egress listeners and traffic policy. */
+export const SCOPE: Fact = 'scope';
+/** Which hosts are services: members come and go. */
+export const HOSTS: Fact = 'hosts';
+/** Which ports services have. */
+export const PORTS: Fact = 'ports';
+/** Which ports services have that may be HTTP, and which of them. */
+export const HTTP_PORTS: Fact = 'HTTP ports';
+/** Any service or merged destination rule. */
+export const ANY_HOST: Fact = 'any host';
+/** Rules of the scope's services that name Secrets. */
+export const NAMING_SECRETS: Fact = 'rules naming Secrets';
+
+/** The service of a host. */
+export const host = (name: string): Fact => `host ${name}`;
+/** The merged destination rule of a host. */
+export const rule = (name: string): Fact => `rule ${name}`;
+/** How the rule of a host spreads by hash; how it originates TLS of its own. */
+export const hash = (name: string): Fact => `hash ${name}`;
+export const tls = (name: string): Fact => `TLS ${name}`;
+/** The services on a port; those that may be HTTP; of those of whatever protocol, UDP too, which hosts they are. */
+export const port = (number: number): Fact => `port ${number}`;
+export const httpPort = (number: number): Fact => `HTTP port ${number}`;
+export const anyPort = (number: number): Fact => `any port ${number}`;
+/** What the rules of a port's services say of hashing, and of TLS of their own. */
+export const hashAt = (number: number): Fact => `hash at ${number}`;
+export const httpHashAt = (number: number): Fact => `HTTP hash at ${number}`;
+export const tlsAt = (number: number): Fact => `TLS at ${number}`;
+/** The virtual services that route requests to services of a port; requests to a service; connections to services of a port. */
+export const routesAt = (number: number): Fact => `routes at ${number}`;
+export const routesFor = (name: string): Fact => `routes for ${name}`;
+export const connectionsAt = (number: number): Fact => `connections at ${number}`;
+
+/** A configuration resource is a fact of its key's name. */
+export const resource = (key: ResourceKey): Fact => key;
+/** Whether a Gateway passes mutual TLS on by its server name. */
+export const passing = (gateway: string): Fact => `passing ${gateway}`;
+/** The virtual services of a gateway; those of them that route connections. */
+export const gatewayRoutes = (gateway: string): Fact => `routes of ${gateway}`;
+export const gatewayConnections = (gateway: string): Fact => `connections of ${gateway}`;
+/** The hosts that virtual services of a gateway lead to; whether one of them is. */
+export const targets = (gateway: string): Fact => `targets of ${gateway}`;
+export const target = (gateway: string, name: string): Fact => `target of ${gateway} ${name}`;
+/** The hosts that an AuthorizationPolicy asks; whether one of them is. */
+export const asked = (policy: ResourceKey): Fact => `asked by ${policy}`;
+export const askedHost = (policy: ResourceKey, name: string): Fact => `asked by ${policy} ${name}`;
+/** Whether a Secret holds a key pair, or authorities, that can be used. */
+export const keyPair = (secret: ResourceKey): Fact => `key pair ${secret}`;
+export const authorities = (secret: ResourceKey): Fact => `authorities ${secret}`;
+/** Who is behind a service, by its key. */
+export const peers = (service: string): Fact => `peers ${service}`;
+/** The endpoints of a service that stand in clusters or listeners, by its key. */
+export const endpoints = (service: string): Fact => `endpoints ${service}`;

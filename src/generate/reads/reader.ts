@@ -1,0 +1,141 @@
+/**
+ * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for whoever records. It does
+ * not give away what it reads from, so that nothing can be read without being noted.
+ */
+import type { Memos } from '../../core/memo.ts';
+import type {
+  ConfigKind,
+  EgressListener,
+  Endpoint,
+  MeshSnapshot,
+  ModelSettings,
+  Scope,
+  ServiceKey,
+  ServicePeers,
+} from '../../model/types.ts';
+import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
+import type { Resource, ResourceKey } from '../../resources/types.ts';
+import * as fact from './facts.ts';
+import { note } from './recorder.ts';
+import { Rules, Services } from './services.ts';
+import { GatewayRoutes, VirtualServices } from './virtual-services.ts';
+
+/** A table that can be asked for one entry at a time. */
+export interface Lookup<V> {
+  get(key: string): V | undefined;
+}
+
+/** An egress listener of a scope. */
+export interface EgressReader extends Pick<EgressListener, 'port' | 'bind' | 'captureMode'> {
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
+}
+
+/** A scope. That it is there, and its shape, is one fact. */
+export interface ScopeReader extends Pick<Scope, 'id' | 'namespace' | 'sidecar' | 'ingress' | 'outboundTrafficPolicy'> {
+  readonly egress: readonly EgressReader[];
+  readonly services: Services;
+  readonly rules: Rules;
+}
+
+const scopes = new WeakMap<Scope, ScopeReader>();
+
+function readScope(scope: Scope): ScopeReader {
+  const known = scopes.get(scope);
+  if (known !== undefined) return known;
+  const { id, namespace, sidecar, ingress, outboundTrafficPolicy } = scope;
+  const reader: ScopeReader = {
+    id,
+    namespace,
+    sidecar,
+    ingress,
+    outboundTrafficPolicy,
+    egress: scope.egress.map(({ port, bind, captureMode, services, virtualServices }) => {
+      return {
+        port,
+        bind,
+        captureMode,
+        services: Services.of(services),
+        virtualServices: VirtualServices.of(virtualServices),
+      };
+    }),
+    services: Services.of(scope.services),
+    rules: Rules.of(scope.destinationRule),
+  };
+  scopes.set(scope, reader);
+  return reader;
+}
+
+/** One for each snapshot. */
+export class MeshReader {
+  readonly #mesh: MeshSnapshot;
+  /** Never changes while the program runs. */
+  readonly settings: ModelSettings;
+  readonly memos: Memos;
+  readonly peers: Lookup<ServicePeers>;
+  /** Endpoints that stand in clusters or listeners. */
+  readonly carriedEndpoints: Lookup<readonly Endpoint[]>;
+
+  private constructor(mesh: MeshSnapshot) {
+    this.#mesh = mesh;
+    this.settings = mesh.settings;
+    this.memos = mesh.memos;
+    this.peers = {
+      get(service: ServiceKey) {
+        note(fact.peers(service));
+        return mesh.peers.get(service);
+      },
+    };
+    this.carriedEndpoints = {
+      get(service: ServiceKey) {
+        note(fact.endpoints(service));
+        return mesh.carriedEndpoints.get(service);
+      },
+    };
+  }
+
+  static readonly #known = new WeakMap<MeshSnapshot, MeshReader>();
+
+  static of(mesh: MeshSnapshot): MeshReader {
+    const known = MeshReader.#known.get(mesh) ?? new MeshReader(mesh);
+    MeshReader.#known.set(mesh, known);
+    return known;
+  }
+
+  get mesh(): MeshConfig {
+    note(fact.MESH);
+    return this.#mesh.mesh;
+  }
+
+  get networks(): MeshNetworks {
+    note(fact.MESH);
+    return this.#mesh.networks;
+  }
+
+  scopeById(id: string): ScopeReader | undefined {
+    note(fact.SCOPE);
+    const scope = this.#mesh.scopeById(id);
+    return scope && readScope(scope);
+  }
+
+  /** Services visible to a gateway of this namespace: all exported to it. */
+  gatewayScope(namespace: string): ScopeReader {
+    note(fact.SCOPE);
+    return readScope(this.#mesh.gatewayScope(namespace));
+  }
+
+  /** Virtual services bound to gateway `namespace/name`. */
+  virtualServicesOfGateway(gateway: string): GatewayRoutes {
+    return new GatewayRoutes(gateway, this.#mesh.virtualServicesOfGateway(gateway));
+  }
+
+  resources<K extends ConfigKind>(kind: K): Lookup<Resource<K>> {
+    const table = this.#mesh.resources(kind);
+    return {
+      get(key: ResourceKey) {
+        note(fact.resource(key));
+        return table.get(key);
+      },
+    };
+  }
+}

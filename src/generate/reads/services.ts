@@ -1,0 +1,144 @@
+/** Services and destination rules of a scope, as generation reads them: every question is a fact. */
+import type { PMap } from '../../core/pmap.ts';
+import { hostMatches } from '../../model/hosts.ts';
+import type { MergedDestinationRule, Scope, Service, ServicePort } from '../../model/types.ts';
+import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
+import * as fact from './facts.ts';
+import { note, unrecorded } from './recorder.ts';
+
+/** Services by host. One object for the same services, so that results can be remembered by it. */
+export class Services {
+  readonly #services: PMap<Service>;
+
+  private constructor(services: PMap<Service>) {
+    this.#services = services;
+  }
+
+  static readonly #known = new WeakMap<PMap<Service>, Services>();
+
+  static of(services: PMap<Service>): Services {
+    const known = Services.#known.get(services) ?? new Services(services);
+    Services.#known.set(services, known);
+    return known;
+  }
+
+  get(host: string): Service | undefined {
+    note(fact.host(host));
+    return this.#services.get(host);
+  }
+
+  /** The same for a route or listener of port `at`: the services on that port are one fact. */
+  getAt(at: number | undefined, host: string): Service | undefined {
+    note(at !== undefined && this.isOnPort(host, at, isStream) ? fact.port(at) : fact.host(host));
+    return this.#services.get(host);
+  }
+
+  /** Hosts of services with a port that is not UDP, sorted. */
+  hosts(): readonly string[] {
+    note(fact.HOSTS);
+    return this.#services
+      .sorted()
+      .filter(([, { ports }]) => ports.some(isStream))
+      .map(([host]) => host);
+  }
+
+  /** All, in the order of their hosts. */
+  all(): readonly (readonly [host: string, service: Service])[] {
+    note(fact.ANY_HOST);
+    return this.#services.sorted();
+  }
+
+  /** By port, without UDP: see `servicesByPort`. */
+  byPort(): ReadonlyMap<number, readonly ServicePortEntry[]> {
+    note(fact.ANY_HOST);
+    return servicesByPort(this.#services);
+  }
+
+  /** Those of a port, without UDP, in the order of their hosts. */
+  onPort(port: number): readonly ServicePortEntry[] {
+    note(fact.port(port));
+    return servicesByPort(this.#services).get(port) ?? [];
+  }
+
+  /** Whether a service of some host that a pattern covers has the port, for whatever protocol. */
+  haveAnyPort(pattern: string, port: number): boolean {
+    note(fact.anyPort(port));
+    const has = ({ ports }: Service) => ports.some((each) => each.port === port);
+    return this.#services.sorted().some(([host, service]) => hostMatches(pattern, host) && has(service));
+  }
+
+  /** Whether the host is one of the services that the facts about this port are about. */
+  isOnPort(host: string, port: number, accepts: (port: ServicePort) => boolean): boolean {
+    return this.#services.get(host)?.ports.some((each) => each.port === port && accepts(each)) === true;
+  }
+}
+
+type Finder = Scope['destinationRule'];
+
+/** Merged destination rules by host. One object for the same finder. */
+export class Rules {
+  readonly #find: Finder;
+
+  private constructor(find: Finder) {
+    this.#find = find;
+  }
+
+  static readonly #known = new WeakMap<Finder, Rules>();
+
+  static of(find: Finder): Rules {
+    const known = Rules.#known.get(find) ?? new Rules(find);
+    Rules.#known.set(find, known);
+    return known;
+  }
+
+  of(host: string): MergedDestinationRule | undefined {
+    note(fact.rule(host));
+    return this.#find(host);
+  }
+
+  /** The rules of services that name Secrets, as `names` says, in the order of their hosts. */
+  namingSecrets(services: Services, names: (rule: MergedDestinationRule) => boolean): readonly MergedDestinationRule[] {
+    note(fact.NAMING_SECRETS);
+    const found = unrecorded(() => services.all()).flatMap(([host]) => this.#find(host) ?? []);
+    return found.filter(names);
+  }
+
+  /**
+   * The same for one who reads of it nothing but how requests or connections are spread by hash (`fact.hash`), or which TLS of their own
+   * clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
+   */
+  asReadAt(
+    at: number | undefined,
+    host: string,
+    services: Services,
+    aspect: Aspect,
+  ): MergedDestinationRule | undefined {
+    const { ofPort, ofHost, accepts } = ASPECTS[aspect];
+    const together = at !== undefined && services.isOnPort(host, at, accepts);
+    note(together ? ofPort(at) : ofHost(host));
+    return unrecorded(() => this.#find(host));
+  }
+}
+
+/** What of a rule is read outside of its clusters. */
+export type Aspect = 'hash of requests' | 'hash of connections' | 'TLS';
+
+const ASPECTS = {
+  'hash of requests': { ofPort: fact.httpHashAt, ofHost: fact.hash, accepts: mayBeHttp },
+  'hash of connections': { ofPort: fact.hashAt, ofHost: fact.hash, accepts: isStream },
+  TLS: { ofPort: fact.tlsAt, ofHost: fact.tls, accepts: isStream },
+} as const;
+
+export function isStream({ protocol }: Pick<ServicePort, 'protocol'>): boolean {
+  return protocol !== 'UDP';
+}
+
+export function mayBeHttp({ protocol }: Pick<ServicePort, 'protocol'>): boolean {
+  return (
+    protocol === 'HTTP' ||
+    protocol === 'HTTP2' ||
+    protocol === 'GRPC' ||
+    protocol === 'GRPC-Web' ||
+    protocol === 'Unsupported'
+  );
+}

@@ -1,0 +1,90 @@
+/** Which units a change touches, by what was read for them. */
+import type { ServiceKey } from '../model/types.ts';
+import type { ChangedFacts, FactChanges } from './changed-facts.ts';
+import type { Facts } from './reads/index.ts';
+import {
+  GENERATED_TYPES,
+  type GeneratedType,
+  type TypeReads,
+  type Unit,
+  type UnitSelection,
+  type View,
+} from './types.ts';
+
+/** Every unit of every type. */
+export const ALL_UNITS = {
+  cds: 'all',
+  sds: 'all',
+  lds: 'all',
+  rds: 'all',
+  vhds: 'all',
+} as const satisfies UnitSelection;
+
+/** Id of the scope that a view's facts are relative to. */
+export function scopeIdOf(view: View): string {
+  return view.part === 'gateway' ? `${view.namespace}/` : view.scope;
+}
+
+/** Host name of a service key `namespace/hostname`. */
+export function hostOfServiceKey(key: ServiceKey): string {
+  return key.slice(key.indexOf('/') + 1);
+}
+
+/** Units collected for a view: what has to be generated again. */
+export class TouchedUnits {
+  readonly #units: Partial<Record<GeneratedType, 'all' | Set<Unit>>> = {};
+
+  add(type: GeneratedType, units: Iterable<Unit>): void {
+    const known = this.#units[type];
+    if (known === 'all') return;
+    const marked = known ?? new Set();
+    for (const unit of units) marked.add(unit);
+    if (marked.size > 0) this.#units[type] = marked;
+  }
+
+  all(type: GeneratedType): void {
+    this.#units[type] = 'all';
+  }
+
+  /** A fact that a list of units was made of has changed; `members`: those that may be new, undefined where any may be. */
+  list(type: GeneratedType, members: ReadonlySet<Unit> | undefined): void {
+    if (members === undefined) this.all(type);
+    else this.add(type, members);
+  }
+
+  /** Undefined when there are none. */
+  selection(): UnitSelection | undefined {
+    return Object.keys(this.#units).length === 0 ? undefined : this.#units;
+  }
+}
+
+/** The units of a view that a change touches, of those of which it is known what was read for them; undefined for none. */
+export function touchedUnits(
+  reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>,
+  { everything, meshWide, scopes }: ChangedFacts,
+  view: View,
+): UnitSelection | undefined {
+  if (everything) return ALL_UNITS;
+  const changes = [meshWide, scopes.get(scopeIdOf(view)) ?? new Map()];
+  const touched = new TouchedUnits();
+  for (const type of GENERATED_TYPES) {
+    const ofType = reads[type];
+    if (ofType === undefined) continue;
+    for (const [, members] of changedAmong(ofType.list ?? [], changes)) touched.list(type, members);
+    for (const [unit, facts] of ofType.units) {
+      if (changedAmong(facts, changes).length > 0) touched.add(type, [unit]);
+    }
+  }
+  return touched.selection();
+}
+
+function changedAmong(
+  facts: Facts,
+  changes: readonly FactChanges[],
+): [fact: string, members: ReadonlySet<Unit> | undefined][] {
+  return facts.flatMap((fact) =>
+    changes.flatMap((changed): [string, ReadonlySet<Unit> | undefined][] =>
+      changed.has(fact) ? [[fact, changed.get(fact)]] : [],
+    ),
+  );
+}

@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { ChangeLog } from './change-log.ts';
+
+const change = (version: number) => {
+  const changed = { everything: false, meshWide: new Map(), scopes: new Map() };
+  return { version, changed, since: version, reasons: new Set(['config'] as const) };
+};
+const versions = (log: ChangeLog<string>, after: number) => log.after(after).map(({ version }) => version);
+
+describe('change log', () => {
+  it('remembers what has changed since the oldest job under way began', () => {
+    const log = new ChangeLog<string>();
+    log.add(change(2));
+    log.begin('a', 2);
+    log.add(change(3));
+    log.begin('b', 3);
+    log.add(change(4));
+    assert.deepEqual([versions(log, 2), versions(log, 3)], [[3, 4], [4]]);
+    log.end('a');
+    assert.deepEqual(versions(log, 0), [4]);
+    log.end('b');
+    assert.deepEqual(versions(log, 0), []);
+  });
+
+  it('says that everything changed where it could not remember all', () => {
+    const log = new ChangeLog<string>();
+    log.begin('hangs', 1);
+    for (let version = 2; version < 3000; version++) log.add(change(version));
+    const kept = log.after(1);
+    assert.ok(kept.length <= 1024);
+    assert.deepEqual([kept[0]?.changed.everything, kept[0]?.since, kept.at(-1)?.version], [true, 2, 2999]);
+    assert.equal(
+      log.after(2990).some(({ changed }) => changed.everything),
+      false,
+    );
+  });
+});
