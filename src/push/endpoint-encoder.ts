@@ -17,8 +17,11 @@ type HostInputs = ReadonlyMap<string, EndpointsInput>;
 
 const NOTHING: Encoded = [];
 
-/** The host of all clusters that ask for endpoints; '' for none, undefined for several. */
-const hosts = new WeakMap<Encoded, string | undefined>();
+/** Stands for more than one host; none is named so. */
+const SEVERAL = '*';
+
+/** The host of all clusters that ask for endpoints; '' for none. */
+const hosts = new WeakMap<Encoded, string>();
 
 function asksForEndpoints({ refs }: EncodedResource): boolean {
   return refs.length > 0;
@@ -26,12 +29,14 @@ function asksForEndpoints({ refs }: EncodedResource): boolean {
 
 /** The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several. */
 export function hostOfUnit(clusters: Encoded): string | undefined {
-  if (!hosts.has(clusters)) {
+  let host = hosts.get(clusters);
+  if (host === undefined) {
     const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
     const [only = ''] = found;
-    hosts.set(clusters, found.size > 1 ? undefined : only);
+    host = found.size > 1 ? SEVERAL : only;
+    hosts.set(clusters, host);
   }
-  return hosts.get(clusters);
+  return host === SEVERAL ? undefined : host;
 }
 
 export class EndpointEncoder {

@@ -121,9 +121,8 @@ function madeOf(
   { type, number, resources, since }: UnitAnswer,
   interner: Interner,
 ): readonly EncodedResource[] | undefined {
-  const message = new Uint8Array(bytes);
   const told = resources?.map(({ name, version, refs, offset, length }) =>
-    interner.intern(type, name, version, refs, () => message.subarray(offset, offset + length)),
+    interner.intern(type, name, version, refs, () => new Uint8Array(bytes, offset, length)),
   );
   const known = recalled.get(since?.number ?? number);
   const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);

@@ -163,7 +163,8 @@ export class ViewBundles<P extends PlacedBundles> {
     making: Making,
   ): Map<P, Own> {
     if (fresh.length === 0) return new Map();
-    const clusters = edited(units.cds, edits.cds);
+    // Mostly all is new.
+    const clusters = units.cds.size === 0 ? edits.cds : edited(units.cds, edits.cds);
     const own = fresh.map((each) => edited(each.clusters, placed.get(each) ?? new Map()));
     return this.#first(fresh, clusters, own, bundles, making);
   }
@@ -215,7 +216,7 @@ export class ViewBundles<P extends PlacedBundles> {
   /** What placements begin with, each with its own clusters beside the common ones. */
   #first(
     placed: readonly P[],
-    clusters: Clusters,
+    clusters: UnitContents,
     ownClusters: readonly Clusters[],
     bundles: Record<XdsType, Bundle>,
     making: Making,

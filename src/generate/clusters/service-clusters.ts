@@ -110,14 +110,27 @@ export function clustersOfHost(
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
-  const common = { service, rule, mesh, settings, part, passedOn, endpointNames, sds, files, peers, credentials };
-  if (service.resolution !== 'dns') return clusters.get(service, { ...common, ...NOTHING_CARRIED });
-  const carried = (placement: Placement) => carriedEndpoints(snapshot, view, placement, service, rule);
-  const at = (placement: Placement) => clusters.get(service, { ...common, ...carried(placement) });
-  if (!readsPlacement(snapshot, carried(NOWHERE).endpoints, rule)) return at(NOWHERE);
-  const outputs = placements.map(at);
+  const made = (carried: CarriedEndpoints): UnitOutput =>
+    clusters.get(service, {
+      service,
+      rule,
+      mesh,
+      settings,
+      part,
+      passedOn,
+      endpointNames,
+      sds,
+      files,
+      peers,
+      credentials,
+      ...carried,
+    });
+  if (service.resolution !== 'dns') return made(NOTHING_CARRIED);
+  const nowhere = carriedEndpoints(snapshot, view, NOWHERE, service, rule);
+  if (!readsPlacement(snapshot, nowhere.endpoints, rule)) return made(nowhere);
+  const outputs = placements.map((placement) => made(carriedEndpoints(snapshot, view, placement, service, rule)));
   // What is found wrong is found everywhere.
-  const { findings } = outputs[0] ?? at(NOWHERE);
+  const { findings } = outputs[0] ?? made(nowhere);
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 
