@@ -7,17 +7,14 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
-import type { Snapshot } from '../src/model/types.ts';
 import { Replica } from '../src/push/replica.ts';
 import { ReplicaLog } from '../src/push/replica-log.ts';
 import { runJobs } from '../src/push/run-jobs.ts';
-import { placementKey, placementOf, viewKey, viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
-import type { GenerateJob, GenerateTask, JobAnswer } from '../workers/protocol.ts';
-import { FIRST, MESHES, merged, NETWORKS, NODES, STEP } from './golden-harness/random-mesh.ts';
-
-const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
+import type { GenerateTask } from '../workers/protocol.ts';
+import { jobsOf, made } from './golden-harness/jobs.ts';
+import { FIRST, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 
 const WORKERS = 3;
 
@@ -45,33 +42,6 @@ const STEPS = fc.array(
   }),
   { minLength: 1, maxLength: 12 },
 );
-
-function jobsOf(snapshot: Snapshot): GenerateJob[] {
-  const views = NODES.flatMap((node) => viewsOf(snapshot, node));
-  const places = NODES.map((node) => placementOf(snapshot, node));
-  const placements = [...new Map(places.map((placement) => [placementKey(placement), placement])).values()];
-  return [...new Map(views.map((view) => [viewKey(view), view]))].map(([key, view]) => {
-    return { viewKey: key, view, units: EVERYTHING, placements };
-  });
-}
-
-/** What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after that. */
-function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly bytes: ArrayBuffer }): unknown {
-  const told = new Map<number, unknown>();
-  return jobs.map(({ viewKey: key, gone, units, findings, failures }) => ({
-    key,
-    gone,
-    findings,
-    failures,
-    units: units.map(({ type, unit, placements, number, resources }) => {
-      const own = resources?.map(({ name, version, refs, offset, length }) => {
-        return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
-      });
-      if (own !== undefined) told.set(number, own);
-      return { type, unit, placements, resources: told.get(number) };
-    }),
-  }));
-}
 
 test('workers that lag, miss updates or start anew generate what the main thread generates', () => {
   fc.assert(

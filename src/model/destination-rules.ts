@@ -2,6 +2,7 @@
  * Destination rules by namespace and host, those of one namespace for one host merged. Which one applies to a host is looked up
  * from the most specific pattern to the least, in the own namespace, then the service's, then the root namespace.
  */
+import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { Resource, ResourceKey } from '../resources/types.ts';
 import type { DefinitionContext } from './definitions.ts';
@@ -28,8 +29,6 @@ export interface RuleGroup {
   readonly rules: readonly Rule[];
   readonly all: MergedDestinationRule;
   readonly duplicateSubsets: number;
-  /** Merges of the rules that not everybody sees, by the rules' positions: made when first asked for. */
-  readonly partial: Map<string, MergedDestinationRule>;
 }
 
 /** Namespace → host → rules. */
@@ -37,7 +36,7 @@ export type RuleTable = PMap<PMap<RuleGroup>>;
 
 function makeGroup(namespace: string, host: string, rules: readonly Rule[]): RuleGroup {
   const { merged, duplicateSubsets } = mergeRules(namespace, host, rules);
-  return { namespace, host, rules, all: merged, duplicateSubsets, partial: new Map() };
+  return { namespace, host, rules, all: merged, duplicateSubsets };
 }
 
 /** Subsets are joined, the first of a name stands; the first traffic policy stands. */
@@ -61,16 +60,19 @@ function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
 }
 
 /** What of a group a namespace sees. */
-function seenFrom(group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
+function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
   if (group.namespace === namespace) return group.all;
   const visible = group.rules.filter(({ exportTo }) => isVisible(exportTo, group.namespace, namespace));
   if (visible.length === group.rules.length) return group.all;
   if (visible.length === 0) return undefined;
   const id = visible.map((rule) => group.rules.indexOf(rule)).join();
-  const known = group.partial.get(id);
+  const partial = memos
+    .weak<RuleGroup, Map<string, MergedDestinationRule>>('merged rules in part')
+    .get(group, () => new Map());
+  const known = partial.get(id);
   if (known !== undefined) return known;
   const { merged } = mergeRules(group.namespace, group.host, visible);
-  group.partial.set(id, merged);
+  partial.set(id, merged);
   return merged;
 }
 
@@ -78,54 +80,44 @@ function seenFrom(group: RuleGroup, namespace: string): MergedDestinationRule | 
  * Groups that match a host, most specific first. Remembered for as long as the namespace's rules stand: a mesh-wide rule of the
  * root namespace is looked up for every host of every scope, with the same result.
  */
-const rootMatches = new WeakMap<PMap<RuleGroup>, Map<string, readonly RuleGroup[]>>();
-
-function matchesInRoot(rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
-  let memo = rootMatches.get(rules);
-  if (memo === undefined) {
-    memo = new Map();
-    rootMatches.set(rules, memo);
-  }
-  let groups = memo.get(service.hostname);
+function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  const byHost = memos
+    .weak<PMap<RuleGroup>, Map<string, readonly RuleGroup[]>>('rules of the root namespace')
+    .get(rules, () => new Map());
+  let groups = byHost.get(service.hostname);
   if (groups === undefined) {
-    groups = matchesIn(rules, service);
-    memo.set(service.hostname, groups);
+    groups = matchesIn(memos, rules, service);
+    byHost.set(service.hostname, groups);
   }
   return groups;
 }
 
 /** Whether rules of a namespace are for single hosts alone: then there is no need to look for a dozen patterns of each host. */
-const exact = new WeakMap<PMap<RuleGroup>, boolean>();
-
-function areExact(rules: PMap<RuleGroup>): boolean {
-  let known = exact.get(rules);
-  if (known === undefined) {
-    known = ![...rules.keys()].some((host) => host.startsWith('*'));
-    exact.set(rules, known);
-  }
-  return known;
+function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
+  return memos
+    .weak<PMap<RuleGroup>, boolean>('rules without patterns')
+    .get(rules, () => ![...rules.keys()].some((host) => host.startsWith('*')));
 }
 
-function matchesIn(rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
-  if (areExact(rules)) {
+function matchesIn(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  if (areExact(memos, rules)) {
     const group = rules.get(service.hostname);
     return group === undefined ? NO_GROUPS : [group];
   }
-  return patternsOf(service).flatMap((pattern) => rules.get(pattern) ?? []);
+  return patternsOf(memos, service).flatMap((pattern) => rules.get(pattern) ?? []);
 }
 
 const NO_GROUPS: readonly RuleGroup[] = [];
 
-const patternsByService = new WeakMap<Service, readonly string[]>();
-
-function patternsOf(service: Service): readonly string[] {
-  const known = patternsByService.get(service) ?? matchingPatterns(service.hostname);
-  patternsByService.set(service, known);
-  return known;
+function patternsOf(memos: Memos, service: Service): readonly string[] {
+  return memos
+    .weak<Service, readonly string[]>('patterns of a host')
+    .get(service, () => matchingPatterns(service.hostname));
 }
 
 /** The rule for a service as seen from `namespace`. */
 export function findDestinationRule(
+  memos: Memos,
   table: RuleTable,
   rootNamespace: string,
   namespace: string,
@@ -135,8 +127,9 @@ export function findDestinationRule(
   for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
     const rules = table.get(owner);
     if (rules === undefined) continue;
-    for (const group of owner === rootNamespace ? matchesInRoot(rules, service) : matchesIn(rules, service)) {
-      const merged = seenFrom(group, namespace);
+    const groups = owner === rootNamespace ? matchesInRoot(memos, rules, service) : matchesIn(memos, rules, service);
+    for (const group of groups) {
+      const merged = seenFrom(memos, group, namespace);
       if (merged !== undefined) return merged;
     }
   }

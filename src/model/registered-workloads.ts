@@ -2,6 +2,7 @@
  * Who runs what, by the registry's word: a proxy says its labels itself, and its certificate proves only a namespace and a service
  * account. Whether workloads of that account have such labels is known from pods and workload entries.
  */
+import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { AnyResource } from '../resources/types.ts';
 import type { Labels } from './labels.ts';
@@ -87,18 +88,16 @@ function count(edits: Map<string, Map<string, Edit>>, resource: AnyResource | un
 
 const NOBODY: readonly Labels[] = [];
 
-/** By label sets: gateways of one account ask for the same ones after each change. */
-const answers = new WeakMap<LabelSets, readonly Labels[]>();
-
 /** See `Snapshot.registeredLabels`. */
 export function registeredLabels(
-  { registered }: { readonly registered: RegisteredWorkloads },
+  { registered, memos }: { readonly registered: RegisteredWorkloads; readonly memos: Memos },
   namespace: string,
   serviceAccount: string,
 ): readonly Labels[] {
   const sets = registered.get(`${namespace}/${serviceAccount}`);
   if (sets === undefined) return NOBODY;
-  const answer = answers.get(sets) ?? sets.sorted().map(([, { labels }]) => labels);
-  answers.set(sets, answer);
-  return answer;
+  // Gateways of one account ask for the same ones after each change.
+  return memos
+    .weak<LabelSets, readonly Labels[]>('labels of an account')
+    .get(sets, () => sets.sorted().map(([, { labels }]) => labels));
 }

@@ -43,7 +43,7 @@ test('what a finder finds is what its namespace sees, whoever shares it', () => 
           const scope = snapshot.scopeOf(namespace, labels);
           finders.add(scope.destinationRule);
           for (const [host, of] of scope.services.sorted()) {
-            const expected = findDestinationRule(rules, settings.rootNamespace, namespace, of);
+            const expected = findDestinationRule(snapshot.memos, rules, settings.rootNamespace, namespace, of);
             assert.deepEqual(scope.destinationRule(host), expected, `${host} from ${namespace}`);
           }
         }

@@ -187,7 +187,7 @@ export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopePar
     services,
     ingress: plan.ingress,
     outboundTrafficPolicy: plan.outboundTrafficPolicy ?? state.mesh.outboundTrafficPolicy.mode,
-    destinationRule: ruleFinder(state.rules, state.settings.rootNamespace, plan.namespace, services),
+    destinationRule: ruleFinder(state, plan.namespace, services),
   };
   return { scope, plan, routed, watches };
 }

@@ -1,0 +1,35 @@
+/** All that a random mesh has generated for its proxies, in a form that can be compared. */
+import type { Snapshot } from '../../src/model/types.ts';
+import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/views.ts';
+import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
+import { NODES } from './random-mesh.ts';
+
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
+
+/** Jobs that make everything of every view. */
+export function jobsOf(snapshot: Snapshot): GenerateJob[] {
+  const views = NODES.flatMap((node) => viewsOf(snapshot, node));
+  const places = NODES.map((node) => placementOf(snapshot, node));
+  const placements = [...new Map(places.map((placement) => [placementKey(placement), placement])).values()];
+  return [...new Map(views.map((view) => [viewKey(view), view]))].map(([key, view]) => {
+    return { viewKey: key, view, units: EVERYTHING, placements };
+  });
+}
+
+/** What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after that. */
+export function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly bytes: ArrayBuffer }): unknown {
+  const told = new Map<number, unknown>();
+  return jobs.map(({ viewKey: key, gone, units, findings, failures }) => ({
+    key,
+    gone,
+    findings,
+    failures,
+    units: units.map(({ type, unit, placements, number, resources }) => {
+      const own = resources?.map(({ name, version, refs, offset, length }) => {
+        return { name, version, refs, bytes: Buffer.from(bytes, offset, length).toString('base64') };
+      });
+      if (own !== undefined) told.set(number, own);
+      return { type, unit, placements, resources: told.get(number) };
+    }),
+  }));
+}

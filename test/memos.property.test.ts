@@ -1,0 +1,48 @@
+/**
+ * What is remembered makes no difference: a mesh whose memos are switched off generates what one with memos does, byte for byte, after any
+ * changes.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Memos } from '../src/core/memo.ts';
+import { Model } from '../src/model/index.ts';
+import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
+import { runJobs } from '../src/push/run-jobs.ts';
+import { scopeOfView } from '../src/push/views.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
+import { jobsOf, made } from './golden-harness/jobs.ts';
+import { FIRST, MESHES, merged, STEP } from './golden-harness/random-mesh.ts';
+
+const STEPS = fc.array(fc.record({ edits: STEP, mesh: fc.option(fc.constantFrom(...MESHES), { freq: 8 }) }), {
+  minLength: 1,
+  maxLength: 5,
+});
+
+test('a mesh without memos generates what one with memos does', () => {
+  const known = new Set<string>();
+  fc.assert(
+    fc.property(FIRST, STEPS, (base, steps) => {
+      const [on, off] = [true, false].map((enabled) => {
+        const memos = new Memos({ enabled });
+        return Model.empty(DEFAULT_SETTINGS, MESHES[0] ?? defaultMeshConfig(), defaultMeshNetworks(), { memos });
+      });
+      assert.ok(on !== undefined && off !== undefined);
+      const resources = new Map<ResourceKey, AnyResource>();
+      for (const { edits, mesh } of [{ edits: base, mesh: null }, ...steps]) {
+        const changes = merged(edits, resources);
+        for (const model of [on, off]) model.apply({ changes, ...(mesh !== null && { mesh }) });
+        const jobs = jobsOf(on.snapshot);
+        assert.deepEqual(jobsOf(off.snapshot), jobs);
+        // Of one alone: who holds a scope makes no difference either.
+        for (const { view } of jobs) on.acquire(scopeOfView(view));
+        assert.deepEqual(made(runJobs(off.snapshot, jobs)), made(runJobs(on.snapshot, jobs)));
+      }
+      for (const [name, counts] of on.snapshot.memos.counts()) if (counts.made < counts.asked) known.add(name);
+      for (const [name, counts] of off.snapshot.memos.counts()) assert.equal(counts.made, counts.asked, name);
+    }),
+    { numRuns: 15 },
+  );
+  assert.ok(known.size > 3, `only ${[...known].join()} were of use`);
+});
