@@ -48,25 +48,25 @@ export class PMap<V> {
   }
 
   get(key: string): V | undefined {
-    return this.#buckets[bucketOf(key)]?.get(key);
+    return this.size === 0 ? undefined : this.#buckets[bucketOf(key)]?.get(key);
   }
 
   has(key: string): boolean {
-    return this.#buckets[bucketOf(key)]?.has(key) ?? false;
+    return this.size > 0 && (this.#buckets[bucketOf(key)]?.has(key) ?? false);
   }
 
   /** A map with `changes` applied in order; `this` when nothing changes (values compared by identity). */
   with(changes: PMapChanges<V>): PMap<V> {
     let buckets: (ReadonlyMap<string, V> | undefined)[] | undefined;
     const copied = new Map<number, Map<string, V>>();
-    const changed: string[] = [];
+    const changed = this.#sorted === undefined && this.#earlier === undefined ? undefined : ([] as string[]);
     let size = this.size;
     for (const [key, value] of changes) {
       const index = bucketOf(key);
       const current = copied.get(index) ?? this.#buckets[index];
       const had = current?.has(key) ?? false;
       if (value === undefined ? !had : had && current?.get(key) === value) continue;
-      changed.push(key);
+      changed?.push(key);
       buckets ??= this.#buckets.slice();
       let bucket = copied.get(index);
       if (bucket === undefined) {
@@ -84,7 +84,7 @@ export class PMap<V> {
     }
     if (buckets === undefined) return this;
     const next = new PMap(buckets, size);
-    next.#earlier = this.#orderBefore(changed);
+    if (changed !== undefined) next.#earlier = this.#orderBefore(changed);
     return next;
   }
 

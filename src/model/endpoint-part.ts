@@ -39,6 +39,8 @@ export class Gathering {
   readonly #namespace: string;
   readonly #policies: PeerPolicies;
   readonly #before: EndpointPart | undefined;
+  /** The namespace whose policies were noted last. */
+  #noted: string | undefined;
 
   /**
    * @param namespace that of the service: workloads of which no other is known are taken to be there
@@ -63,7 +65,10 @@ export class Gathering {
   /** An endpoint is bound to a service by being one, so that policies for its port count. */
   #takesMutualTls({ workload, labels }: Workload, port: number): boolean {
     const namespace = workload?.namespace ?? this.#namespace;
-    this.reads.add(`${POLICY_READ}${namespace}`);
+    if (namespace !== this.#noted) {
+      this.reads.add(`${POLICY_READ}${namespace}`);
+      this.#noted = namespace;
+    }
     return modeOfPort(peerAuthenticationOf(this.#policies, namespace, labels), port) !== 'DISABLE';
   }
 

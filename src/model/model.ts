@@ -182,7 +182,8 @@ export class Model extends ScopeHolder<Snapshot> {
     const before = this.#states;
     const resources = new Map<ResourceKey, AnyResource | undefined>();
     const configs = new Map<ResourceKey, AnyResource | undefined>();
-    for (const { key, after } of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, after);
+    for (const { key, after } of changes)
+      (isConfigKind(after?.kind ?? kindOfKey(key)) ? configs : resources).set(key, after);
     const registry = updateRegistry(before.registry, { resources, mesh, networks });
     const delta: MeshDelta = { version: version ?? before.mesh.version + 1, ...registry.derived, configs };
     const step = updateMesh(before.mesh, this.current.scopes.book, delta);

@@ -5,8 +5,8 @@
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { AnyResource } from '../resources/types.ts';
-import type { Labels } from './labels.ts';
-import { compareText } from './order.ts';
+import { GroupEdits, type Groups } from './groups.ts';
+import { type Labels, labelsMatch } from './labels.ts';
 import { type Changed, ofKind } from './tables.ts';
 import { entryLabels, isFinished } from './workloads.ts';
 
@@ -30,74 +30,111 @@ function registeredBy(resource: AnyResource | undefined): Registered | undefined
   return { serviceAccount: entry.content.serviceAccount, labels: entryLabels(entry.content, entry.meta.labels) };
 }
 
-/** Sets of labels by their text: what they are, and how many workloads have them. */
-type LabelSets = PMap<{ readonly labels: Labels; readonly workloads: number }>;
+/** Labels that workloads of an account have. */
+interface LabelSet {
+  readonly labels: Labels;
+  /** How many of them. */
+  readonly workloads: number;
+}
 
-/** `namespace/service account` → the sets of labels of its workloads. */
-export type RegisteredWorkloads = PMap<LabelSets>;
+export interface RegisteredWorkloads {
+  /** By account and text of the labels. */
+  readonly sets: PMap<LabelSet>;
+  /** `namespace/service account` → keys of its sets. */
+  readonly accounts: Groups;
+}
+
+export const NO_WORKLOADS: RegisteredWorkloads = { sets: PMap.empty(), accounts: PMap.empty() };
 
 /** What a change adds to the number of workloads with a set of labels. */
 interface Edit {
+  readonly account: string;
   readonly labels: Labels;
   by: number;
 }
 
 /**
  * The registered workloads after a change of resources, and the namespaces in which {@link registeredLabels} may answer otherwise:
- * another workload with labels that are known already does not count. Costs what the changed workloads and the label sets of their
- * accounts are.
+ * another workload with labels that are known already does not count. Costs what the changed workloads are, and the number of label sets
+ * of accounts that have a new one or lost one.
  */
 export function updateRegistered(
   before: RegisteredWorkloads,
   changed: readonly Changed[],
 ): { readonly registered: RegisteredWorkloads; readonly namespaces: ReadonlySet<string> } {
-  const edits = new Map<string, Map<string, Edit>>();
+  const edits = new Edits();
   for (const { before: was, after: is } of changed) {
-    count(edits, was, -1);
-    count(edits, is, 1);
+    edits.count(was, -1);
+    edits.count(is, 1);
   }
   const namespaces = new Set<string>();
-  const next: [string, LabelSets | undefined][] = [];
-  for (const [account, byText] of edits) {
-    const known = before.get(account) ?? PMap.empty();
-    const sets = known.with(
-      [...byText].map(([text, { labels, by }]) => {
-        const had = known.get(text)?.workloads ?? 0;
-        const has = had + by;
-        if (had > 0 !== has > 0) namespaces.add(account.slice(0, account.indexOf('/')));
-        return [text, has === 0 ? undefined : has === had ? known.get(text) : { labels, workloads: has }] as const;
-      }),
-    );
-    next.push([account, sets.size === 0 ? undefined : sets]);
+  const accounts = new GroupEdits();
+  const sets: [string, LabelSet | undefined][] = [];
+  for (const [key, { account, labels, by }] of edits.byKey) {
+    if (by === 0) continue;
+    const had = before.sets.get(key)?.workloads ?? 0;
+    const has = had + by;
+    sets.push([key, has === 0 ? undefined : { labels, workloads: has }]);
+    if (had > 0 === has > 0) continue;
+    namespaces.add(account.slice(0, account.indexOf('/')));
+    if (has > 0) accounts.add(account, key);
+    else accounts.remove(account, key);
   }
-  return { registered: before.with(next), namespaces };
+  return { registered: { sets: before.sets.with(sets), accounts: accounts.apply(before.accounts) }, namespaces };
 }
 
-function count(edits: Map<string, Map<string, Edit>>, resource: AnyResource | undefined, by: 1 | -1): void {
-  const registered = registeredBy(resource);
-  if (registered === undefined || resource === undefined) return;
-  const { serviceAccount, labels } = registered;
-  const account = `${resource.meta.namespace}/${serviceAccount}`;
-  const byText = edits.get(account) ?? new Map<string, Edit>();
-  edits.set(account, byText);
-  const text = JSON.stringify(Object.entries(labels).sort(([a], [b]) => compareText(a, b)));
-  const edit = byText.get(text);
-  if (edit === undefined) byText.set(text, { labels, by });
-  else edit.by += by;
+/** The edits of a change, by account and text of the labels. */
+class Edits {
+  readonly byKey = new Map<string, Edit>();
+  /** Account → its last edit: most workloads of an account have the same labels, whose text need not be made again. */
+  readonly #last = new Map<string, Edit>();
+
+  count(resource: AnyResource | undefined, by: 1 | -1): void {
+    const registered = registeredBy(resource);
+    if (registered === undefined || resource === undefined) return;
+    const { serviceAccount, labels } = registered;
+    const account = `${resource.meta.namespace}/${serviceAccount}`;
+    const last = this.#last.get(account);
+    const edit = last !== undefined && sameLabels(last.labels, labels) ? last : this.#edit(account, labels);
+    edit.by += by;
+    if (edit !== last) this.#last.set(account, edit);
+  }
+
+  #edit(account: string, labels: Labels): Edit {
+    const key = `${account.length}:${account}${labelsText(labels)}`;
+    const known = this.byKey.get(key);
+    if (known !== undefined) return known;
+    const edit: Edit = { account, labels, by: 0 };
+    this.byKey.set(key, edit);
+    return edit;
+  }
+}
+
+function sameLabels(a: Labels, b: Labels): boolean {
+  return labelsMatch(a, b) && labelsMatch(b, a);
+}
+
+/** Equal for equal labels alone: each part is told by its length. */
+function labelsText(labels: Labels): string {
+  let text = '';
+  for (const key of Object.keys(labels).sort()) {
+    const value = labels[key] ?? '';
+    text += `${key.length}:${key}${value.length}:${value}`;
+  }
+  return text;
 }
 
 const NOBODY: readonly Labels[] = [];
 
-/** See `Snapshot.registeredLabels`. */
+/** See `Snapshot.registeredLabels`. Remembered by account: its gateways ask for the same ones after each change. */
 export function registeredLabels(
   { registered, memos }: { readonly registered: RegisteredWorkloads; readonly memos: Memos },
   namespace: string,
   serviceAccount: string,
 ): readonly Labels[] {
-  const sets = registered.get(`${namespace}/${serviceAccount}`);
-  if (sets === undefined) return NOBODY;
-  // Gateways of one account ask for the same ones after each change.
+  const keys = registered.accounts.get(`${namespace}/${serviceAccount}`);
+  if (keys === undefined) return NOBODY;
   return memos
-    .weak<LabelSets, readonly Labels[]>('labels of an account')
-    .get(sets, () => sets.sorted().map(([, { labels }]) => labels));
+    .weak<readonly string[], readonly Labels[]>('labels of an account')
+    .get(keys, () => keys.map((key) => registered.sets.get(key)?.labels).filter((labels) => labels !== undefined));
 }

@@ -122,14 +122,16 @@ function updateUnserved(
     for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));
   }
   const edits: [ResourceKey, true | undefined][] = [];
-  for (const [key, pod] of pods) {
-    const own = pod === undefined ? [] : ownAddresses(pod);
-    const unserved = own.length > 0 && pod !== undefined && !own.some((address) => isServed(state, pod, address));
+  pods.forEach((pod, key) => {
+    const unserved = pod !== undefined && isUnserved(state, pod);
     if (unserved !== state.unservedPods.has(key)) edits.push([key, unserved ? true : undefined]);
-  }
+  });
   return state.unservedPods.with(edits);
 }
 
-function isServed({ instances, networkOf }: State, pod: Resource<'Pod'>, address: string): boolean {
-  return instances.has(networkAddress(podNetwork(pod, address, networkOf), address));
+function isUnserved({ instances, networkOf }: State, pod: Resource<'Pod'>): boolean {
+  const own = ownAddresses(pod);
+  for (const address of own)
+    if (instances.has(networkAddress(podNetwork(pod, address, networkOf), address))) return false;
+  return own.length > 0;
 }

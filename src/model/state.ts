@@ -12,7 +12,7 @@ import { configuredNetworks, type NetworkNames } from './network-names.ts';
 import { type NetworkFinder, networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
 import { NO_PLACES, type Places } from './places.ts';
-import type { RegisteredWorkloads } from './registered-workloads.ts';
+import { NO_WORKLOADS, type RegisteredWorkloads } from './registered-workloads.ts';
 import type { ServiceRecord } from './service-record.ts';
 import { emptyTables, type ResourceTables } from './tables.ts';
 import {
@@ -101,7 +101,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     podsByIp: groups,
     podsByNamespace: groups,
     entriesByNamespace: groups,
-    registered: PMap.empty(),
+    registered: NO_WORKLOADS,
     documentsByService: groups,
     selecting: groups,
     selectingPods: groups,

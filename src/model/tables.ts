@@ -37,7 +37,7 @@ export function storeResources<K extends Kind>(
   const changed: Changed[] = [];
   const edits = new Map<K, [ResourceKey, AnyResource | undefined][]>();
   for (const [key, after] of changes) {
-    const kind = kindOfKey(key);
+    const kind = after?.kind ?? kindOfKey(key);
     if (!isTabled(tables, kind)) continue;
     const before = tables[kind].get(key);
     if (before === undefined && after === undefined) continue;

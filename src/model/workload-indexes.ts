@@ -36,8 +36,12 @@ function ownIds(pod: Resource<'Pod'> | undefined): readonly string[] {
 
 /** In the form of `addressId`, those that are addresses, each once. */
 function idsOf(addresses: readonly string[]): readonly string[] {
-  const ids = addresses.flatMap((address) => addressId(address) ?? []);
-  return ids.length > 1 ? [...new Set(ids)] : ids;
+  const ids: string[] = [];
+  for (const address of addresses) {
+    const id = addressId(address);
+    if (id !== undefined && !ids.includes(id)) ids.push(id);
+  }
+  return ids;
 }
 
 const NO_ADDRESSES: readonly string[] = [];
@@ -193,7 +197,6 @@ class DirtyServices {
   }
 
   addReaders(read: string): void {
-    if (this.#state.readers.size === 0) return;
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
