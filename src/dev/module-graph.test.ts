@@ -46,7 +46,6 @@ const GENERATORS = [
   'listeners',
   'routes',
   'gateways',
-  'affected',
   'changed-facts',
   'touched-units',
   'generate',
@@ -54,7 +53,7 @@ const GENERATORS = [
 ];
 
 /** Folders whose files others import only by way of `index.ts`. */
-const ENCLOSED = [/^(src\/generate\/(?!affected\/)[^/]+\/)(.+)$/, /^(src\/xds\/requests\/)(.+)$/];
+const ENCLOSED = [/^(src\/generate\/[^/]+\/)(.+)$/, /^(src\/xds\/requests\/)(.+)$/];
 
 interface Import {
   readonly from: string;

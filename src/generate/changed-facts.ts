@@ -203,7 +203,9 @@ function boundFacts(
     if ((content.tcp ?? []).length > 0 || (content.tls ?? []).length > 0)
       facts.set(fact.gatewayConnections(gateway), undefined);
     if (!next.settings.filterGatewayClusters) continue;
-    const [before, after] = [previous, next].map((mesh) => targetHosts(mesh.virtualServicesOfGateway(gateway)));
+    const [before, after] = [previous, next].map((mesh) =>
+      targetHosts(mesh.memos, mesh.virtualServicesOfGateway(gateway)),
+    );
     if (before === undefined || after === undefined || before === after) continue;
     for (const host of before.symmetricDifference(after)) {
       facts.set(fact.target(gateway, host), undefined);

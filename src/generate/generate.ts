@@ -183,12 +183,6 @@ function attempt(make: () => UnitOutput): UnitOutput | Error {
 }
 
 /**
- * Clusters whose endpoints something provides. A cluster is kept for views that see its service and destination rule alike, and
- * these decide who provides them: what holds for one view holds for all that are given the same object.
- */
-const provided = new WeakSet<GeneratedResource>();
-
-/**
  * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds back its
  * other new clusters or listeners meanwhile.
  */
@@ -197,9 +191,13 @@ function danglingRefs(
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
   let routeUnits: ReadonlySet<Unit> | undefined;
+  // A cluster is kept for views that see its service and destination rule alike, and these decide who provides its endpoints: what holds
+  // for one view holds for all that are given the same object.
+  const clusters = snapshot.memos.weak<GeneratedResource, { provided: boolean }>('provided clusters');
   return (type, resources) => {
     for (const resource of resources) {
-      if (type === 'cds' && provided.has(resource)) continue;
+      const known = type === 'cds' ? clusters.get(resource, () => ({ provided: false })) : undefined;
+      if (known?.provided === true) continue;
       for (const ref of resource.refs) {
         if (type === 'cds') {
           if (view.part === 'inbound' || endpointsNameOf(snapshot, view, resource.name) !== ref) {
@@ -211,7 +209,7 @@ function danglingRefs(
           if (!routeUnits.has(ref)) return `listener ${resource.name} asks for routes ${ref}, which nothing provides`;
         }
       }
-      if (type === 'cds') provided.add(resource);
+      if (known !== undefined) known.provided = true;
     }
     return undefined;
   };

@@ -90,7 +90,7 @@ const NOTHING_CARRIED: CarriedEndpoints = {
   locality: '',
 };
 
-const clusters = new InputCache<ClusterInputs, UnitOutput>(serviceClusters);
+const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
 
 /** All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not have it. */
 export function clustersOfHost(
@@ -111,7 +111,7 @@ export function clustersOfHost(
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
   const made = (carried: CarriedEndpoints): UnitOutput =>
-    clusters.get(service, {
+    clusters.get(snapshot.memos, service, {
       service,
       rule,
       mesh,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import { InputCache } from './input-cache.ts';
 
 interface Inputs {
@@ -8,13 +9,13 @@ interface Inputs {
   readonly network: string;
 }
 
-function counted() {
+function counted(memos = new Memos()) {
   let made = 0;
-  const cache = new InputCache<Inputs, Inputs>((inputs) => {
+  const cache = new InputCache<Inputs, Inputs>('inputs', (inputs) => {
     made++;
     return { ...inputs };
   });
-  return { get: (inputs: Inputs) => cache.get(inputs.service, inputs), made: () => made };
+  return { get: (inputs: Inputs) => cache.get(memos, inputs.service, inputs), made: () => made };
 }
 
 test('the same inputs: one result', () => {
@@ -40,14 +41,22 @@ test('every member counts', () => {
 });
 
 test('a failure is not kept, and old results go when there are too many', () => {
+  const memos = new Memos();
   let fails = true;
-  const cache = new InputCache<{ readonly n: number }, number>(({ n }) => {
+  const cache = new InputCache<{ readonly n: number }, number>('numbers', ({ n }) => {
     if (fails) throw new Error('no');
     return n;
   });
   const anchor = {};
-  assert.throws(() => cache.get(anchor, { n: 1 }));
+  assert.throws(() => cache.get(memos, anchor, { n: 1 }));
   fails = false;
-  for (let n = 0; n < 100; n++) assert.equal(cache.get(anchor, { n }), n);
-  assert.equal(cache.get(anchor, { n: 1 }), 1);
+  for (let n = 0; n < 100; n++) assert.equal(cache.get(memos, anchor, { n }), n);
+  assert.equal(cache.get(memos, anchor, { n: 1 }), 1);
+});
+
+test('nothing is kept where memos are off', () => {
+  const { get, made } = counted(new Memos({ enabled: false }));
+  const inputs = { service: {}, rule: {}, network: '' };
+  assert.deepEqual(get(inputs), get({ ...inputs }));
+  assert.equal(made(), 2);
 });

@@ -3,6 +3,7 @@
  * makes a result is given only the input object, and every member of that object is compared before a result is used again, so
  * that nothing can be read without being part of the key.
  */
+import type { Memos } from '../../core/memo.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
 
 interface Entry<Result> {
@@ -16,34 +17,31 @@ interface Entry<Result> {
 const MAX_ENTRIES = 24;
 
 /**
- * Hangs results on an anchor, which is one of the inputs and immutable, by weak reference: they go with it. Inputs are compared
- * member by member with `Object.is`; they always have the same members in the same order.
+ * Hangs results on an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared member by member with
+ * `Object.is`; they always have the same members in the same order.
  */
 export class InputCache<Inputs extends object, Result> {
-  readonly #make: (inputs: Inputs) => Result;
-  readonly #anchored = new WeakMap<object, Entry<Result>[]>();
+  readonly #name: string;
+  readonly #make: (inputs: Inputs, memos: Memos) => Result;
 
-  constructor(make: (inputs: Inputs) => Result) {
+  /** @param name of the memo */
+  constructor(name: string, make: (inputs: Inputs, memos: Memos) => Result) {
+    this.#name = name;
     this.#make = make;
   }
 
   /** Throws what making the result throws; then nothing is kept. */
-  get(anchor: object, inputs: Inputs): Result {
+  get(memos: Memos, anchor: object, inputs: Inputs): Result {
     const values: readonly unknown[] = Object.values(inputs);
-    const entries = this.#anchored.get(anchor);
-    if (entries !== undefined) {
-      for (const entry of entries) {
-        if (!areSame(entry.values, values)) continue;
-        noteAll(entry.facts);
-        return entry.result;
-      }
+    const entries = memos.weak<object, Entry<Result>[]>(this.#name).get(anchor, () => []);
+    for (const entry of entries) {
+      if (!areSame(entry.values, values)) continue;
+      noteAll(entry.facts);
+      return entry.result;
     }
-    const { value: result, facts } = recorded(() => this.#make(inputs));
-    if (entries === undefined) this.#anchored.set(anchor, [{ values, result, facts }]);
-    else {
-      if (entries.length >= MAX_ENTRIES) entries.shift();
-      entries.push({ values, result, facts });
-    }
+    const { value: result, facts } = recorded(() => this.#make(inputs, memos));
+    if (entries.length >= MAX_ENTRIES) entries.shift();
+    entries.push({ values, result, facts });
     return result;
   }
 }

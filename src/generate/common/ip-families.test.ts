@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/types.ts';
 import type { NodeFamilies } from '../types.ts';
 import { familiesOfNode, reachableEndpoints } from './ip-families.ts';
+
+const MEMOS = new Memos();
 
 const NODES: readonly (readonly [what: string, addresses: readonly string[], NodeFamilies])[] = [
   ['IPv4 alone', ['10.0.0.1', '192.168.0.1'], 'ipv4'],
@@ -35,7 +38,7 @@ function endpoint(address: string, workload?: string, port = 80): Endpoint {
 }
 
 const reached = (endpoints: readonly Endpoint[], families: NodeFamilies) =>
-  reachableEndpoints(endpoints, { families }).map(({ address }) => address);
+  reachableEndpoints(MEMOS, endpoints, { families }).map(({ address }) => address);
 
 test('of endpoints of both families a node has those that it reaches, each workload once', () => {
   const mixed = [
@@ -59,11 +62,14 @@ test('another port of the same workload is another endpoint', () => {
 test('endpoints of one family are the very list for every node, also for one that lacks the family', () => {
   for (const endpoints of [[endpoint('10.0.0.1'), endpoint('host.example')], [endpoint('fd00::1')], []]) {
     for (const families of ['ipv4', 'ipv6', 'dual'] as const)
-      assert.equal(reachableEndpoints(endpoints, { families }), endpoints);
+      assert.equal(reachableEndpoints(MEMOS, endpoints, { families }), endpoints);
   }
 });
 
 test('nodes of the same families share one list', () => {
   const mixed = [endpoint('10.0.0.1'), endpoint('fd00::1')];
-  assert.equal(reachableEndpoints(mixed, { families: 'ipv6' }), reachableEndpoints(mixed, { families: 'ipv6' }));
+  assert.equal(
+    reachableEndpoints(MEMOS, mixed, { families: 'ipv6' }),
+    reachableEndpoints(MEMOS, mixed, { families: 'ipv6' }),
+  );
 });

@@ -2,6 +2,7 @@
  * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener on `::` where
  * IPv6 is switched off), which addresses of services get listeners, and by which of a workload's addresses it is reached.
  */
+import type { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/types.ts';
 import type { IpFamily, NodeFamilies } from '../types.ts';
 import { isIpAddress } from './values.ts';
@@ -69,20 +70,19 @@ interface ByFamilies {
   readonly lists: Readonly<Record<NodeFamilies, readonly Endpoint[]>> | undefined;
 }
 
-const reachable = new WeakMap<readonly Endpoint[], ByFamilies>();
-
 /**
  * The endpoints that a node of these families is given: the very list where all have one family, or none has an IP address. Of
  * others, those of its own family; a node of both reaches a workload that has both by IPv4 alone, so that the workload counts once.
  * Where a service has no endpoint of the node's family it is given the others: an IPv6-only machine may have a translator to IPv4.
  */
-export function reachableEndpoints(endpoints: readonly Endpoint[], { families }: OnFamilies): readonly Endpoint[] {
-  let known = reachable.get(endpoints);
-  if (known === undefined) {
-    known = { lists: splitByFamily(endpoints) };
-    reachable.set(endpoints, known);
-  }
-  return known.lists?.[families] ?? endpoints;
+export function reachableEndpoints(
+  memos: Memos,
+  endpoints: readonly Endpoint[],
+  { families }: OnFamilies,
+): readonly Endpoint[] {
+  const split = memos.weak<readonly Endpoint[], ByFamilies>('endpoints by family');
+  const { lists } = split.get(endpoints, () => ({ lists: splitByFamily(endpoints) }));
+  return lists?.[families] ?? endpoints;
 }
 
 function splitByFamily(endpoints: readonly Endpoint[]): ByFamilies['lists'] {

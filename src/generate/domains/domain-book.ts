@@ -3,6 +3,7 @@
  * matters only when two claim it; that nobody does is shown here without going through every domain of every service again: seen
  * from different namespaces, services differ only in the short names of the namespace's own.
  */
+import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-domains.ts';
@@ -37,21 +38,25 @@ export interface BookedHost {
   readonly domains: readonly string[];
 }
 
-const books = new WeakMap<readonly ServicePortEntry[], Map<string, DomainBook>>();
-
 /** @param port what clients address; 0 where that is each service's own port */
-export function domainBook(entries: readonly ServicePortEntry[], port: number, viewer: Viewer): DomainBook {
-  const known = books.get(entries) ?? new Map<string, DomainBook>();
-  books.set(entries, known);
+export function domainBook(
+  memos: Memos,
+  entries: readonly ServicePortEntry[],
+  port: number,
+  viewer: Viewer,
+): DomainBook {
+  const known = memos
+    .weak<readonly ServicePortEntry[], Map<string, DomainBook>>('domain books')
+    .get(entries, () => new Map());
   const key = `${port}${viewer.shared}`;
   let book = known.get(key);
   if (book === undefined) {
-    const hosts = entries.map((entry) => bookedHost(entry, port, foreignViewer(viewer)));
-    const before = entries.length < LARGE ? undefined : latest.get(key);
+    const hosts = entries.map((entry) => bookedHost(memos, entry, port, foreignViewer(viewer)));
+    const before = entries.length < LARGE ? undefined : latestBooks(memos).get(key);
     book = makeBook(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
     known.set(key, book);
   }
-  if (entries.length >= LARGE) noteLatest(key, book);
+  if (entries.length >= LARGE) noteLatest(latestBooks(memos), key, book);
   return book;
 }
 
@@ -64,29 +69,29 @@ function isAlike({ ordered }: DomainBook, list: readonly BookedHost[]): boolean 
 }
 
 /** The last large book of each port. The next one is mostly that with a service more or less. */
-const latest = new Map<string, DomainBook>();
+function latestBooks(memos: Memos): Map<string, DomainBook> {
+  return memos.weak<Memos, Map<string, DomainBook>>('latest domain books').get(memos, () => new Map());
+}
+
 /** Ports that are remembered; the one that was asked for longest ago goes first. */
 const MAX_LATEST = 64;
 
-function noteLatest(key: string, book: DomainBook): void {
+function noteLatest(latest: Map<string, DomainBook>, key: string, book: DomainBook): void {
   latest.delete(key);
   latest.set(key, book);
   const [oldest] = latest.keys();
   if (oldest !== undefined && latest.size > MAX_LATEST) latest.delete(oldest);
 }
 
-const bookedHosts = new WeakMap<ServicePortEntry, Map<string, BookedHost>>();
-
-function bookedHost(entry: ServicePortEntry, port: number, viewer: Viewer): BookedHost {
-  const known = bookedHosts.get(entry) ?? new Map<string, BookedHost>();
-  bookedHosts.set(entry, known);
+function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): BookedHost {
+  const known = memos.weak<ServicePortEntry, Map<string, BookedHost>>('booked hosts').get(entry, () => new Map());
   const key = `${port}${viewer.shared}`;
   let host = known.get(key);
   if (host === undefined) {
     const { service } = entry;
     const clientPort = port || entry.port.port;
     const name = `${service.hostname}:${clientPort}`;
-    host = { entry, name, port: clientPort, domains: serviceDomains(service, clientPort, viewer) };
+    host = { entry, name, port: clientPort, domains: serviceDomains(memos, service, clientPort, viewer) };
     known.set(key, host);
   }
   return host;
@@ -121,18 +126,15 @@ function inOrder(list: readonly BookedHost[]): readonly BookedHost[] {
 
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 
-const ownHostsOfBooks = new WeakMap<DomainBook, Map<string, OwnHosts>>();
-
 /** The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are. */
-export function ownHosts(book: DomainBook, viewer: Viewer): OwnHosts {
-  const known = ownHostsOfBooks.get(book) ?? new Map<string, OwnHosts>();
-  ownHostsOfBooks.set(book, known);
+export function ownHosts(memos: Memos, book: DomainBook, viewer: Viewer): OwnHosts {
+  const known = memos.weak<DomainBook, Map<string, OwnHosts>>('own hosts').get(book, () => new Map());
   let own = known.get(viewer.own);
   if (own === undefined) {
     const hosts = [...book.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
     if (hosts.length === 0) return NO_OWN;
     const domains = hosts.flatMap(({ entry, port, domains: ofAll }) =>
-      serviceDomains(entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),
+      serviceDomains(memos, entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),
     );
     own = { hosts: new Set(hosts), domains };
     known.set(viewer.own, own);

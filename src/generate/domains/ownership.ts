@@ -3,6 +3,7 @@
  * configuration in which two have the same one (`VirtualHost.domains` of
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto).
  */
+import type { Memos } from '../../core/memo.ts';
 import { compareCreated } from '../../model/order.ts';
 import { type BookedHost, type DomainBook, ownHosts } from './domain-book.ts';
 import { serviceDomains, type Viewer } from './service-domains.ts';
@@ -85,9 +86,9 @@ export function claimedDomains(book: DomainBook, claims: readonly SidecarClaim[]
 }
 
 /** Whether every claim owns all of its domains as the viewer sees them. May say no where it is so after all. */
-export function isDisjoint({ book, disjoint, otherDomains }: ClaimedDomains, viewer: Viewer): boolean {
+export function isDisjoint(memos: Memos, { book, disjoint, otherDomains }: ClaimedDomains, viewer: Viewer): boolean {
   if (!disjoint) return false;
-  const { domains } = ownHosts(book, viewer);
+  const { domains } = ownHosts(memos, book, viewer);
   if (new Set(domains).size < domains.length) return false;
   return !domains.some((domain) => book.domains.has(domain) || otherDomains.has(domain));
 }
@@ -99,22 +100,24 @@ export function takesAll({ book, otherDomains }: ClaimedDomains): boolean {
 
 /** The domains of a claim as the viewer sees it, of whose services these are: see {@link ownHosts}. */
 export function domainsOfClaim(
+  memos: Memos,
   { booked, domains }: SidecarClaim,
   own: ReadonlySet<BookedHost>,
   viewer: Viewer,
 ): readonly string[] {
   if (booked === undefined || !own.has(booked)) return domains;
-  return serviceDomains(booked.entry.service, booked.port, viewer);
+  return serviceDomains(memos, booked.entry.service, booked.port, viewer);
 }
 
 /** The claims of a sidecar's route configuration with the domains that are left for each, as the viewer sees them. */
 export function settleClaims<Claim extends SidecarClaim>(
+  memos: Memos,
   claims: readonly Claim[],
   { book }: ClaimedDomains,
   viewer: Viewer,
 ): Ownership<Claim> {
-  const { hosts: own } = ownHosts(book, viewer);
-  return settleDomains(claims.toSorted(byPrecedence), (claim) => domainsOfClaim(claim, own, viewer));
+  const { hosts: own } = ownHosts(memos, book, viewer);
+  return settleDomains(claims.toSorted(byPrecedence), (claim) => domainsOfClaim(memos, claim, own, viewer));
 }
 
 /**

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import { httpPort, serviceOf } from '../routes/testing.ts';
 import { serviceDomains, viewerOf } from './service-domains.ts';
+
+const MEMOS = new Memos();
 
 const OWN = 'default.svc.cluster.local';
 const OTHER = 'shop.svc.cluster.local';
@@ -18,21 +21,21 @@ describe('domains of a service', () => {
       '[fd00::1]',
     ];
     assert.deepEqual(
-      serviceDomains(service, 9080, viewerOf(OWN)),
+      serviceDomains(MEMOS, service, 9080, viewerOf(OWN)),
       hosts.flatMap((host) => [host, `${host}:9080`]),
     );
   });
   test('the bare name only there', () => {
-    const domains = serviceDomains(serviceOf('reviews', [httpPort(80)]), 80, viewerOf(OTHER));
+    const domains = serviceDomains(MEMOS, serviceOf('reviews', [httpPort(80)]), 80, viewerOf(OTHER));
     assert.ok(!domains.includes('reviews'));
     assert.ok(domains.includes('reviews.default'));
   });
   test('an external host has no short forms; address ranges are no domains', () => {
     const service = serviceOf('x', [httpPort(80)], { hostname: 'api.example.com', addresses: ['10.1.0.0/16'] });
-    assert.deepEqual(serviceDomains(service, 80, viewerOf(OWN)), ['api.example.com', 'api.example.com:80']);
+    assert.deepEqual(serviceDomains(MEMOS, service, 80, viewerOf(OWN)), ['api.example.com', 'api.example.com:80']);
   });
   test('a headless service has its pods’ names', () => {
     const service = serviceOf('web', [httpPort(80)], { headless: true });
-    assert.ok(serviceDomains(service, 80, viewerOf(OWN)).includes('*.web.default.svc.cluster.local'));
+    assert.ok(serviceDomains(MEMOS, service, 80, viewerOf(OWN)).includes('*.web.default.svc.cluster.local'));
   });
 });

@@ -1,4 +1,5 @@
 /** Under which `Host` headers a service or host is known to clients. */
+import type { Memos } from '../../core/memo.ts';
 import type { Service } from '../../model/types.ts';
 import { isIpAddress } from '../common/index.ts';
 
@@ -32,22 +33,18 @@ export function isOwn({ hostname }: Service, { own }: Viewer): boolean {
   return own !== '' && hostname.endsWith(own);
 }
 
-/** Domains by what they are made of: whose suffix, and the port. */
-const domainsOfService = new WeakMap<Service, Map<string, Map<number, readonly string[]>>>();
+/** Domains of a service by what they are made of: whose suffix, and the port. */
+type KnownDomains = Map<string, Map<number, readonly string[]>>;
 
 /**
  * All domains of a service's port: the full name, the short forms that resolve where the proxy is, and its addresses, each
  * with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list for all who see the same.
  */
-export function serviceDomains(service: Service, port: number, viewer: Viewer): readonly string[] {
+export function serviceDomains(memos: Memos, service: Service, port: number, viewer: Viewer): readonly string[] {
   const { hostname } = service;
   const own = isOwn(service, viewer);
   const seenAs = own ? viewer.own : viewer.shared;
-  let known = domainsOfService.get(service);
-  if (known === undefined) {
-    known = new Map();
-    domainsOfService.set(service, known);
-  }
+  const known = memos.weak<Service, KnownDomains>('domains of services').get(service, () => new Map());
   let byPort = known.get(seenAs);
   if (byPort === undefined) {
     byPort = new Map();

@@ -106,8 +106,11 @@ const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NO_CLUSTERS: ReadonlyMap<string, EdsInput> = new Map();
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EdsInput>>(edsInputs);
-const namesByCluster = new InputCache<ClusterInputs, ReadonlyMap<string, string>>(edsNames);
+const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EdsInput>>(
+  'endpoints of clusters',
+  edsInputs,
+);
+const namesByCluster = new InputCache<ClusterInputs, ReadonlyMap<string, string>>('names of endpoints', edsNames);
 
 /** Everything that goes into the load assignment of an EDS cluster; undefined when the view has no such cluster. */
 export function resolveEndpoints(
@@ -130,13 +133,13 @@ export function endpointsOfHost(
   if (clusters === undefined) return NO_CLUSTERS;
   const { service, rule } = clusters;
   const sources = endpointSources(MeshReader.of(snapshot), view, placement, snapshot.endpoints.get(service.key), rule);
-  return inputsByCluster.get(service, { ...clusters, ...sources });
+  return inputsByCluster.get(snapshot.memos, service, { ...clusters, ...sources });
 }
 
 /** What an EDS cluster of the view calls its endpoints; undefined when the view has no such cluster. */
 export function endpointsNameOf(snapshot: MeshReader, view: ClientView, clusterName: string): string | undefined {
   const clusters = clusterInputs(snapshot, view, hostOfCluster(clusterName));
-  return clusters && namesByCluster.get(clusters.service, clusters).get(clusterName);
+  return clusters && namesByCluster.get(snapshot.memos, clusters.service, clusters).get(clusterName);
 }
 
 function clusterInputs(snapshot: MeshReader, view: ClientView, host: string): ClusterInputs | undefined {
@@ -155,13 +158,13 @@ function clusterInputs(snapshot: MeshReader, view: ClientView, host: string): Cl
 
 /** @param endpoints all that the service has */
 export function endpointSources(
-  { mesh, networks }: MeshReader,
+  { mesh, networks, memos }: MeshReader,
   view: ClientView,
   placement: Placement,
   endpoints: readonly Endpoint[] | undefined,
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
-  const reachable = reachableEndpoints(endpoints ?? NO_ENDPOINTS, view);
+  const reachable = reachableEndpoints(memos, endpoints ?? NO_ENDPOINTS, view);
   return {
     mesh,
     networks,

@@ -1,4 +1,5 @@
 /** Names of the Envoy extensions that listeners are made of, and whether a proxy has one. */
+import type { Memos } from '../../core/memo.ts';
 import type { Encodable, envoy } from '../../protobuf/index.ts';
 import { packAny } from '../../protobuf/index.ts';
 import type { Capabilities, View } from '../types.ts';
@@ -53,20 +54,16 @@ export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExt
 /** A mesh has a few versions of Envoy; proxies say what they can, though. */
 const MAX_CAPABILITIES = 256;
 
-const capabilitiesByText = new Map<string, Capabilities>();
-const capabilitiesByView = new WeakMap<Capabilities, Capabilities>();
-
 /** The one object for equal capabilities, for caches that compare by identity. There are few: of what is asked, some is there. */
-export function sharedCapabilities({ capabilities }: ProxyCapabilities): Capabilities {
-  let shared = capabilitiesByView.get(capabilities);
-  if (shared === undefined) {
+export function sharedCapabilities(memos: Memos, { capabilities }: ProxyCapabilities): Capabilities {
+  return memos.weak<Capabilities, Capabilities>('shared capabilities').get(capabilities, () => {
+    const byText = memos.weak<Memos, Map<string, Capabilities>>('capabilities by text').get(memos, () => new Map());
     const text = JSON.stringify(capabilities);
-    shared = capabilitiesByText.get(text) ?? capabilities;
-    if (capabilitiesByText.size >= MAX_CAPABILITIES) capabilitiesByText.clear();
-    capabilitiesByText.set(text, shared);
-    capabilitiesByView.set(capabilities, shared);
-  }
-  return shared;
+    const shared = byText.get(text) ?? capabilities;
+    if (byText.size >= MAX_CAPABILITIES) byText.clear();
+    byText.set(text, shared);
+    return shared;
+  });
 }
 
 /** The shape that network filters, HTTP filters, listener filters and access loggers have in common. */

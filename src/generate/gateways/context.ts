@@ -7,6 +7,7 @@ import type { GatewayView } from '../types.ts';
 export function gatewayContext(snapshot: MeshReader, view: GatewayView, port: number, gateway: string): RouteContext {
   const scope = snapshot.gatewayScope(view.namespace);
   return {
+    memos: snapshot.memos,
     gateway,
     port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,

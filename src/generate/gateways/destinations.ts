@@ -27,7 +27,7 @@ export function tlsDestinations(
   context: RouteContext,
 ): TlsDestination[] {
   const found: TlsDestination[] = [];
-  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections()) {
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections(hostsOf(server))) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
     for (const { match, route } of content.tls ?? []) {
@@ -49,7 +49,7 @@ export function tcpDestination(
   server: ServerPlan,
   context: RouteContext,
 ): NetworkFilters | undefined {
-  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections()) {
+  for (const virtualService of snapshot.virtualServicesOfGateway(server.gateway).connections(hostsOf(server))) {
     const { namespace, content } = virtualService;
     if (commonHosts(server.hosts, virtualService).length === 0) continue;
     const tcp = (content.tcp ?? []).find(
@@ -58,6 +58,10 @@ export function tcpDestination(
     if (tcp !== undefined) return proxyFilters(snapshot, view, tcp.route ?? [], context);
   }
   return undefined;
+}
+
+function hostsOf({ hosts }: ServerPlan): readonly string[] {
+  return hosts.map(({ host }) => host);
 }
 
 function proxyFilters(

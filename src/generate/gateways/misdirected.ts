@@ -4,6 +4,7 @@
  * have no certificate checked. Such requests are answered with 421 (RFC 9110, section 15.5.20), and honest clients, browsers that share
  * a connection between hosts, come again by a connection of its own.
  */
+import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
 import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
 
@@ -17,14 +18,16 @@ export interface Misdirected {
 
 const NONE: Misdirected = { hosts: [], covers: () => false };
 
-export function misdirectedHosts(plan: GatewayPlan, server: ServerPlan): Misdirected {
+export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: ServerPlan): Misdirected {
   const listener = plan.listeners.get(server.port)?.find(({ bind }) => bind === server.bind);
   if (server.kind !== 'https' || listener === undefined) return NONE;
-  const { byName, demanding } = owners(listener.servers);
-  const mine = demand(server);
+  // One list of servers for the time of a plan.
+  const owners = memos.weak<readonly ServerPlan[], Owners>('owners of server names');
+  const { byName, demanding, demands } = owners.get(listener.servers, () => ownersOf(listener.servers));
+  const mine = demands.get(server);
   const isElsewhere = (owner: ServerPlan | undefined): boolean => {
     if (owner === undefined || owner === server) return false;
-    const theirs = demand(owner);
+    const theirs = demands.get(owner);
     return theirs !== '' && theirs !== mine;
   };
   const covers = (host: string): boolean => {
@@ -51,38 +54,26 @@ interface Owners {
   readonly byName: ReadonlyMap<string, ServerPlan>;
   /** Of servers that demand certificates. */
   readonly demanding: ReadonlyMap<string, ServerPlan>;
+  /** What servers ask of clients' certificates. */
+  readonly demands: ReadonlyMap<ServerPlan, string>;
 }
-
-/** By the servers of a listener: one list for the time of a plan. */
-const ownersOf = new WeakMap<readonly ServerPlan[], Owners>();
 
 /**
  * As the listener's filter chains have it: a name leads to the first server that claims it, and one for all names claims no others.
  * Servers that pass bytes on claim names only where they have routes; left out here, those behind them count.
  */
-function owners(servers: readonly ServerPlan[]): Owners {
-  const known = ownersOf.get(servers);
-  if (known !== undefined) return known;
+function ownersOf(servers: readonly ServerPlan[]): Owners {
+  const demands = new Map(servers.map((server) => [server, demandOf(server)]));
   const byName = new Map<string, ServerPlan>();
   for (const server of servers) {
-    if (server.kind !== 'https' && demand(server) === '') continue;
+    if (server.kind !== 'https' && demands.get(server) === '') continue;
     const hosts = server.hosts.map(({ host }) => host);
     for (const host of hosts.includes('*') ? ['*'] : hosts) if (!byName.has(host)) byName.set(host, server);
   }
-  const made = { byName, demanding: new Map([...byName].filter(([, owner]) => demand(owner) !== '')) };
-  ownersOf.set(servers, made);
-  return made;
+  return { byName, demanding: new Map([...byName].filter(([, owner]) => demands.get(owner) !== '')), demands };
 }
-
-const demands = new WeakMap<ServerPlan, string>();
 
 /** What a server asks of clients' certificates, as text to compare; '' when it takes clients without one. */
-function demand(server: ServerPlan): string {
-  const text = demands.get(server) ?? demandOf(server);
-  demands.set(server, text);
-  return text;
-}
-
 function demandOf({ tls }: ServerPlan): string {
   if (tls?.mode !== 'MUTUAL' && tls?.mode !== 'MESH_MUTUAL') return '';
   const { mode, caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName } = tls;

@@ -10,6 +10,7 @@ import {
   encodeVirtualHost,
   hasRoutes,
   joinRoutes,
+  keptVirtualHosts,
   MAX_BODY_BYTES,
   type RouteContext,
   routeConfiguration,
@@ -51,7 +52,7 @@ export function gatewayRoutes(snapshot: MeshReader, view: GatewayView, unit: Uni
   const [first] = servers ?? [];
   if (servers === undefined || first === undefined) return { resources: [], findings: [] };
   const context = gatewayContext(snapshot, view, first.port, first.gateway);
-  const misdirected = misdirectedHosts(plan, first);
+  const misdirected = misdirectedHosts(snapshot.memos, plan, first);
   const served = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => compareText(a, b));
   const claims: readonly HostClaim[] = [
     ...misdirected.hosts.map((host) => ({ host, content: undefined })),
@@ -101,7 +102,9 @@ function gatewayHosts(
   };
   for (const server of servers) {
     const { gateway, httpsRedirect } = server;
-    for (const virtualService of snapshot.virtualServicesOfGateway(gateway).requests()) {
+    for (const virtualService of snapshot
+      .virtualServicesOfGateway(gateway)
+      .requests(server.hosts.map(({ host }) => host))) {
       if (!hasRoutes(virtualService, { ...context, gateway })) continue;
       for (const host of commonHosts(server.hosts, virtualService)) {
         const { contributions } = at(host);
@@ -137,7 +140,7 @@ function encodeHost(
   const gateways = contributions.map(({ gateway }) => gateway).join(' ');
   const key = [gateways, content.httpsRedirect, secure ?? '', context.port, contextKey(context)].join('\n');
   const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
-  return encodedVirtualHost({ made, name, domains, key }, context.lookups, (lookups) => ({
+  const build = (lookups: RouteContext['lookups']) => ({
     ...shell,
     ...withSharedRetries([
       ...before,
@@ -147,5 +150,7 @@ function encodeHost(
         ),
       ),
     ]),
-  }));
+  });
+  const kept = keptVirtualHosts(context.memos, first.virtualService);
+  return encodedVirtualHost({ made, name, domains, key }, context.lookups, build, kept);
 }

@@ -2,6 +2,7 @@
  * Services by port. Listeners and routes are generated port by port; without this index each port would walk all services.
  * Kept per service map (which the next scope shares when nothing changed), so it is built once per scope and change.
  */
+import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
 import type { Service, ServicePort } from '../../model/types.ts';
 
@@ -12,32 +13,27 @@ export interface ServicePortEntry {
 }
 
 /** By service, in the order of its ports: the same objects for as long as the service stands, by which indexes are compared. */
-const entriesOfServices = new WeakMap<Service, readonly ServicePortEntry[]>();
-
-function entriesOf(service: Service): readonly ServicePortEntry[] {
-  let entries = entriesOfServices.get(service);
-  if (entries === undefined) {
-    entries = service.ports.flatMap((port) => (port.protocol === 'UDP' ? [] : [{ service, port }]));
-    entriesOfServices.set(service, entries);
-  }
-  return entries;
+function entriesOf(memos: Memos, service: Service): readonly ServicePortEntry[] {
+  return memos
+    .weak<Service, readonly ServicePortEntry[]>('ports of services')
+    .get(service, () => service.ports.flatMap((port) => (port.protocol === 'UDP' ? [] : [{ service, port }])));
 }
 
-const indexes = new WeakMap<PMap<Service>, ReadonlyMap<number, readonly ServicePortEntry[]>>();
+type ByPort = ReadonlyMap<number, readonly ServicePortEntry[]>;
 
 /** Port number → service ports, in the order of host names; ports ascend. UDP ports are not in it: Envoy is not given them. */
-export function servicesByPort(services: PMap<Service>): ReadonlyMap<number, readonly ServicePortEntry[]> {
-  const known = indexes.get(services);
-  if (known !== undefined) return known;
+export function servicesByPort(memos: Memos, services: PMap<Service>): ByPort {
+  return memos.weak<PMap<Service>, ByPort>('services by port').get(services, () => indexOf(memos, services));
+}
+
+function indexOf(memos: Memos, services: PMap<Service>): ByPort {
   const byPort = new Map<number, ServicePortEntry[]>();
   for (const [, service] of services.sorted()) {
-    for (const entry of entriesOf(service)) {
+    for (const entry of entriesOf(memos, service)) {
       const entries = byPort.get(entry.port.port);
       if (entries === undefined) byPort.set(entry.port.port, [entry]);
       else entries.push(entry);
     }
   }
-  const sorted = new Map([...byPort].sort(([a], [b]) => a - b));
-  indexes.set(services, sorted);
-  return sorted;
+  return new Map([...byPort].sort(([a], [b]) => a - b));
 }

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { Memos } from '../../core/memo.ts';
 import { hostMatches } from '../../model/hosts.ts';
 import { virtualServiceOf } from '../routes/testing.ts';
-import { targetHosts, virtualServicesAbout, virtualServicesFor } from './virtual-services.ts';
+import { targetHosts, virtualServicesFor, virtualServicesForAny } from './virtual-services.ts';
+
+const MEMOS = new Memos();
 
 const host = fc.constantFrom(
   'a.example.com',
@@ -20,29 +23,49 @@ test('those that are for a host are those of which some host matches it, in thei
     fc.property(lists, host, (hosts, asked) => {
       const list = hosts.map((each, index) => virtualServiceOf({ hosts: each }, { name: `v${index}` }));
       const expected = list.filter((each) => each.hosts.some((pattern) => hostMatches(pattern, asked)));
-      assert.deepEqual(virtualServicesFor(list, asked), expected);
+      assert.deepEqual(virtualServicesFor(MEMOS, list, asked), expected);
       // The index is there now, and says the same.
-      assert.deepEqual(virtualServicesFor(list, asked), expected);
+      assert.deepEqual(virtualServicesFor(MEMOS, list, asked), expected);
     }),
   );
 });
 
 const destination = fc.constantFrom('a.example.com', 'b.example.com');
 
-test('those about a host are for it or lead to it; the hosts that a list leads to are the destinations of its routes', () => {
-  const services = fc.array(fc.record({ hosts: fc.array(host, { maxLength: 2 }), to: destination }), { maxLength: 6 });
+test('those for some hosts are all that are for one of them, in their order', () => {
   fc.assert(
-    fc.property(services, destination, (entries, asked) => {
-      const list = entries.map(({ hosts, to }, index) => {
-        const route = [{ destination: { host: to } }];
-        return virtualServiceOf({ hosts, [index % 2 === 0 ? 'http' : 'tcp']: [{ route }] }, { name: `v${index}` });
-      });
-      const about = list.filter(
-        (each, index) => entries[index]?.to === asked || each.hosts.some((pattern) => hostMatches(pattern, asked)),
+    fc.property(lists, fc.array(host, { maxLength: 3 }), (hosts, asked) => {
+      const list = hosts.map((each, index) => virtualServiceOf({ hosts: each }, { name: `v${index}` }));
+      const found = virtualServicesForAny(MEMOS, list, asked);
+      assert.deepEqual(
+        found,
+        list.filter((each) => found.includes(each)),
       );
-      assert.deepEqual(new Set(virtualServicesAbout(list, asked)), new Set(about));
-      assert.deepEqual(targetHosts(list), new Set(entries.map(({ to }) => to)));
-      assert.equal(targetHosts(list), targetHosts(list));
+      for (const each of list) {
+        const common = each.hosts.some((own) =>
+          asked.some((other) => hostMatches(own, other) || hostMatches(other, own)),
+        );
+        assert.ok(!common || found.includes(each));
+      }
+      if (!asked.some((each) => each.startsWith('*'))) {
+        assert.ok(found.every((each) => each.hosts.some((own) => asked.some((other) => hostMatches(own, other)))));
+      }
+    }),
+  );
+});
+
+test('the hosts that a list leads to are the destinations of its routes', () => {
+  fc.assert(
+    fc.property(fc.array(destination, { maxLength: 6 }), (destinations) => {
+      const list = destinations.map((to, index) => {
+        const route = [{ destination: { host: to } }];
+        return virtualServiceOf(
+          { hosts: ['a'], [index % 2 === 0 ? 'http' : 'tcp']: [{ route }] },
+          { name: `v${index}` },
+        );
+      });
+      assert.deepEqual(targetHosts(MEMOS, list), new Set(destinations));
+      assert.equal(targetHosts(MEMOS, list), targetHosts(MEMOS, list));
     }),
   );
 });

@@ -1,7 +1,8 @@
 /**
- * Virtual services by host: those that are for it, and those that lead to it. Indexed once per list, which the next scope shares when
+ * Virtual services by host, and the hosts that they lead to. Indexed once per list, which the next scope shares when
  * none of them changed, so that asking for each of ten thousand services does not mean going through all virtual services each time.
  */
+import type { Memos } from '../../core/memo.ts';
 import { destinationHosts, hostMatches, isWildcardHost } from '../../model/index.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
 
@@ -14,7 +15,6 @@ class HostIndex {
   readonly #exact = new Map<string, Placed[]>();
   /** Those with a wildcard among their hosts. */
   readonly #wildcards: Placed[] = [];
-  #byTarget: ReadonlyMap<string, List> | undefined;
   #targetHosts: ReadonlySet<string> | undefined;
 
   constructor(list: List) {
@@ -27,33 +27,35 @@ class HostIndex {
   }
 
   for(host: string): List {
+    return inOrder(this.#placed(host));
+  }
+
+  /** Those for any of these hosts, all where one is a wildcard. */
+  forAny(hosts: readonly string[]): List {
+    return hosts.some(isWildcardHost) ? this.#list : inOrder(hosts.flatMap((host) => this.#placed(host)));
+  }
+
+  #placed(host: string): readonly Placed[] {
     const named = this.#exact.get(host) ?? [];
     const matching = this.#wildcards.filter(([, { hosts }]) => hosts.some((pattern) => hostMatches(pattern, host)));
-    if (matching.length === 0) return named.map(([, virtualService]) => virtualService);
-    return [...new Map([...named, ...matching].sort(([a], [b]) => a - b)).values()];
+    return matching.length === 0 ? named : [...named, ...matching];
   }
 
-  /** Those whose routes lead to a host. */
-  leadingTo(host: string): List {
-    return this.#targets.get(host) ?? [];
-  }
-
+  /** The hosts that routes lead to; made when they are first asked for. */
   get targetHosts(): ReadonlySet<string> {
-    this.#targetHosts ??= new Set(this.#targets.keys());
+    if (this.#targetHosts === undefined) {
+      const hosts = new Set<string>();
+      for (const virtualService of this.#list) for (const host of destinationHosts(virtualService)) hosts.add(host);
+      this.#targetHosts = hosts;
+    }
     return this.#targetHosts;
   }
+}
 
-  /** By destination; made when it is first asked for. */
-  get #targets(): ReadonlyMap<string, List> {
-    if (this.#byTarget === undefined) {
-      const targets = new Map<string, ResolvedVirtualService[]>();
-      for (const virtualService of this.#list) {
-        for (const host of destinationHosts(virtualService)) add(targets, host, virtualService);
-      }
-      this.#byTarget = targets;
-    }
-    return this.#byTarget;
-  }
+/** Each once. */
+function inOrder(placed: readonly Placed[]): List {
+  if (placed.length < 2) return placed.map(([, virtualService]) => virtualService);
+  return [...new Map(placed.toSorted(([a], [b]) => a - b)).values()];
 }
 
 function add<T>(lists: Map<string, T[]>, key: string, item: T): void {
@@ -62,26 +64,21 @@ function add<T>(lists: Map<string, T[]>, key: string, item: T): void {
   else list.push(item);
 }
 
-const indexes = new WeakMap<List, HostIndex>();
-
-function indexOf(list: List): HostIndex {
-  const index = indexes.get(list) ?? new HostIndex(list);
-  indexes.set(list, index);
-  return index;
+function indexOf(memos: Memos, list: List): HostIndex {
+  return memos.weak<List, HostIndex>('virtual services by host').get(list, () => new HostIndex(list));
 }
 
 /** Those of a list that are for `host`, each once, in the order of the list. */
-export function virtualServicesFor(list: List, host: string): List {
-  return indexOf(list).for(host);
+export function virtualServicesFor(memos: Memos, list: List, host: string): List {
+  return indexOf(memos, list).for(host);
 }
 
-/** Those of a list that are for `host` or lead to it (its ports and hash settings stand in the route); one may come twice. */
-export function virtualServicesAbout(list: List, host: string): List {
-  const index = indexOf(list);
-  return [...index.for(host), ...index.leadingTo(host)];
+/** Those of a list that may have a host in common with these, each once, in the order of the list. */
+export function virtualServicesForAny(memos: Memos, list: List, hosts: readonly string[]): List {
+  return indexOf(memos, list).forAny(hosts);
 }
 
 /** The hosts that a list of virtual services leads to; the same object for the same list. */
-export function targetHosts(list: List): ReadonlySet<string> {
-  return indexOf(list).targetHosts;
+export function targetHosts(memos: Memos, list: List): ReadonlySet<string> {
+  return indexOf(memos, list).targetHosts;
 }

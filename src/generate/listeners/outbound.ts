@@ -1,4 +1,5 @@
 /** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
+import type { Memos } from '../../core/memo.ts';
 import { compareText } from '../../model/order.ts';
 import type { ModelSettings, Scope } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -148,7 +149,7 @@ interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly grpcWeb: boolean;
 }
 
-const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
+const plainListeners = new InputCache<PlainInputs, BuiltListener>('plain listeners', (inputs) => {
   const target = { ...inputs, port: inputs.targetPort };
   const merged = mergeChains(serviceChains(inputs, target, inputs));
   const http = inputs.routeName === '' ? undefined : inputs;
@@ -157,6 +158,7 @@ const plainListeners = new InputCache<PlainInputs, BuiltListener>((inputs) => {
 
 /** The listener of a plan where it is a plain one. */
 function plainListener(
+  memos: Memos,
   { plan, surroundings, scope }: { plan: OutboundListenerPlan; surroundings: Surroundings; scope: RuleScope },
   routing: ConnectionRoutes,
 ): BuiltListener | undefined {
@@ -171,7 +173,7 @@ function plainListener(
   });
   const tcpInputs = { service, targetPort, protocol, range, shared };
   const inputs = { ...surroundings, ...traits, bind, extraBind, port, bindToPort, ...tcpInputs, routeName, grpcWeb };
-  return plainListeners.get(service, inputs);
+  return plainListeners.get(memos, service, inputs);
 }
 
 type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
@@ -191,11 +193,11 @@ interface PlainPort {
 }
 
 /** Ports may have thousands of listeners: namespaces that see them alike need not even compare their parts. */
-const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...rest }) => {
+const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', ({ plan, routing, ...rest }, memos) => {
   const { mesh, settings, capabilities, outboundTrafficPolicy, services, rules } = rest;
   const surroundings = { mesh, settings, capabilities, outboundTrafficPolicy };
   const scope = { services, rules };
-  const listeners = plan.listeners.map((each) => plainListener({ plan: each, surroundings, scope }, routing));
+  const listeners = plan.listeners.map((each) => plainListener(memos, { plan: each, surroundings, scope }, routing));
   const plain = listeners.filter((listener) => listener !== undefined);
   const complete = plain.length === plan.listeners.length && plan.podTargets.length === 0;
   return { listeners, output: complete ? portOutput(plan, plain) : undefined };
@@ -203,7 +205,7 @@ const plainPorts = new InputCache<PortInputs, PlainPort>(({ plan, routing, ...re
 
 /** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
 function plainPort(
-  { mesh, settings }: MeshReader,
+  { mesh, settings, memos }: MeshReader,
   view: OutboundView,
   { egress, services, rules, outboundTrafficPolicy }: ScopeReader,
   plan: OutboundPortPlan,
@@ -211,8 +213,8 @@ function plainPort(
   const [only, ...others] = egress;
   if (only === undefined || others.length > 0) return undefined;
   const routing = only.virtualServices.connections;
-  const capabilities = sharedCapabilities(view);
-  return plainPorts.get(plan, {
+  const capabilities = sharedCapabilities(memos, view);
+  return plainPorts.get(memos, plan, {
     mesh,
     settings,
     capabilities,
@@ -233,8 +235,13 @@ function outboundListener(
   const { mesh, settings } = snapshot;
   const { outboundTrafficPolicy } = scope;
   const routing = connectionsOf(scope, plan);
-  const surroundings = { mesh, settings, capabilities: sharedCapabilities(view), outboundTrafficPolicy };
-  const plain = plainListener({ plan, surroundings, scope }, routing);
+  const surroundings = {
+    mesh,
+    settings,
+    capabilities: sharedCapabilities(snapshot.memos, view),
+    outboundTrafficPolicy,
+  };
+  const plain = plainListener(snapshot.memos, { plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
   const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
   const { kept, conflicts } = withoutHeldRanges(l4, scope, plan, {

@@ -38,12 +38,10 @@ export interface GatewayPlan {
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 
-const plans = new WeakMap<MeshReader, WeakMap<GatewayView, Recorded<GatewayPlan>>>();
-
 /** The plan of a view; made once per snapshot, as every unit of the view reads it. */
 export function gatewayPlan(snapshot: MeshReader, view: GatewayView): GatewayPlan {
-  const ofSnapshot = plans.get(snapshot) ?? new WeakMap<GatewayView, Recorded<GatewayPlan>>();
-  plans.set(snapshot, ofSnapshot);
+  const plans = snapshot.memos.weak<MeshReader, WeakMap<GatewayView, Recorded<GatewayPlan>>>('gateway plans');
+  const ofSnapshot = plans.get(snapshot, () => new WeakMap());
   const known = ofSnapshot.get(view);
   if (known !== undefined) noteAll(known.facts);
   const { value, facts } = known ?? recorded(() => makePlan(snapshot, view));

@@ -2,6 +2,7 @@
  * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see the same
  * services share it, and it outlives every change that leaves the services as they are.
  */
+import type { Memos } from '../../core/memo.ts';
 import type { ModelSettings } from '../../model/types.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { placeOfRoutes, scopeOfView } from '../common/index.ts';
@@ -37,11 +38,6 @@ interface ViewPlan {
 /** Ways of using the same services (interception modes, Sidecars) that are remembered. The oldest goes first. */
 const MAX_PLANS = 16;
 
-/** By the services of the first egress listener: namespaces that see the same services share a plan. */
-const plans = new WeakMap<Egress['services'], PlanEntry[]>();
-/** A view's plan while its scope stands, for the many units that ask one after the other. */
-const plansOfViews = new WeakMap<OutboundView, ViewPlan>();
-
 /** The listener units of a view: the ports of its plan. */
 export function plannedPorts(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   note(fact.PORTS);
@@ -75,15 +71,17 @@ export function routePlan(snapshot: MeshReader, view: OutboundView, name: string
 function outboundPlan(snapshot: MeshReader, view: OutboundView): OutboundPlan {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return EMPTY;
-  const { settings, mesh } = snapshot;
-  const known = plansOfViews.get(view);
+  const { settings, mesh, memos } = snapshot;
+  // While the scope stands, for the many units that ask one after the other.
+  const ofView = memos.weak<OutboundView, { last?: ViewPlan }>('plans of views').get(view, () => ({}));
+  const known = ofView.last;
   if (known?.scope === scope && known.settings === settings && known.mesh === mesh) return known.plan;
-  const plan = unrecorded(() => sharedPlan(scope, planInput(settings, mesh, view, scope)));
-  plansOfViews.set(view, { scope, settings, mesh, plan });
+  const plan = unrecorded(() => sharedPlan(memos, scope, planInput(settings, mesh, view, scope)));
+  ofView.last = { scope, settings, mesh, plan };
   return plan;
 }
 
-function sharedPlan(scope: ScopeReader, input: PlanInput): OutboundPlan {
+function sharedPlan(memos: Memos, scope: ScopeReader, input: PlanInput): OutboundPlan {
   const egress = scope.egress.map(({ port, bind, captureMode, services }, index) => {
     return { port, bind, captureMode, services, index };
   });
@@ -91,11 +89,11 @@ function sharedPlan(scope: ScopeReader, input: PlanInput): OutboundPlan {
   if (first === undefined) return EMPTY;
   const text = JSON.stringify([input, egress.map(({ services, ...rest }) => rest)]);
   const services = egress.map((each) => each.services);
-  const entries = plans.get(first.services) ?? [];
-  plans.set(first.services, entries);
+  // Namespaces that see the same services share a plan.
+  const entries = memos.weak<Egress['services'], PlanEntry[]>('plans').get(first.services, () => []);
   const known = entries.find((entry) => entry.text === text && services.every((each, i) => each === entry.services[i]));
   if (known !== undefined) return known.plan;
-  const plan = makePlan(egress, input);
+  const plan = makePlan(memos, egress, input);
   if (entries.length >= MAX_PLANS) entries.shift();
   entries.push({ text, services, plan });
   return plan;

@@ -10,6 +10,7 @@
  *
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
+import type { Memos } from '../../core/memo.ts';
 import { compareCreated, compareText } from '../../model/order.ts';
 import type { Protocol, Service } from '../../model/types.ts';
 import {
@@ -110,10 +111,10 @@ export interface PlanInput {
 }
 
 /** Plans all ports. */
-export function makePlan(listeners: readonly Egress[], input: PlanInput): OutboundPlan {
+export function makePlan(memos: Memos, listeners: readonly Egress[], input: PlanInput): OutboundPlan {
   const builders = new Map<number, PortBuilder>();
   const builderOf = (port: number) => {
-    const known = builders.get(port) ?? new PortBuilder(port, input);
+    const known = builders.get(port) ?? new PortBuilder(memos, port, input);
     builders.set(port, known);
     return known;
   };
@@ -154,13 +155,15 @@ interface Place {
 
 /** Plans one port. */
 class PortBuilder {
+  readonly #memos: Memos;
   readonly #port: number;
   readonly #input: PlanInput;
   readonly #drafts = new Map<string, Draft>();
   readonly #podTargets: { target: TcpTarget; egress: EgressIndex }[] = [];
   readonly #conflicts: { metric: GenerationFinding['metric']; message: string }[] = [];
 
-  constructor(port: number, input: PlanInput) {
+  constructor(memos: Memos, port: number, input: PlanInput) {
+    this.#memos = memos;
     this.#port = port;
     this.#input = input;
   }
@@ -205,7 +208,7 @@ class PortBuilder {
       this.#podTargets.push({ target, egress: egress.index });
       return [];
     }
-    const addresses = addressesOf(service);
+    const addresses = addressesOf(this.#memos, service);
     if (addresses.length === 0) return [shared];
     // Connections to addresses of a family that the machine lacks cannot come up, and Envoy may reject a listener for them.
     return addresses
@@ -364,20 +367,15 @@ function servedAs(service: Service, port: number, http: boolean): ServicePortEnt
 
 type Address = Pick<Place, 'bind' | 'key'> | { readonly range: string };
 
-const addressesOfServices = new WeakMap<Service, readonly Address[]>();
-
 /** The addresses of a service, read once, and ranges of them. */
-function addressesOf(service: Service): readonly Address[] {
-  let addresses = addressesOfServices.get(service);
-  if (addresses === undefined) {
+function addressesOf(memos: Memos, service: Service): readonly Address[] {
+  return memos.weak<Service, readonly Address[]>('addresses of services').get(service, () => {
     const said = service.addresses.filter((address) => !isUnspecified(address));
-    addresses = said.map((address): Address => {
+    return said.map((address): Address => {
       const bind = hostOf(address);
       return isRange(address) ? { range: address } : { bind, key: addressKey(bind) };
     });
-    addressesOfServices.set(service, addresses);
-  }
-  return addresses;
+  });
 }
 
 /** The orchestrator's first, then oldest first: who was there keeps what it has when others come. */

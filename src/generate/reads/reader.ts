@@ -38,13 +38,13 @@ export interface ScopeReader extends Pick<Scope, 'id' | 'namespace' | 'sidecar' 
   readonly rules: Rules;
 }
 
-const scopes = new WeakMap<Scope, ScopeReader>();
+function readScope(memos: Memos, scope: Scope): ScopeReader {
+  return memos.weak<Scope, ScopeReader>('read scopes').get(scope, () => scopeReader(memos, scope));
+}
 
-function readScope(scope: Scope): ScopeReader {
-  const known = scopes.get(scope);
-  if (known !== undefined) return known;
+function scopeReader(memos: Memos, scope: Scope): ScopeReader {
   const { id, namespace, sidecar, ingress, outboundTrafficPolicy } = scope;
-  const reader: ScopeReader = {
+  return {
     id,
     namespace,
     sidecar,
@@ -55,15 +55,13 @@ function readScope(scope: Scope): ScopeReader {
         port,
         bind,
         captureMode,
-        services: Services.of(services),
-        virtualServices: VirtualServices.of(virtualServices),
+        services: Services.of(memos, services),
+        virtualServices: VirtualServices.of(memos, virtualServices),
       };
     }),
-    services: Services.of(scope.services),
-    rules: Rules.of(scope.destinationRule),
+    services: Services.of(memos, scope.services),
+    rules: Rules.of(memos, scope.destinationRule),
   };
-  scopes.set(scope, reader);
-  return reader;
 }
 
 /** One for each snapshot. */
@@ -94,12 +92,8 @@ export class MeshReader {
     };
   }
 
-  static readonly #known = new WeakMap<MeshSnapshot, MeshReader>();
-
   static of(mesh: MeshSnapshot): MeshReader {
-    const known = MeshReader.#known.get(mesh) ?? new MeshReader(mesh);
-    MeshReader.#known.set(mesh, known);
-    return known;
+    return mesh.memos.weak<MeshSnapshot, MeshReader>('readers').get(mesh, () => new MeshReader(mesh));
   }
 
   get mesh(): MeshConfig {
@@ -115,18 +109,18 @@ export class MeshReader {
   scopeById(id: string): ScopeReader | undefined {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);
-    return scope && readScope(scope);
+    return scope && readScope(this.memos, scope);
   }
 
   /** Services visible to a gateway of this namespace: all exported to it. */
   gatewayScope(namespace: string): ScopeReader {
     note(fact.SCOPE);
-    return readScope(this.#mesh.gatewayScope(namespace));
+    return readScope(this.memos, this.#mesh.gatewayScope(namespace));
   }
 
   /** Virtual services bound to gateway `namespace/name`. */
   virtualServicesOfGateway(gateway: string): GatewayRoutes {
-    return new GatewayRoutes(gateway, this.#mesh.virtualServicesOfGateway(gateway));
+    return new GatewayRoutes(this.memos, gateway, this.#mesh.virtualServicesOfGateway(gateway));
   }
 
   resources<K extends ConfigKind>(kind: K): Lookup<Resource<K>> {

@@ -1,4 +1,5 @@
 /** Services and destination rules of a scope, as generation reads them: every question is a fact. */
+import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
 import { hostMatches } from '../../model/hosts.ts';
 import type { MergedDestinationRule, Scope, Service, ServicePort } from '../../model/types.ts';
@@ -8,18 +9,16 @@ import { note, unrecorded } from './recorder.ts';
 
 /** Services by host. One object for the same services, so that results can be remembered by it. */
 export class Services {
+  readonly #memos: Memos;
   readonly #services: PMap<Service>;
 
-  private constructor(services: PMap<Service>) {
+  private constructor(memos: Memos, services: PMap<Service>) {
+    this.#memos = memos;
     this.#services = services;
   }
 
-  static readonly #known = new WeakMap<PMap<Service>, Services>();
-
-  static of(services: PMap<Service>): Services {
-    const known = Services.#known.get(services) ?? new Services(services);
-    Services.#known.set(services, known);
-    return known;
+  static of(memos: Memos, services: PMap<Service>): Services {
+    return memos.weak<PMap<Service>, Services>('read services').get(services, () => new Services(memos, services));
   }
 
   get(host: string): Service | undefined {
@@ -51,13 +50,13 @@ export class Services {
   /** By port, without UDP: see `servicesByPort`. */
   byPort(): ReadonlyMap<number, readonly ServicePortEntry[]> {
     note(fact.ANY_HOST);
-    return servicesByPort(this.#services);
+    return servicesByPort(this.#memos, this.#services);
   }
 
   /** Those of a port, without UDP, in the order of their hosts. */
   onPort(port: number): readonly ServicePortEntry[] {
     note(fact.port(port));
-    return servicesByPort(this.#services).get(port) ?? [];
+    return servicesByPort(this.#memos, this.#services).get(port) ?? [];
   }
 
   /** Whether a service of some host that a pattern covers has the port, for whatever protocol. */
@@ -83,12 +82,8 @@ export class Rules {
     this.#find = find;
   }
 
-  static readonly #known = new WeakMap<Finder, Rules>();
-
-  static of(find: Finder): Rules {
-    const known = Rules.#known.get(find) ?? new Rules(find);
-    Rules.#known.set(find, known);
-    return known;
+  static of(memos: Memos, find: Finder): Rules {
+    return memos.weak<Finder, Rules>('read rules').get(find, () => new Rules(find));
   }
 
   of(host: string): MergedDestinationRule | undefined {

@@ -1,6 +1,7 @@
 /** Virtual services as generation reads them: every question is a fact. */
+import type { Memos } from '../../core/memo.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
-import { targetHosts, virtualServicesFor } from '../indexes/index.ts';
+import { targetHosts, virtualServicesFor, virtualServicesForAny } from '../indexes/index.ts';
 import * as fact from './facts.ts';
 import { note } from './recorder.ts';
 
@@ -18,17 +19,17 @@ export function routesRequests({ content: { http } }: ResolvedVirtualService): b
   return (http?.length ?? 0) > 0;
 }
 
-const connectionLists = new WeakMap<List, List>();
 const NO_ROUTES: List = [];
 
-function connectionsOf(list: List): List {
-  let routing = connectionLists.get(list);
-  if (routing === undefined) {
+function connectionsOf(memos: Memos, list: List): List {
+  return memos.weak<List, List>('routes of connections').get(list, () => {
     const found = list.filter(routesConnections);
-    routing = found.length === 0 ? NO_ROUTES : found;
-    connectionLists.set(list, routing);
-  }
-  return routing;
+    return found.length === 0 ? NO_ROUTES : found;
+  });
+}
+
+function requestsOf(memos: Memos, list: List): List {
+  return memos.weak<List, List>('routes of requests').get(list, () => list.filter(routesRequests));
 }
 
 /** Those of an egress listener, in precedence order. One object for the same list, so that results can be remembered by it. */
@@ -37,17 +38,16 @@ export class VirtualServices {
   /** Whether the reading of all of them is noted already. */
   readonly #noted: boolean;
 
-  private constructor(list: List, noted = false) {
+  readonly #memos: Memos;
+
+  private constructor(memos: Memos, list: List, noted = false) {
+    this.#memos = memos;
     this.#list = list;
     this.#noted = noted;
   }
 
-  static readonly #known = new WeakMap<List, VirtualServices>();
-
-  static of(list: List): VirtualServices {
-    const known = VirtualServices.#known.get(list) ?? new VirtualServices(list);
-    VirtualServices.#known.set(list, known);
-    return known;
+  static of(memos: Memos, list: List): VirtualServices {
+    return memos.weak<List, VirtualServices>('read virtual services').get(list, () => new VirtualServices(memos, list));
   }
 
   /**
@@ -69,35 +69,37 @@ export class VirtualServices {
   /** Those that route requests to a host, themselves such a list. */
   for(host: string): VirtualServices {
     note(fact.routesFor(host));
-    return new VirtualServices(virtualServicesFor(this.#list, host).filter(routesRequests), true);
+    return new VirtualServices(
+      this.#memos,
+      virtualServicesFor(this.#memos, this.#list, host).filter(routesRequests),
+      true,
+    );
   }
 
   /** Those that route connections: most route only requests. One object where there are none. */
   get connections(): ConnectionRoutes {
-    return ConnectionRoutes.of(connectionsOf(this.#list));
+    return ConnectionRoutes.of(this.#memos, connectionsOf(this.#memos, this.#list));
   }
 }
 
 /** Virtual services that route connections. */
 export class ConnectionRoutes {
+  readonly #memos: Memos;
   readonly #list: List;
 
-  private constructor(list: List) {
+  private constructor(memos: Memos, list: List) {
+    this.#memos = memos;
     this.#list = list;
   }
 
-  static readonly #known = new WeakMap<List, ConnectionRoutes>();
-
-  static of(list: List): ConnectionRoutes {
-    const known = ConnectionRoutes.#known.get(list) ?? new ConnectionRoutes(list);
-    ConnectionRoutes.#known.set(list, known);
-    return known;
+  static of(memos: Memos, list: List): ConnectionRoutes {
+    return memos.weak<List, ConnectionRoutes>('read connections').get(list, () => new ConnectionRoutes(memos, list));
   }
 
   /** Those that route the connections to a host, which come to a listener of this port. */
   for(host: string, port: number): List {
     note(fact.connectionsAt(port));
-    return this.#list.length === 0 ? NO_ROUTES : virtualServicesFor(this.#list, host);
+    return this.#list.length === 0 ? NO_ROUTES : virtualServicesFor(this.#memos, this.#list, host);
   }
 }
 
@@ -106,28 +108,33 @@ export class GatewayRoutes {
   readonly #gateway: string;
   readonly #list: List;
 
-  constructor(gateway: string, list: List) {
+  readonly #memos: Memos;
+
+  constructor(memos: Memos, gateway: string, list: List) {
+    this.#memos = memos;
     this.#gateway = gateway;
     this.#list = list;
   }
 
-  requests(): List {
+  /** Those that route requests, and that may have a host in common with these. */
+  requests(hosts: readonly string[]): List {
     note(fact.gatewayRoutes(this.#gateway));
-    return this.#list.filter(routesRequests);
+    return virtualServicesForAny(this.#memos, requestsOf(this.#memos, this.#list), hosts);
   }
 
-  connections(): List {
+  /** The same of connections. */
+  connections(hosts: readonly string[]): List {
     note(fact.gatewayConnections(this.#gateway));
-    return connectionsOf(this.#list);
+    return virtualServicesForAny(this.#memos, connectionsOf(this.#memos, this.#list), hosts);
   }
 
   leadTo(host: string): boolean {
     note(fact.target(this.#gateway, host));
-    return targetHosts(this.#list).has(host);
+    return targetHosts(this.#memos, this.#list).has(host);
   }
 
   targets(): ReadonlySet<string> {
     note(fact.targets(this.#gateway));
-    return targetHosts(this.#list);
+    return targetHosts(this.#memos, this.#list);
   }
 }

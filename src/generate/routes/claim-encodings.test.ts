@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { ResolvedVirtualService } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -10,10 +11,12 @@ import { type ClaimSources, claimSet } from './claims.ts';
 import { scopeLookups } from './context.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
+const MEMOS = new Memos();
+
 const { RouteConfiguration } = envoy.config.route.v3;
 
 const list = ['one', 'two'].map((name) => serviceOf(name, [httpPort(80)]));
-const services = Services.of(PMap.from(list.map((service) => [service.hostname, service] as const)));
+const services = Services.of(MEMOS, PMap.from(list.map((service) => [service.hostname, service] as const)));
 const NONE: readonly ResolvedVirtualService[] = [];
 const noRule = () => undefined;
 
@@ -21,13 +24,13 @@ function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): Cla
   return {
     entries: list.map((service) => ({ service, port: httpPort(80) })),
     services,
-    virtualServices: VirtualServices.of(virtualServices),
+    virtualServices: VirtualServices.of(MEMOS, virtualServices),
   };
 }
 
 /** What a namespace gets of the same entries. */
 function encoded(from: ClaimSources, namespace: string, destinationRule: () => undefined = noRule) {
-  const lookups = scopeLookups({ services, rules: Rules.of(destinationRule) }, { namespace, labels: {} });
+  const lookups = scopeLookups({ services, rules: Rules.of(MEMOS, destinationRule) }, { namespace, labels: {} });
   const context = contextOf({ port: 80, lookups });
   const viewer = viewerOf(`${namespace}.svc.cluster.local`);
   return new ClaimEncoder(context, viewer).encodeAll(claimSet(from, context, viewer));

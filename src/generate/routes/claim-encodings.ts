@@ -29,15 +29,14 @@ interface World {
   readonly sets: WeakMap<ClaimSet, SharedPieces>;
 }
 
-/** By services, then by finder of destination rules, then by context. */
-const worlds = new WeakMap<object, WeakMap<object, Map<string, World>>>();
+/** By finder of destination rules, then by context. */
+type WorldsOfServices = WeakMap<object, Map<string, World>>;
 
 /** Undefined where it is not known what the lookups are made of. */
-function worldOf({ sources }: RouteLookups, key: string): World | undefined {
+function worldOf({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
   if (sources === undefined) return undefined;
   const { services, rules } = sources;
-  const byRules = worlds.get(services) ?? new WeakMap<object, Map<string, World>>();
-  worlds.set(services, byRules);
+  const byRules = memos.weak<object, WorldsOfServices>('encoded claims').get(services, () => new WeakMap());
   const byKey = byRules.get(rules) ?? new Map<string, World>();
   byRules.set(rules, byKey);
   const world = byKey.get(key) ?? { claims: new WeakMap(), sets: new WeakMap() };
@@ -56,7 +55,7 @@ export class ClaimEncoder {
     this.#viewer = viewer;
     this.#context = context;
     this.#key = contextKey(context);
-    this.#world = worldOf(context.lookups, this.#key);
+    this.#world = worldOf(context, this.#key);
   }
 
   /** One claim with the domains that are left for it. */
@@ -67,7 +66,7 @@ export class ClaimEncoder {
 
   /** All claims of a set that have no domain in common, in the order of their names: one list for all who have nothing of their own. */
   encodeAll(set: ClaimSet): readonly Uint8Array[] {
-    const own = ownHosts(set.book, this.#viewer).hosts;
+    const own = ownHosts(this.#context.memos, set.book, this.#viewer).hosts;
     const { encoded, open } = this.#sharedPieces(set);
     if (own.size === 0 && isComplete(encoded)) return encoded;
     const pieces = encoded.slice();
@@ -77,7 +76,8 @@ export class ClaimEncoder {
         if (booked !== undefined && own.has(booked)) places.push(place);
     for (const place of places) {
       const claim = set.ordered[place];
-      if (claim !== undefined) pieces[place] = this.encode(claim, domainsOfClaim(claim, own, this.#viewer));
+      if (claim === undefined) continue;
+      pieces[place] = this.encode(claim, domainsOfClaim(this.#context.memos, claim, own, this.#viewer));
     }
     return pieces.filter((piece) => piece !== undefined);
   }

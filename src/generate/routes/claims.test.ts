@@ -1,12 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
 import { Services, VirtualServices } from '../reads/index.ts';
 import { type ClaimSources, claimSet } from './claims.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
+
+const MEMOS = new Memos();
 
 const aHost = fc.constantFrom(
   'a.default.svc.cluster.local',
@@ -30,8 +33,9 @@ function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])
   const sorted = list.toSorted((a, b) => (a.hostname < b.hostname ? -1 : 1));
   return {
     entries: sorted.map((service) => ({ service, port: httpPort(80) })),
-    services: Services.of(PMap.from(list.map((service) => [service.hostname, service] as const))),
+    services: Services.of(MEMOS, PMap.from(list.map((service) => [service.hostname, service] as const))),
     virtualServices: VirtualServices.of(
+      MEMOS,
       hosts.map((each) => virtualServiceOf({ hosts: each, http: [{ route: TO_REVIEWS }] })),
     ),
   };
@@ -43,10 +47,10 @@ test('claims that are called disjoint have no domain in common, from wherever th
     fc.property(services, virtualServices, fc.constantFrom('default', 'shop', 'other'), (list, hosts, namespace) => {
       const viewer = viewerOf(`${namespace}.svc.cluster.local`);
       const set = claimSet(sourcesOf(list, hosts), contextOf({ port: 80 }), viewer);
-      if (!isDisjoint(set, viewer)) return;
+      if (!isDisjoint(MEMOS, set, viewer)) return;
       disjoint++;
       const domains = set.claims.flatMap(({ booked, domains: ofAll }) =>
-        booked === undefined ? ofAll : serviceDomains(booked.entry.service, booked.port, viewer),
+        booked === undefined ? ofAll : serviceDomains(MEMOS, booked.entry.service, booked.port, viewer),
       );
       assert.equal(new Set(domains).size, domains.length);
       assert.deepEqual(
@@ -68,7 +72,7 @@ test('namespaces share the claims, unless these depend on who asks', () => {
   const match = [{ sourceNamespace: 'shop' }];
   const hosts = ['a.default.svc.cluster.local'];
   const only = virtualServiceOf({ hosts, http: [{ match, route: TO_REVIEWS }] });
-  const asking = { ...plain, virtualServices: VirtualServices.of([only]) };
+  const asking = { ...plain, virtualServices: VirtualServices.of(MEMOS, [only]) };
   const isFrom = (own: string) => ({ ...context.lookups, isFrom: (namespace: string) => namespace === own });
   const [fromShop] = claimSet(asking, { ...context, lookups: isFrom('shop') }, viewer).claims;
   const [fromOther] = claimSet(asking, { ...context, lookups: isFrom('other') }, viewer).claims;

@@ -3,6 +3,7 @@
  * Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
  * services are its own.
  */
+import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
 import {
@@ -62,15 +63,12 @@ interface Known {
 /** Lists of virtual services that namespaces see for the same services. The oldest goes first. */
 const MAX_SETS = 8;
 
-const setsOfBooks = new WeakMap<DomainBook, Known[]>();
-
 /** All claims. They are kept unless finding them meant asking about those who send the requests. */
 export function claimSet(sources: ClaimSources, context: RouteContext, viewer: Viewer): ClaimSet {
   const { services, virtualServices } = sources;
-  const book = domainBook(sources.entries, context.port, viewer);
+  const book = domainBook(context.memos, sources.entries, context.port, viewer);
   const key = contextKey(context);
-  const known = setsOfBooks.get(book) ?? [];
-  setsOfBooks.set(book, known);
+  const known = context.memos.weak<DomainBook, Known[]>('claims of books').get(book, () => []);
   for (const each of known) {
     if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
     noteAll(each.facts);
@@ -89,7 +87,7 @@ export function claimSet(sources: ClaimSources, context: RouteContext, viewer: V
 
 /** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
 export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
-  const book = domainBook(sources.entries, context.port, viewer);
+  const book = domainBook(context.memos, sources.entries, context.port, viewer);
   const about = sources.virtualServices.for(host);
   for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
     if (claim.host === host) return claim;
@@ -123,7 +121,7 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
       const { service } = entry;
       if (!hasRoutes(virtualService, { ...context, port })) continue;
       taken.add(service.hostname);
-      const claim = knownClaim(virtualService, booked);
+      const claim = claimsOfOwner(context.memos, virtualService).get(booked);
       if (claim !== undefined) {
         yield claim;
         continue;
@@ -131,15 +129,15 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
       // What is kept hangs on the first: a virtual service for many hosts must not have to remember them all.
       const [made, kept] =
         found.services.length === 1
-          ? ([[virtualService, service], keptVirtualHosts(virtualService)] as const)
-          : ([[service, virtualService], keptVirtualHosts(service)] as const);
-      yield keep({ host: service.hostname, name, booked, port, domains, made, owner, routes, kept });
+          ? ([[virtualService, service], keptVirtualHosts(context.memos, virtualService)] as const)
+          : ([[service, virtualService], keptVirtualHosts(context.memos, service)] as const);
+      yield keep(context.memos, { host: service.hostname, name, booked, port, domains, made, owner, routes, kept });
     }
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
       if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
-      const kept = keptVirtualHosts(virtualService);
+      const kept = keptVirtualHosts(context.memos, virtualService);
       const shape = { host, name: `${host}:${port}`, booked: undefined, port, domains: hostDomains(host, port) };
       yield { ...shape, made: [virtualService], owner, routes, kept };
     }
@@ -149,29 +147,25 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
     const { service } = entry;
     const host = service.hostname;
     if (taken.has(host)) continue;
-    const claim = knownClaim(service, booked);
+    const claim = claimsOfOwner(context.memos, service).get(booked);
     if (claim !== undefined) {
       yield claim;
       continue;
     }
     const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
     const made = [service, entry.port] as const;
-    const kept = keptVirtualHosts(service);
-    yield keep({ host, name, booked, port, domains, made, owner: service, routes, kept });
+    const kept = keptVirtualHosts(context.memos, service);
+    yield keep(context.memos, { host, name, booked, port, domains, made, owner: service, routes, kept });
   }
 }
 
 /** The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed. */
-const claimsOfOwners = new WeakMap<Claim['owner'], WeakMap<BookedHost, Claim>>();
-
-function knownClaim(owner: Claim['owner'], booked: BookedHost): Claim | undefined {
-  return claimsOfOwners.get(owner)?.get(booked);
+function claimsOfOwner(memos: Memos, owner: Claim['owner']): WeakMap<BookedHost, Claim> {
+  return memos.weak<Claim['owner'], WeakMap<BookedHost, Claim>>('claims of owners').get(owner, () => new WeakMap());
 }
 
-function keep(claim: Claim & { readonly booked: BookedHost }): Claim {
-  const known = claimsOfOwners.get(claim.owner) ?? new WeakMap<BookedHost, Claim>();
-  claimsOfOwners.set(claim.owner, known);
-  known.set(claim.booked, claim);
+function keep(memos: Memos, claim: Claim & { readonly booked: BookedHost }): Claim {
+  claimsOfOwner(memos, claim.owner).set(claim.booked, claim);
   return claim;
 }
 

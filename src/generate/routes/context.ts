@@ -5,7 +5,7 @@
  * answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask the same
  * questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
  */
-
+import type { Memos } from '../../core/memo.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
 import { effectivePolicy } from '../common/index.ts';
 import {
@@ -47,6 +47,7 @@ export interface RouteFeatures {
 }
 
 export interface RouteContext {
+  readonly memos: Memos;
   /** `mesh` or `namespace/name` of the gateway. */
   readonly gateway: string;
   /** The port that clients address: decides `match.port` and is the destination port of last resort. */

@@ -3,6 +3,7 @@
  * for its name, by which Envoy knows whose it is, so nothing is built or encoded twice.
  * Source: https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
  */
+import type { Memos } from '../../core/memo.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { GeneratedResource } from '../types.ts';
 
@@ -12,17 +13,16 @@ const utf8 = new TextDecoder();
 /** Tag of `VirtualHost.name` (1), which every piece has in first place. */
 const NAME_TAG = 0x0a;
 
-/** By piece, then by route configuration: the same object as long as the piece is the same, so that its version is known, too. */
-const kept = new WeakMap<Uint8Array, Map<string, GeneratedResource>>();
-
 /**
  * The resource `<route configuration>/<virtual host>` for a piece that `encodeVirtualHost` made. Envoy takes what stands before the
  * last `/` for the configuration's name; virtual hosts are called after host and port, and have none in theirs. The message bears
- * the resource's name as well: it is what Envoy keeps virtual hosts by, and takes them away by when the resource is removed.
+ * the resource's name as well: it is what Envoy keeps virtual hosts by, and takes them away by when the resource is removed. The same
+ * object as long as the piece is the same, so that its version is known, too.
  */
-export function discoveredHost(routes: string, piece: Uint8Array): GeneratedResource {
-  const ofPiece = kept.get(piece) ?? new Map<string, GeneratedResource>();
-  kept.set(piece, ofPiece);
+export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array): GeneratedResource {
+  const ofPiece = memos
+    .weak<Uint8Array, Map<string, GeneratedResource>>('discovered hosts')
+    .get(piece, () => new Map());
   let resource = ofPiece.get(routes);
   if (resource === undefined) {
     resource = renamed(routes, piece);

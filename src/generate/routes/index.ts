@@ -15,4 +15,4 @@ export type { Route, VirtualHostMessage } from './messages.ts';
 export { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './outbound.ts';
 export { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';
 export { withSharedRetries } from './shared-retries.ts';
-export { encodedVirtualHost } from './virtual-host-cache.ts';
+export { encodedVirtualHost, keptVirtualHosts } from './virtual-host-cache.ts';

@@ -36,10 +36,10 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   const viewer = viewerOf(hosts.dnsDomain);
   const set = claimSet(hosts, context, viewer);
   const encoder = new ClaimEncoder(context, viewer);
-  if (isDisjoint(set, viewer)) {
+  if (isDisjoint(context.memos, set, viewer)) {
     return { virtualHosts: encoder.encodeAll(set), duplicates: NO_DUPLICATES, takesAll: takesAll(set) };
   }
-  const settled = settleClaims(set.claims, set, viewer);
+  const settled = settleClaims(context.memos, set.claims, set, viewer);
   const encoded = settled.owned.map(([claim, domains]) => [claim.name, encoder.encode(claim, domains)] as const);
   encoded.sort(([a], [b]) => compareText(a, b));
   return {

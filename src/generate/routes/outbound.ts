@@ -3,7 +3,6 @@
  * virtual host for each of them. For a view that discovers its virtual hosts these are resources of their own, the catch-all among
  * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
  */
-
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -36,7 +35,12 @@ export function outboundRoutes(snapshot: MeshReader, view: OutboundView, unit: U
     return { resources: [routeConfiguration(unit, [], { ...REST, vhds }, [unit])], findings: [] };
   }
   const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
-  return withDuplicates('rds', unit, configurations.get(pieces, { unit, pieces, catchAll }), duplicates);
+  return withDuplicates(
+    'rds',
+    unit,
+    configurations.get(snapshot.memos, pieces, { unit, pieces, catchAll }),
+    duplicates,
+  );
 }
 
 /** What becomes of virtual hosts: many namespaces have the very same ones. */
@@ -44,16 +48,22 @@ interface PiecesInputs extends Pick<HostPieces, 'pieces' | 'catchAll'> {
   readonly unit: Unit;
 }
 
-const configurations = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, catchAll }) => {
-  const virtualHosts = catchAll === undefined ? pieces : [...pieces, catchAll];
-  return { resources: [routeConfiguration(unit, virtualHosts, REST)], findings: [] };
-});
+const configurations = new InputCache<PiecesInputs, UnitOutput>(
+  'route configurations',
+  ({ unit, pieces, catchAll }) => {
+    const virtualHosts = catchAll === undefined ? pieces : [...pieces, catchAll];
+    return { resources: [routeConfiguration(unit, virtualHosts, REST)], findings: [] };
+  },
+);
 
-const discovered = new InputCache<PiecesInputs, UnitOutput>(({ unit, pieces, catchAll }) => {
-  const resources = pieces.map((piece) => discoveredHost(unit, piece));
-  if (catchAll !== undefined) resources.push(discoveredHost(unit, catchAll));
-  return { resources, findings: [] };
-});
+const discovered = new InputCache<PiecesInputs, UnitOutput>(
+  'discovered virtual hosts',
+  ({ unit, pieces, catchAll }, memos) => {
+    const resources = pieces.map((piece) => discoveredHost(memos, unit, piece));
+    if (catchAll !== undefined) resources.push(discoveredHost(memos, unit, catchAll));
+    return { resources, findings: [] };
+  },
+);
 
 /** The names of route configurations whose virtual hosts are resources of their own. */
 export function discoveredUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
@@ -67,7 +77,7 @@ export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, u
   const scope = scopeOfView(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
   const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
-  return withDuplicates('vhds', unit, discovered.get(pieces, { unit, pieces, catchAll }), duplicates);
+  return withDuplicates('vhds', unit, discovered.get(snapshot.memos, pieces, { unit, pieces, catchAll }), duplicates);
 }
 
 /** A service's own route configuration has one virtual host: nothing would be saved. */
@@ -99,6 +109,7 @@ function virtualHostsOf(
   view: OutboundView,
 ): HostPieces {
   const context: RouteContext = {
+    memos: snapshot.memos,
     gateway: MESH_GATEWAY,
     port: plan.port,
     defaultTimeoutMs: snapshot.settings.defaultRequestTimeoutMs,

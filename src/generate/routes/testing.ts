@@ -28,8 +28,11 @@ export const NO_LOOKUPS: RouteLookups = {
 
 export const ALL_FEATURES = { cors: true, fault: true, previousHosts: true, previousPriorities: true };
 
+const MEMOS = new Memos();
+
 export function contextOf(changes: Partial<RouteContext> = {}): RouteContext {
   return {
+    memos: MEMOS,
     gateway: 'mesh',
     port: 9080,
     defaultTimeoutMs: 0,

@@ -1,19 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import type { RouteLookups } from './context.ts';
 import { defaultRoute } from './http-route.ts';
 import { contextOf, httpPort, NO_LOOKUPS, serviceOf } from './testing.ts';
-import { encodedVirtualHost, type VirtualHostInputs } from './virtual-host-cache.ts';
+import { encodedVirtualHost, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
 
 const service = serviceOf('reviews', [httpPort(80)]);
 
-function counted() {
+function counted(memos = new Memos()) {
   let built = 0;
-  const get = (inputs: Partial<VirtualHostInputs>, lookups: RouteLookups) =>
-    encodedVirtualHost({ made: [service], name: 'x', domains: ['x'], key: 'k', ...inputs }, lookups, (asked) => {
+  const get = (inputs: Partial<VirtualHostInputs>, lookups: RouteLookups) => {
+    const whole = { made: [service] as const, name: 'x', domains: ['x'], key: 'k', ...inputs };
+    const build = (asked: RouteLookups) => {
       built++;
       return { name: 'x', domains: ['x'], routes: [defaultRoute(service.hostname, 80, contextOf({ lookups: asked }))] };
-    });
+    };
+    return encodedVirtualHost(whole, lookups, build, keptVirtualHosts(memos, whole.made[0]));
+  };
   return { get, built: () => built };
 }
 

@@ -6,6 +6,7 @@
  * and the answers to everything it asked while it was made. All of that is compared before the bytes are used again. Entries
  * hang on the first of the objects by weak reference, and go with it.
  */
+import type { Memos } from '../../core/memo.ts';
 import type { RouteLookups } from './context.ts';
 import type { VirtualHostMessage } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
@@ -35,16 +36,9 @@ const MAX_ENTRIES = 32;
 /** What is kept of the virtual hosts that hang on one object. */
 export type KeptVirtualHosts = Entry[];
 
-const entriesByObject = new WeakMap<object, KeptVirtualHosts>();
-
 /** @param anchor the first of the objects that a virtual host is made of */
-export function keptVirtualHosts(anchor: object): KeptVirtualHosts {
-  let entries = entriesByObject.get(anchor);
-  if (entries === undefined) {
-    entries = [];
-    entriesByObject.set(anchor, entries);
-  }
-  return entries;
+export function keptVirtualHosts(memos: Memos, anchor: object): KeptVirtualHosts {
+  return memos.weak<object, KeptVirtualHosts>('virtual hosts').get(anchor, () => []);
 }
 
 /** The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read through the lookups it is given. */
@@ -52,7 +46,7 @@ export function encodedVirtualHost(
   inputs: VirtualHostInputs,
   lookups: RouteLookups,
   build: (lookups: RouteLookups) => VirtualHostMessage,
-  entries: KeptVirtualHosts = keptVirtualHosts(inputs.made[0]),
+  entries: KeptVirtualHosts,
 ): Uint8Array {
   for (const entry of entries) if (holds(entry, inputs, lookups)) return entry.bytes;
   const reads: Read[] = [];

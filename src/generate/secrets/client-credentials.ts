@@ -83,18 +83,12 @@ function missingOf(
   return undefined;
 }
 
-const namingByRule = new WeakMap<MergedDestinationRule, readonly ClientTlsSettings[]>();
-
 /** The TLS settings of a rule that name Secrets. */
 export function namingSecrets(rule: MergedDestinationRule): readonly ClientTlsSettings[] {
-  const known = namingByRule.get(rule);
-  if (known !== undefined) return known;
   const policies = [rule.trafficPolicy, ...rule.subsets.map(({ trafficPolicy }) => trafficPolicy)];
-  const found = policies.flatMap(tlsOf).filter(({ mode, credentialName }) => {
+  return policies.flatMap(tlsOf).filter(({ mode, credentialName }) => {
     return (mode === 'SIMPLE' || mode === 'MUTUAL') && credentialName !== undefined && credentialName !== '';
   });
-  namingByRule.set(rule, found);
-  return found;
 }
 
 function tlsOf(policy: TrafficPolicy | undefined): ClientTlsSettings[] {
@@ -102,12 +96,12 @@ function tlsOf(policy: TrafficPolicy | undefined): ClientTlsSettings[] {
   return [policy, ...(policy.portLevelSettings ?? [])].flatMap(({ tls }) => (tls === undefined ? [] : [tls]));
 }
 
-const settingsByView = new WeakMap<MeshReader, WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>>();
+type KnownSettings = WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>;
 
 /** The TLS settings of a gateway's clusters that name Secrets; found once for all units of a view. */
 function settingsNamingSecrets(snapshot: MeshReader, view: GatewayView): readonly ClientTlsSettings[] {
-  const ofSnapshot = settingsByView.get(snapshot) ?? new WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>();
-  settingsByView.set(snapshot, ofSnapshot);
+  const { memos } = snapshot;
+  const ofSnapshot = memos.weak<MeshReader, KnownSettings>('client credentials').get(snapshot, () => new WeakMap());
   const known = ofSnapshot.get(view);
   if (known !== undefined) {
     noteAll(known.facts);

@@ -30,15 +30,9 @@ export function tokenRules(snapshot: MeshReader, { policies }: GuardedView): Tok
   });
 }
 
-const inlineKeys = new WeakMap<JwtRule, string>();
-
 function keysOf(snapshot: MeshReader, rule: JwtRule): string {
   const reference = keySetReference(rule);
   if (reference !== undefined) return snapshot.resources('JsonWebKeySet').get(keySetKey(reference))?.content.jwks ?? '';
-  let keys = inlineKeys.get(rule);
-  if (keys === undefined) {
-    keys = usableInlineKeys(rule.jwks ?? '') ?? '';
-    inlineKeys.set(rule, keys);
-  }
-  return keys;
+  const inline = snapshot.memos.weak<JwtRule, string>('inline keys');
+  return inline.get(rule, () => usableInlineKeys(rule.jwks ?? '') ?? '');
 }
