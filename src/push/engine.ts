@@ -7,17 +7,17 @@
  */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ALL_UNITS, type ChangedFacts, changedFacts, scopeIdOf } from '../generate/index.ts';
-import { GENERATED_TYPES, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOf } from '../generate/index.ts';
+import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, MeshDelta, Snapshot } from '../model/types.ts';
 import type { ResourceChange } from '../resources/types.ts';
-import { displacedSessions, Roster } from './displaced.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
 import { PushQueue } from './queue.ts';
 import { Retries } from './retries.ts';
+import { Roster } from './roster.ts';
 import {
   changedTypes,
   type HeldPush,
@@ -69,6 +69,12 @@ export interface EngineOptions {
   readonly observer: EngineObserver;
 }
 
+/** The views of a proxy, and where it has them. */
+interface Place {
+  readonly views: readonly View[];
+  readonly placement: Placement;
+}
+
 /** A snapshot and how it came to be. */
 export interface Publication {
   readonly snapshot: Snapshot;
@@ -97,7 +103,7 @@ export class Engine implements PushEngine, SessionHost {
   };
   readonly #views: ViewTable;
   readonly #retries: Retries;
-  readonly #roster = new Roster((scope) => this.#views.ofScope(scope));
+  readonly #roster = new Roster();
   shared = NOTHING_SHARED;
   #snapshot: Snapshot;
   #connections = 0;
@@ -174,13 +180,14 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
-    const views = viewsOf(this.#snapshot, node);
-    this.#views.admit(caller, views, placementOf(this.#snapshot, node));
+    const { value: found, facts } = recorded(() => this.#find(node));
+    this.#views.admit(caller, found.views, found.placement);
     const connectionId = `${node.id}-${++this.#connections}`;
     const session = new Session({ node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);
+    this.#roster.note(session, facts);
     try {
-      this.#place(session, views, this.now(), ['proxy']);
+      this.#place(session, found, this.now(), ['proxy']);
     } catch (error) {
       session.close();
       throw error;
@@ -241,11 +248,14 @@ export class Engine implements PushEngine, SessionHost {
     this.#noteForRetries(changed, changes);
     // Before the views are generated: nobody wants one that all its sessions are leaving.
     const moving = new Set<Session>();
-    for (const session of displacedSessions(previous, snapshot, changes, this.#roster)) {
+    for (const session of this.#roster.displacedBy(previous, snapshot, changes)) {
       moving.add(session);
-      this.#guarded(`views of ${session.node.id}`, () => {
-        this.#place(session, viewsOf(snapshot, session.node), since, reasons);
-      });
+      const { value: found, facts } = recorded(() =>
+        this.#guarded(`views of ${session.node.id}`, () => this.#find(session.node)),
+      );
+      this.#roster.note(session, facts);
+      if (found !== undefined)
+        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, since, reasons));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
@@ -272,11 +282,8 @@ export class Engine implements PushEngine, SessionHost {
 
   /** Which facts changed; where that cannot be worked out, all may have. */
   #changedFacts(previous: Snapshot, changes: ChangeSet): ChangedFacts {
-    let changed: ChangedFacts = { everything: true, meshWide: new Map(), scopes: new Map() };
-    this.#guarded('what changed', () => {
-      changed = changedFacts(previous, this.#snapshot, changes);
-    });
-    return changed;
+    const changed = this.#guarded('what changed', () => changedFacts(previous, this.#snapshot, changes));
+    return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
   /** Encodes changed endpoints; returns the views that have others than before, in the placements in which they have. */
@@ -293,17 +300,22 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /** Does work about one view or proxy; its fault is reported and goes no further. */
-  #guarded(what: string, work: () => void): void {
+  #guarded<T>(what: string, work: () => T): T | undefined {
     try {
-      work();
+      return work();
     } catch (error) {
       this.#options.observer.failed(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      return undefined;
     }
   }
 
+  /** Where a proxy belongs in the current snapshot. */
+  #find(node: ProxyNode): Place {
+    return { views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
+  }
+
   /** Moves a session to its views in the current snapshot, at once or when they are built. */
-  #place(session: Session, views: readonly View[], since: number, reasons: Iterable<PushReason>): void {
-    const placement = placementOf(this.#snapshot, session.node);
+  #place(session: Session, { views, placement }: Place, since: number, reasons: Iterable<PushReason>): void {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
     for (const view of wanted) this.#bring(view, session, since, reasons);

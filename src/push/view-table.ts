@@ -35,7 +35,6 @@ export interface ViewTableOptions {
 export class ViewTable {
   readonly #options: ViewTableOptions;
   readonly #views = new Map<string, SessionView>();
-  readonly #byScope = new Map<string, Set<SessionView>>();
   readonly reads = new ViewReads<SessionView>();
   /** Number of views that the sessions of each caller have. */
   readonly #ofCaller = new Map<string, number>();
@@ -66,14 +65,8 @@ export class ViewTable {
       this.#options.scopes.acquire(scopeOfView(view));
       state = new ViewState(key, view);
       this.#views.set(key, state);
-      if (view.part !== 'gateway') this.#scopeViews(view.scope).add(state);
     }
     return state.at(placementFor(view, placement));
-  }
-
-  /** Outbound and inbound views of a scope. */
-  ofScope(scope: string): Iterable<SessionView> {
-    return this.#byScope.get(scope) ?? [];
   }
 
   /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
@@ -135,19 +128,6 @@ export class ViewTable {
     const scope = scopeOfView(state.view);
     if (this.#options.scopes.release(scope)) this.#options.onReleased(scope);
     this.reads.drop(state);
-    if (state.view.part === 'gateway') return;
-    const views = this.#byScope.get(state.view.scope);
-    views?.delete(state);
-    if (views?.size === 0) this.#byScope.delete(state.view.scope);
-  }
-
-  #scopeViews(scope: string): Set<SessionView> {
-    let views = this.#byScope.get(scope);
-    if (views === undefined) {
-      views = new Set();
-      this.#byScope.set(scope, views);
-    }
-    return views;
   }
 }
 

@@ -18,6 +18,7 @@ import type {
 } from '../generate/types.ts';
 import { defaultScopeId, isEmptySelector, labelsMatch } from '../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../model/types.ts';
+import { ProxyMesh } from './proxy-mesh.ts';
 
 /** The labels of a proxy that are among these `key=value`. */
 function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
@@ -32,7 +33,7 @@ function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]
 }
 
 /** The suffix of the namespace's own services; any other leads nowhere, and all of those are one. */
-function dnsDomainFor({ settings }: Snapshot, { namespace, dnsDomain }: ProxyNode): string {
+function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
   return dnsDomain === `${namespace}.svc.${settings.domain}` ? dnsDomain : '';
 }
 
@@ -51,15 +52,15 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
 
-function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): OutboundView {
+function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): OutboundView {
   return {
     part: 'outbound',
     scope,
     namespace: node.namespace,
     interception: node.interception,
     families: familiesOfNode(node.addresses),
-    sourceLabels: pick(node.labels, snapshot.sourceLabels(scope)),
-    dnsDomain: dnsDomainFor(snapshot, node),
+    sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
+    dnsDomain: dnsDomainFor(mesh, node),
     virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
@@ -71,16 +72,16 @@ function outboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Outbo
  * proved: one that names an address of another namespace's workload learns nothing of it. No service reaches over namespaces either.
  * Clusters may have the same addresses on different networks: those of the proxy's own network count.
  */
-function instancesOf(snapshot: Snapshot, node: ProxyNode): BoundInstance[] {
+function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
   const { addresses, namespace } = node;
-  const all = addresses.flatMap((address) => snapshot.instancesAt(snapshot.networkOfProxy(node, address), address));
-  return all.filter(({ service }) => snapshot.services.get(service)?.namespace === namespace);
+  const all = addresses.flatMap((address) => mesh.instancesAt(node, address));
+  return all.filter((instance) => instance.namespace === namespace);
 }
 
 /** The service ports at the proxy's own addresses, each once, in stable order. */
-function inboundPorts(snapshot: Snapshot, node: ProxyNode): InboundPort[] {
+function inboundPorts(mesh: ProxyMesh, node: ProxyNode): InboundPort[] {
   const ports = new Map<string, InboundPort>();
-  for (const instance of instancesOf(snapshot, node)) {
+  for (const instance of instancesOf(mesh, node)) {
     const port: InboundPort = {
       targetPort: instance.endpoint.port,
       servicePort: instance.port.port,
@@ -99,13 +100,13 @@ function inboundPorts(snapshot: Snapshot, node: ProxyNode): InboundPort[] {
 
 /** Ports count only where something is served: a service's, or a Sidecar's ingress listener. */
 function peerAuthentication(
-  snapshot: Snapshot,
+  mesh: ProxyMesh,
   node: ProxyNode,
   scope: string,
   bound: readonly InboundPort[],
 ): PeerAuthentication {
-  const { mode, ports } = snapshot.peerAuthenticationOf(node.namespace, node.labels);
-  const ingress = snapshot.scopeById(scope)?.ingress;
+  const { mode, ports } = mesh.peerAuthenticationOf(node.namespace, node.labels);
+  const ingress = mesh.ingressOf(scope);
   const served =
     ingress === undefined ? bound.map(({ targetPort }) => targetPort) : ingress.map(({ port }) => port.number);
   const own: Record<number, MutualTlsMode> = {};
@@ -115,8 +116,8 @@ function peerAuthentication(
   return { mode, ports: own };
 }
 
-function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): InboundView {
-  const ports = inboundPorts(snapshot, node);
+function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundView {
+  const ports = inboundPorts(mesh, node);
   return {
     part: 'inbound',
     scope,
@@ -124,17 +125,17 @@ function inboundView(snapshot: Snapshot, node: ProxyNode, scope: string): Inboun
     interception: node.interception,
     families: familiesOfNode(node.addresses),
     ports,
-    peerAuthentication: peerAuthentication(snapshot, node, scope, ports),
-    policies: snapshot.policiesOf(node.namespace, node.labels),
+    peerAuthentication: peerAuthentication(mesh, node, scope, ports),
+    policies: mesh.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
   };
 }
 
 /** Where the gateway's own service sends a port: Gateway port 80 may be served on container port 8080. */
-function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
+function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
   const map = new Map<number, number>();
-  for (const { port, endpoint } of instancesOf(snapshot, node)) map.set(port.port, endpoint.port);
+  for (const { port, endpoint } of instancesOf(mesh, node)) map.set(port.port, endpoint.port);
   return Object.fromEntries([...map.entries()].sort(([a], [b]) => a - b));
 }
 
@@ -143,11 +144,11 @@ function portMap(snapshot: Snapshot, node: ProxyNode): Record<number, number> {
  * credential proves a namespace and a service account. So the registry has to know a workload of that account that the Gateway
  * selects. Workloads of other trust domains have other namespaces, whatever their names are.
  */
-function provedGateways(snapshot: Snapshot, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
+function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;
   if (identity === undefined || identity.namespace !== namespace) return [];
-  if (identity.trustDomain !== snapshot.settings.trustDomain) return [];
-  const registered = snapshot.registeredLabels(namespace, identity.serviceAccount);
+  if (identity.trustDomain !== mesh.settings.trustDomain) return [];
+  const registered = mesh.registeredLabels(namespace, identity.serviceAccount);
   return gateways.filter(
     ({ content: { selector } }) =>
       // Every workload of the namespace would match an empty one, and so none is proved to be a gateway.
@@ -163,17 +164,17 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
   return `${namespace}/${name}`;
 }
 
-function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
-  const gateways = snapshot.gatewaysFor(node.namespace, node.labels);
-  const proved = provedGateways(snapshot, node, gateways);
+function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
+  const gateways = mesh.gatewaysFor(node.namespace, node.labels);
+  const proved = provedGateways(mesh, node, gateways);
   return {
     part: 'gateway',
     namespace: node.namespace,
     gateways: gateways.map(gatewayName),
     credentialed: proved.filter(hasSecrets).map(gatewayName),
     clientCredentials: proved.length > 0,
-    policies: snapshot.policiesOf(node.namespace, node.labels),
-    portMap: portMap(snapshot, node),
+    policies: mesh.policiesOf(node.namespace, node.labels),
+    portMap: portMap(mesh, node),
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
@@ -182,14 +183,16 @@ function gatewayView(snapshot: Snapshot, node: ProxyNode): GatewayView {
 
 /** The views of a proxy, in the order in which their parts stand side by side. */
 export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
-  if (node.type === 'router') return [gatewayView(snapshot, node)];
-  const scope = snapshot.scopeOf(node.namespace, node.labels).id;
-  return [outboundView(snapshot, node, scope), inboundView(snapshot, node, scope)];
+  const mesh = new ProxyMesh(snapshot);
+  if (node.type === 'router') return [gatewayView(mesh, node)];
+  const scope = mesh.scopeOf(node.namespace, node.labels).id;
+  return [outboundView(mesh, node, scope), inboundView(mesh, node, scope)];
 }
 
 /** Where a proxy is. */
 export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
-  return { network: networkClass(snapshot.networks, network), locality: localityOfMesh(snapshot, locality) };
+  const mesh = new ProxyMesh(snapshot);
+  return { network: networkClass(mesh.networks, network), locality: localityOfMesh(mesh.localities, locality) };
 }
 
 /** Key of a placement: equal placements, equal keys. */
