@@ -23,13 +23,7 @@ import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 import type { ServiceChange } from './services.ts';
 import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Service, ServiceKey } from './types.ts';
-import {
-  isForMesh,
-  meshVirtualServices,
-  replaceResolved,
-  seenFrom,
-  type VirtualServiceChange,
-} from './virtual-services.ts';
+import { isForMesh, replaceResolved, seenFrom, type VirtualServiceChange } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
 /** All that changed of what scopes are made of. */
@@ -228,20 +222,21 @@ function nextVirtualServices(
   inputs: ScopeInputs,
   changed: Changes<ResolvedVirtualService>,
 ): EgressListener['virtualServices'] {
-  let list = listener.virtualServices;
+  const own: (readonly [before: ResolvedVirtualService | undefined, after: ResolvedVirtualService | undefined])[] = [];
   for (const key of touched.virtualServices) {
     const change = inputs.virtualServices.get(key);
     const before = seenThrough(change?.before, plan, namespace);
     const after = seenThrough(change?.after, plan, namespace);
     if (before === after) continue;
-    list = replaceResolved(list, before, after);
+    own.push([before, after]);
     const known = changed.get(key);
     changed.set(key, { before: known?.before ?? before, after: known?.after ?? after });
   }
-  if (list === listener.virtualServices || !plan.everything) return list;
-  return membersOf(state.virtualServices.privateMesh, namespace).length === 0
-    ? meshVirtualServices(state.virtualServices, namespace)
-    : list;
+  if (own.length === 0) return listener.virtualServices;
+  // Namespaces that see what all see share one list, which is made already.
+  if (plan.everything && membersOf(state.virtualServices.privateMesh, namespace).length === 0)
+    return state.virtualServices.publicMesh;
+  return own.reduce((list, [before, after]) => replaceResolved(list, before, after), listener.virtualServices);
 }
 
 function seenThrough(

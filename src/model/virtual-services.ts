@@ -188,6 +188,13 @@ export function replaceResolved(
 ): ResolvedList {
   if (before === after) return list;
   const next = list.slice();
+  // Mostly something else is said in the same place.
+  const same = before !== undefined && after !== undefined && compareResolved(before, after) === 0;
+  const place = same ? positionOf(next, before) : -1;
+  if (same && next[place]?.key === after.key) {
+    next[place] = after;
+    return next;
+  }
   if (before !== undefined) {
     const at = positionOf(next, before);
     if (next[at]?.key === before.key) next.splice(at, 1);
