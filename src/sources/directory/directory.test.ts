@@ -25,6 +25,7 @@ async function follow(
   const problems = new Map<string, string>();
   const warnings: string[] = [];
   const sets: string[] = [];
+  const deletes: string[] = [];
   /** For how long it had been quiet when a batch came, by its own account. */
   const quiet: number[] = [];
   /** When there were signs of changes. */
@@ -44,8 +45,10 @@ async function follow(
       sets.push(event.resource.meta.name);
       state.set(event.resource.meta.name, event.resource.content.spec.ports?.[0]?.port);
       problems.delete(keyOf(event.resource));
-    } else if (event.type === 'delete') state.delete(event.key.slice('Service/default/'.length));
-    else if (event.type === 'invalid') {
+    } else if (event.type === 'delete') {
+      deletes.push(event.key);
+      state.delete(event.key.slice('Service/default/'.length));
+    } else if (event.type === 'invalid') {
       seen.push(event.problem.message);
       problems.set(event.problem.id, event.problem.message);
     } else problems.delete(event.id);
@@ -107,6 +110,7 @@ async function follow(
     signs,
     warnings,
     sets,
+    deletes,
     until,
     is,
     isSynced,
@@ -420,6 +424,52 @@ test('a directory that goes keeps what it gave in force, and is followed again w
   assert.deepEqual([warnings.length, source.health()], [1, { ok: true }]);
   await writeFile(join(dir, 'a.yaml'), service('a', 82));
   await is({ a: 82 });
+});
+
+test('files that go just before their directory are not taken for deleted', async (context) => {
+  const clock = fakeClock();
+  const { dir, until, state, deletes, source } = await follow(
+    context,
+    async (at) => {
+      for (const name of ['a', 'b']) await writeFile(join(at, `${name}.yaml`), service(name));
+    },
+    clock,
+  );
+  const untilTimePasses = (what: string, condition: () => boolean) =>
+    until(what, () => {
+      clock.advance(10);
+      return condition();
+    });
+  await until('a first reading', () => state.size === 2);
+  await unlink(join(dir, 'a.yaml'));
+  await writeFile(join(dir, 'b.yaml'), service('b', 81));
+  await untilTimePasses('a look at both', () => state.get('b') === 81);
+  await rm(dir, { recursive: true });
+  await untilTimePasses('a warning', () => !source.health().ok);
+  clock.advance(1000);
+  await mkdir(dir);
+  for (const name of ['a', 'b']) await writeFile(join(dir, `${name}.yaml`), service(name, 82));
+  await untilTimePasses('the directory is back', () => state.get('a') === 82 && state.get('b') === 82);
+  assert.deepEqual(deletes, []);
+});
+
+test('an empty directory in the place of the one that was read deletes nothing until there is a file in it', async (context) => {
+  const { dir, is, until, state, source, warnings } = await follow(context, async (at) => {
+    for (const name of ['a', 'b']) await writeFile(join(at, `${name}.yaml`), service(name));
+  });
+  await is({ a: 80, b: 80 });
+  await rm(dir, { recursive: true });
+  await until('it is gone', () => !source.health().ok);
+  await mkdir(dir);
+  await until('it is back, empty', () => warnings.length === 2);
+  const reason = `config directory ${dir} is another one than before, and empty`;
+  assert.equal(warnings[1], `${reason}; what was there stays in force until there is a file in it`);
+  assert.deepEqual([state.size, source.health()], [2, { ok: false, reason }]);
+  await writeFile(join(dir, 'a.yaml'), service('a', 81));
+  await is({ a: 81 });
+  assert.deepEqual(source.health(), { ok: true });
+  await unlink(join(dir, 'a.yaml'));
+  await is({});
 });
 
 test('a directory that is missing at start is waited for', async (context) => {

@@ -6,8 +6,8 @@
  * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no more
  * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a moment:
  * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
- * When the whole directory goes, all it gave stays in force until it is back. What is there at start and cannot be read ends the
- * start: there is nothing known of it yet that could stay in force, and it may hold what forbids something.
+ * When the whole directory goes, or an empty one takes its place (a volume that is unmounted), all it gave stays in force until files
+ * are back. What is there at start and cannot be read ends the start: there is nothing known of it yet that could stay in force, and it may hold what forbids something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
@@ -27,7 +27,7 @@ import {
   type Scan,
   type ScannedFile,
   scanTree,
-  statFile,
+  statBelow,
 } from './scan.ts';
 import { Slicer } from './slices.ts';
 import { Suspicions } from './suspicions.ts';
@@ -79,6 +79,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const suspicions = new Suspicions(clock.now);
   /** Paths that are not followed, as of the last scan. */
   let refused: ReadonlySet<string> = new Set();
+  /** Identity of the directory that was read last; undefined since it has been missing. */
+  let rootIdentity: string | undefined;
   const timers = new Set<Timer>();
   let dirty = new Map<string, number>();
   let everything: { readonly at: number } | undefined;
@@ -161,7 +163,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
 
   const lookOnce = async (): Promise<void> => {
     const paths = dirty;
-    const full = everything;
+    // As long as something cannot be read, a path by itself says too little.
+    const full = everything ?? (health.current.ok ? undefined : { at: clock.now() });
     const sign = signAt;
     signAt = undefined;
     dirty = new Map();
@@ -208,6 +211,14 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     try {
       const scan = await scanTree(root, (path, identity) => watcher.add(path, identity));
       watcher.retain(new Map([...scan.directories, ...above]));
+      const identity = scan.directories.get(root);
+      if (known.size > 0 && scan.files.size === 0 && identity !== rootIdentity) {
+        suspicions.clearAll();
+        const reason = `config directory ${root} is another one than before, and empty`;
+        health.bad(reason, 'what was there stays in force until there is a file in it');
+        return undefined;
+      }
+      rootIdentity = identity;
       const [unlisted, ...others] = scan.unreadable;
       if (unlisted === undefined) health.good(`config directory ${root} can be read again`);
       else if (synced) {
@@ -217,6 +228,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       return scan;
     } catch (error) {
       watcher.retain(above);
+      rootIdentity = undefined;
+      suspicions.clearAll();
       const state = stateOf(error);
       if (!synced && codeOf(error) !== 'ENOENT') {
         failStart(new CtlError('failed_precondition', `the directory of --configDir ${state}`, { file: root }));
@@ -253,7 +266,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     }
     for (const path of known.keys()) {
       const hidden = scan.refused.has(path) || scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
-      if (!hidden && !scan.files.has(path)) changed.push({ path, file: undefined, at });
+      if (hidden) suspicions.clear(path);
+      else if (!scan.files.has(path)) changed.push({ path, file: undefined, at });
     }
     return changed;
   };
@@ -275,8 +289,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
         everything ??= { at };
         continue;
       }
-      const file = await statFile(path).catch(() => undefined);
-      if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, at });
+      const file = await statBelow(root, path);
+      if (file === 'unknown') {
+        suspicions.clear(path);
+        everything ??= { at };
+      } else if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, at });
       else suspicions.clear(path);
     }
     return changed;

@@ -28,9 +28,19 @@ export function isResourceFile(name: string): boolean {
 }
 
 /** A file's signature, `undefined` when there is no such file. Follows links. */
-export async function statFile(path: string): Promise<ScannedFile | undefined> {
+async function statFile(path: string): Promise<ScannedFile | undefined> {
   const info = await statOf(path);
   return info?.isFile() ? fileOf(info) : undefined;
+}
+
+/** As {@link statFile}; `unknown` when it cannot be told, or nothing is there because `root` is gone as a whole. */
+export async function statBelow(root: string, path: string): Promise<ScannedFile | undefined | 'unknown'> {
+  try {
+    const file = await statFile(path);
+    return file === undefined && (await directoryIdentity(root)) === undefined ? 'unknown' : file;
+  } catch {
+    return 'unknown';
+  }
 }
 
 /** Whether a path is no file itself, but a link to one, or a directory that is named like one. */

@@ -49,4 +49,8 @@ export class Suspicions {
   clear(path: string): void {
     this.#byPath.delete(path);
   }
+
+  clearAll(): void {
+    this.#byPath.clear();
+  }
 }

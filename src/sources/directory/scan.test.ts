@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { statBelow } from './scan.ts';
+
+test('a file that is missing is told from one that cannot be looked at, and from one whose whole directory is gone', async (context) => {
+  const base = await mkdtemp(join(tmpdir(), 'meshd-scan-'));
+  context.after(() => rm(base, { recursive: true }));
+  const root = join(base, 'config');
+  const path = join(root, 'a.yaml');
+  await mkdir(root);
+  await writeFile(path, 'x');
+  const found = await statBelow(root, path);
+  assert.ok(typeof found === 'object' && found.size === 1);
+  assert.equal(await statBelow(root, join(root, 'b.yaml')), undefined);
+  // The system refuses to look, as it does where permissions or a network file system fail.
+  assert.equal(await statBelow(root, `${root}/\0.yaml`), 'unknown');
+  await rm(root, { recursive: true });
+  assert.equal(await statBelow(root, path), 'unknown');
+});
