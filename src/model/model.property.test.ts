@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { deepEqual } from './equal.ts';
-import { history, NETWORKS, type Operation, QUESTIONS } from './testing/arbitrary.ts';
+import { history, NETWORKS, type Operation, OTHER_NETWORKS, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh } from './testing/build.ts';
 import { dumpScope, dumpSnapshot } from './testing/dump.ts';
 import { applyChanges, modelOf, replay } from './testing/steps.ts';
@@ -38,15 +39,22 @@ const ids = (snapshot: Snapshot) => [
 ];
 
 test('any history in any batches ends in the snapshot that a fresh replay makes', () => {
+  const settled = { networks: NETWORKS, mesh: defaultMeshConfig() };
+  const other = { networks: OTHER_NETWORKS, mesh: { ...defaultMeshConfig(), defaultServiceExportTo: ['.'] } };
+  const configurations = fc.infiniteStream(
+    fc.oneof({ weight: 9, arbitrary: fc.constant(settled) }, { weight: 1, arbitrary: fc.constant(other) }),
+  );
   fc.assert(
-    fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
-      const options = { settings: { useEndpointSlice }, networks: NETWORKS };
-      let snapshot = emptyMesh(options);
+    fc.property(history, fc.boolean(), configurations, (batches, useEndpointSlice, stream) => {
+      const settings = { useEndpointSlice };
+      let snapshot = emptyMesh({ settings, ...settled });
+      let configuration = settled;
       for (const batch of batches) {
         ids(snapshot);
-        snapshot = applyChanges(snapshot, { changes: changesOf(batch) }).snapshot;
+        configuration = stream.next().value;
+        snapshot = applyChanges(snapshot, { changes: changesOf(batch), ...configuration }).snapshot;
       }
-      const fresh = replay(emptyMesh(options), finalResources(batches));
+      const fresh = replay(emptyMesh({ settings, ...configuration }), finalResources(batches));
       assert.deepEqual(dumpSnapshot(snapshot, QUESTIONS), dumpSnapshot(fresh, QUESTIONS));
     }),
     { numRuns: 150 },
@@ -131,7 +139,11 @@ function assertExactScope(id: string, before: Scope | undefined, after: Scope | 
   const keys = new Set(lists.flat(2).map(({ key }) => key));
   for (const key of keys) {
     const [was, is] = lists.map((listeners) => listeners.map((list) => list.find((each) => each.key === key)));
-    assert.equal(change.virtualServices.has(key), !deepEqual(was, is), `scope ${id}: virtual service ${key}`);
+    const said = change.virtualServices.get(key);
+    assert.equal(said !== undefined, !deepEqual(was, is), `scope ${id}: virtual service ${key}`);
+    if (said === undefined) continue;
+    const [before, after] = [was, is].map((listeners) => listeners?.find((each) => each !== undefined));
+    assert.deepEqual([said.before, said.after], [before, after], `scope ${id}: sides of virtual service ${key}`);
   }
 }
 

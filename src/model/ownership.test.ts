@@ -147,6 +147,8 @@ test('the address of a Pod is none of other namespaces’ ServiceEntries', () =>
   assert.deepEqual(addressesOf(step(alone, [onNode]).snapshot), written);
   const own = resource('Pod', 'evil/db-0', { spec: {}, status });
   assert.deepEqual(addressesOf(step(alone, [own]).snapshot), written);
+  // Two clusters may have the same address: that another one has it too does not take it from the namespace.
+  assert.deepEqual(addressesOf(step(alone, [own, running]).snapshot), written);
 });
 
 test('a VirtualService routes names of other namespaces for its own callers alone', () => {

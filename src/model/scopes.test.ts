@@ -158,6 +158,56 @@ test('destination rules: own namespace, then the service’s, then root; exportT
   assert.equal(found('c', fqdn('db.b')), 'DestinationRule/mesh-system/d');
 });
 
+test('rules that not everybody sees: each namespace has those that are exported to it, merged', () => {
+  const exported = (path: string, subset: string, exportTo: readonly string[], created: number) =>
+    rule(path, { host: 'web', subsets: [{ name: subset }], exportTo }, created);
+  const snapshot = meshOf([
+    service('a/web'),
+    exported('a/one', 'v1', ['b', 'd'], 1),
+    exported('a/two', 'v2', ['c', 'd'], 2),
+    exported('a/three', 'v3', ['.'], 3),
+  ]);
+  const subsets = (namespace: string) =>
+    snapshot
+      .scopeOf(namespace, {})
+      .destinationRule(fqdn('web.a'))
+      ?.subsets.map(({ name }) => name);
+  assert.deepEqual(['a', 'b', 'c', 'd', 'e'].map(subsets), [
+    ['v1', 'v2', 'v3'],
+    ['v1'],
+    ['v2'],
+    ['v1', 'v2'],
+    undefined,
+  ]);
+});
+
+test('the only rule of a namespace goes: its own scope alone changes, and not those of others that see the same services', () => {
+  const before = meshOf([
+    service('c/web'),
+    resource('Namespace', '/b'),
+    service('b/api'),
+    rule('a/d', { host: fqdn('web.c') }),
+  ]);
+  assert.equal(before.scopeOf('a', {}).services, before.scopeOf('b', {}).services);
+  const { changes } = step(before, [], ['DestinationRule/a/d']);
+  assert.deepEqual([...changes.scopes.keys()], ['a/']);
+  assert.deepEqual([...(changes.scopes.get('a/')?.destinationRules ?? [])], [fqdn('web.c')]);
+});
+
+test('a virtual service that moves from one egress listener to another is said as it was and as it is', () => {
+  const listener = (number: number, host: string) => ({
+    port: { number, protocol: 'HTTP', name: `p${number}` },
+    hosts: [host],
+  });
+  const before = meshOf([
+    resource('Sidecar', 'a/s', { egress: [listener(80, './one.com'), listener(81, './two.com')] }),
+    route('a/v', 'one.com', 'x.com'),
+  ]);
+  const { changes } = step(before, [route('a/v', 'two.com', 'x.com')]);
+  const said = changes.scopes.get('a/s')?.virtualServices.get('VirtualService/a/v');
+  assert.deepEqual([said?.before?.hosts, said?.after?.hosts], [['one.com'], ['two.com']]);
+});
+
 test('rules of one namespace for one host are merged: subsets joined, the first policy wins, duplicates counted', () => {
   const snapshot = meshOf([
     service('a/web'),
@@ -240,4 +290,9 @@ test('configuration that generation reads stands in the change set, by what it r
   const before = meshOf([filter({}, 1)]);
   assert.deepEqual([...step(before, [filter({ note: 'x' }, 1)]).changes.configs.keys()], []);
   assert.deepEqual([...step(before, [filter({}, 2)]).changes.configs.keys()], ['EnvoyFilter/a/f']);
+  const peers = resource('PeerAuthentication', 'a/p', { mtls: { mode: 'STRICT' } });
+  assert.deepEqual(
+    [...step(before, [filter({}, 2), peers]).changes.configs.keys()],
+    ['EnvoyFilter/a/f', 'PeerAuthentication/a/p'],
+  );
 });

@@ -120,3 +120,31 @@ describe('an address that two slices name', () => {
     assert.deepEqual(addresses(snapshot, `a/${fqdn('other.a')}`), ['10.0.0.2']);
   });
 });
+
+test('a slice and a policy about the workloads of another one change together: both count', () => {
+  const proxied = (path: string, at: string) => pod(path, at, { labels: { 'security.mesh.io/tlsMode': 'mesh' } });
+  const [one, two] = [slice('web-1', [{ address: '10.0.0.1', pod: 'p1' }]), slice('web-2', [])];
+  const pods = [proxied('a/p1', '10.0.0.1'), proxied('a/p2', '10.0.0.2')];
+  const before = meshOf([service('a/web'), one, two, ...pods], OPTIONS);
+  const off = resource('PeerAuthentication', 'a/off', { mtls: { mode: 'DISABLE' } });
+  const { snapshot } = step(before, [slice('web-2', [{ address: '10.0.0.2', pod: 'p2' }]), off]);
+  assert.deepEqual(
+    snapshot.endpoints.get(KEY)?.map(({ address, tlsReady }) => [address, tlsReady]),
+    [
+      ['10.0.0.1', false],
+      ['10.0.0.2', false],
+    ],
+  );
+});
+
+test('of two words about an address in one slice the first stands', () => {
+  const twice = slice('web-1', [{ address: '10.0.0.1' }, { address: '10.0.0.1', ready: false }]);
+  const health = (made: AnyResource) =>
+    meshOf([service('a/web'), made], OPTIONS)
+      .endpoints.get(KEY)
+      ?.map((each) => each.health);
+  assert.deepEqual(health(twice), ['healthy']);
+  assert.deepEqual(health(slice('web-1', [{ address: '10.0.0.1', ready: false }, { address: '10.0.0.1' }])), [
+    'unhealthy',
+  ]);
+});

@@ -29,7 +29,11 @@ export const NETWORKS: MeshNetworks = {
 
 const namespace = fc.constantFrom(...NAMESPACES);
 const name = fc.constantFrom(...NAMES);
-const path = fc.tuple(namespace, name).map(([ns, n]) => `${ns}/${n}`);
+/** One of them is more common, so that several versions of a resource, and resources about each other, follow in one history. */
+const path = fc.oneof(
+  { weight: 2, arbitrary: fc.constant('a/x') },
+  { weight: 3, arbitrary: fc.tuple(namespace, name).map(([ns, n]) => `${ns}/${n}`) },
+);
 const created = fc.constantFrom(undefined, 1000, 2000);
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['a'], ['b', '.'], ['~']);
 const labels = fc.constantFrom(
@@ -65,6 +69,7 @@ function some(kind: Kind, content: fc.Arbitrary<unknown>, where: fc.Arbitrary<st
 
 const servicePorts = fc.constantFrom(
   [{ name: 'http', port: 80 }],
+  [{ name: 'http', port: 81 }],
   [
     { name: 'http', port: 80 },
     { name: 'tcp-db', port: 3306, targetPort: 33 },
@@ -289,6 +294,13 @@ export const anyResource: fc.Arbitrary<AnyResource> = fc.oneof(
   gateways,
   { weight: 2, arbitrary: peerAuthentications },
 );
+
+/** Networks of another mesh: what the first has of `far` and of an address is otherwise here. */
+export const OTHER_NETWORKS: MeshNetworks = {
+  networks: {
+    n1: { endpoints: [{ fromRegistry: 'far' }, { fromCidr: '10.0.0.0/30' }], gateways: [] },
+  },
+};
 
 /** What happens to a mesh, batch by batch. A delete names the key of the resource it carries. */
 export interface Operation {

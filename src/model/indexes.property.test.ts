@@ -1,0 +1,99 @@
+/** Indexes hold what there is: after any history they are those of a fresh replay, and nothing of what is gone stays in them. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { Memos } from '../core/memo.ts';
+import { PMap } from '../core/pmap.ts';
+import { defaultMeshConfig } from '../resources/mesh-config.ts';
+import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
+import { updateMesh } from './mesh.ts';
+import { emptyMesh, type MeshState } from './mesh-state.ts';
+import { updateRegistry } from './registry.ts';
+import { EMPTY_BOOK, type ScopeBook, withoutScope } from './scope-book.ts';
+import { MeshScopes, scopeIdOf } from './scope-source.ts';
+import { emptyRegistry, type State } from './state.ts';
+import { kindOfKey } from './tables.ts';
+import { history, NETWORKS, type Operation, QUESTIONS } from './testing/arbitrary.ts';
+import { DEFAULT_SETTINGS } from './testing/settings.ts';
+import { isConfigKind } from './types.ts';
+
+interface Step {
+  readonly registry: State;
+  readonly mesh: MeshState;
+  readonly book: ScopeBook;
+}
+
+function empty(useEndpointSlice: boolean): Step {
+  const settings = { ...DEFAULT_SETTINGS, useEndpointSlice };
+  const memos = new Memos();
+  const registry = emptyRegistry(settings, defaultMeshConfig(), NETWORKS, memos);
+  return { registry, mesh: emptyMesh(settings, defaultMeshConfig(), NETWORKS, memos), book: EMPTY_BOOK };
+}
+
+function next(
+  { registry, mesh, book }: Step,
+  changes: Iterable<readonly [ResourceKey, AnyResource | undefined]>,
+): Step {
+  const resources = new Map<ResourceKey, AnyResource | undefined>();
+  const configs = new Map<ResourceKey, AnyResource | undefined>();
+  for (const [key, resource] of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, resource);
+  const { state, derived } = updateRegistry(registry, { resources });
+  const step = updateMesh(mesh, book, { version: mesh.version + 1, ...derived, configs });
+  return { registry: state, mesh: step.state, book: step.book };
+}
+
+const changesOf = (batch: readonly Operation[]) =>
+  batch.map(({ resource, remove }) => [keyOf(resource), remove ? undefined : resource] as const);
+
+/** All indexes of a state as plain data. What is merged of rules when somebody asks is no index. */
+function indexesOf({ registry, mesh }: Step): object {
+  const tables = { ...registry, ...mesh, ...mesh.virtualServices };
+  const maps = Object.entries(tables).filter(([name, value]) => value instanceof PMap && name !== 'rules');
+  const indexes = maps.map(([name, value]) => [name, value instanceof PMap ? value.sorted() : undefined]);
+  const rules = mesh.rules.sorted().map(([namespace, groups]) => [namespace, [...groups.keys()].sort()]);
+  return { ...Object.fromEntries(indexes), rules };
+}
+
+test('indexes after any history are those of a fresh replay', () => {
+  fc.assert(
+    fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
+      let state = empty(useEndpointSlice);
+      const left = new Map<ResourceKey, AnyResource>();
+      for (const [key, resource] of batches.flatMap(changesOf)) {
+        if (resource === undefined) left.delete(key);
+        else left.set(key, resource);
+      }
+      for (const batch of batches) state = next(state, changesOf(batch));
+      const fresh = next(empty(useEndpointSlice), left);
+      assert.deepEqual(indexesOf(state), indexesOf(fresh));
+      const bare = next(
+        state,
+        [...left.keys()].map((key) => [key, undefined] as const),
+      );
+      assert.deepEqual(indexesOf(bare), indexesOf(empty(useEndpointSlice)));
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test('scopes that nobody has any more leave nothing in the book of scopes', () => {
+  fc.assert(
+    fc.property(history, (batches) => {
+      let state = empty(false);
+      for (const batch of batches) {
+        const scopes = new MeshScopes(state.mesh, state.book);
+        for (const { namespace, labels } of QUESTIONS.proxies) scopes.keep(scopeIdOf(state.mesh, namespace, labels));
+        state = next({ ...state, book: scopes.book }, changesOf(batch));
+      }
+      let { book } = state;
+      for (const id of [...book.built.keys(), ...book.absent]) book = withoutScope(book, id);
+      const { built, watchers, byNamespace, bySidecar, absent } = book;
+      assert.deepEqual(
+        [built, watchers, byNamespace, bySidecar].map((index) => [...index.keys()]),
+        [[], [], [], []],
+      );
+      assert.equal(absent.size, 0);
+    }),
+    { numRuns: 60 },
+  );
+});
