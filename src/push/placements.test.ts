@@ -181,6 +181,9 @@ describe('a placement that comes later', () => {
     await ready(mesh, one);
     generator.jobs.length = 0;
     const two = mesh.connect(at(1, 'r1/z'));
+    assert.deepEqual(content(two.session).lds, [], 'nothing is there before its clusters are');
+    await two.session.ready;
+    assert.equal(nearest(two, DNS), 'r1/z');
     await ready(mesh, two);
     assert.deepEqual(
       generator.jobs.map(({ units }) => units),
@@ -262,6 +265,41 @@ describe('a placement that nobody is in', () => {
     await mesh.settled();
     const [view] = [...mesh.engine.views()].filter(({ view: { part } }) => part === 'outbound');
     assert.equal([...(view?.placements() ?? [])].length, 1);
+  });
+});
+
+describe('a view that nobody had while it changed', () => {
+  it('gives whoever comes to another place all clusters of that place', async () => {
+    const { mesh } = notingMesh([...SHOP, ...RULES]);
+    const goes = mesh.connect(at(0, 'r0/z'));
+    await ready(mesh, goes);
+    goes.session.close();
+    mesh.change([virtualService('client', 'web', '3s')]);
+    await mesh.settled();
+    const comes = mesh.connect(at(1, 'r1/z'));
+    await ready(mesh, comes);
+    assert.equal(nearest(comes, DNS), 'r1/z');
+    assert.equal(nearest(comes, STATIC), 'r1/z');
+  });
+});
+
+describe('a placement that its proxy left before anything was made for it', () => {
+  it('is forgotten at once', async () => {
+    const { mesh, generator } = heldMesh([...SHOP, ...RULES]);
+    const stays = mesh.connect(at(0, 'r0/z'));
+    await ready(mesh, stays);
+    generator.held = true;
+    for (const [index, zone] of ZONES.entries()) {
+      const { session } = mesh.connect(at(index + 1, zone));
+      session.ready.catch(() => {});
+      session.close();
+    }
+    const [view] = [...mesh.engine.views()].filter(({ view: { part } }) => part === 'outbound');
+    assert.equal([...(view?.placements() ?? [])].length, 1);
+    generator.held = false;
+    generator.release('outbound');
+    await mesh.settled();
+    assert.deepEqual(mesh.failures, []);
   });
 });
 

@@ -107,7 +107,9 @@ export class ViewTable {
       else this.#ofCaller.delete(session.caller);
     }
     if (placed.sessions.size > 0) return false;
-    this.#idle.set(placed, now);
+    // Where nothing was made yet there is nothing to keep.
+    if (placed.begun || view.sessions.size === 0) this.#idle.set(placed, now);
+    else view.drop(placed);
     return view.sessions.size === 0;
   }
 
