@@ -3,6 +3,7 @@
  * does itself when there are no workers. One function for both is why their results are byte-equal.
  */
 import type { EncodedSlot, GenerateJob, JobAnswer, UnitAnswer } from '../../workers/protocol.ts';
+import type { Memos, WeakMemo } from '../core/memo.ts';
 import { generate, MeshReader, scopeOfView } from '../generate/index.ts';
 import {
   GENERATED_TYPES,
@@ -23,29 +24,29 @@ export interface JobsResult {
 }
 
 /** Versions of messages that generation has at hand still: hashed once for all views. */
-const versions = new WeakMap<Uint8Array, string>();
+type Versions = WeakMemo<Uint8Array, string>;
 
-function versionOf(bytes: Uint8Array): string {
-  let version = versions.get(bytes);
-  if (version === undefined) {
-    version = contentVersion(bytes);
-    versions.set(bytes, version);
-  }
-  return version;
+function versionOf(versions: Versions, bytes: Uint8Array): string {
+  return versions.get(bytes, () => contentVersion(bytes));
 }
 
 /**
  * The hash of the pieces' hashes. It says as much of the content as hashing the message, which is always made of the same pieces,
  * and a virtual host that changes does not cost hashing the thousand beside it.
  */
-function versionOfPieces(pieces: readonly Uint8Array[]): string {
-  return contentVersion(Buffer.from(pieces.map(versionOf).join(''), 'latin1'));
+function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
+  return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
 }
 
 /** Lays messages one after the other; kept as parts until all are known. */
 class Layout {
+  readonly #versions: Versions;
   readonly #parts: Uint8Array[] = [];
   #length = 0;
+
+  constructor(memos: Memos) {
+    this.#versions = memos.weak('versions of messages');
+  }
 
   place(resource: GeneratedResource): EncodedSlot {
     const { name, refs, pieces } = resource;
@@ -54,7 +55,8 @@ class Layout {
       this.#parts.push(piece);
       this.#length += piece.length;
     }
-    const version = pieces === undefined ? versionOf(resource.bytes) : versionOfPieces(pieces);
+    const version =
+      pieces === undefined ? versionOf(this.#versions, resource.bytes) : versionOfPieces(this.#versions, pieces);
     return { name, version, refs, offset, length: this.#length - offset };
   }
 
@@ -131,7 +133,7 @@ export function runJobs(
   jobs: readonly GenerateJob[],
   said: SaidUnits = new SaidUnits(),
 ): JobsResult {
-  const layout = new Layout();
+  const layout = new Layout(snapshot.memos);
   const answers = jobs.map((job) => runJob(snapshot, job, layout, said));
   return { jobs: answers, bytes: layout.join(), reads: said.reads.take() };
 }

@@ -63,23 +63,20 @@ interface LocalityReads {
   readonly text: string;
 }
 
-const readsOfRules = new WeakMap<object, { readonly setting: unknown; readonly reads: LocalityReads }>();
-
 function localityReads(snapshot: MeshSnapshot): LocalityReads {
-  const { localityLbSetting: setting } = snapshot.mesh;
+  const { memos, mesh } = snapshot;
   const rules = snapshot.resources('DestinationRule');
-  const known = readsOfRules.get(rules);
-  if (known !== undefined && known.setting === setting) return known.reads;
-  const contents = rules.sorted().map(([, { content }]) => content);
-  const any = setting?.enabled !== false && (distributes(setting) || contents.some(isLocal));
-  const named = [new Set<string>(), new Set<string>(), new Set<string>()] as const;
-  for (const each of any ? [setting, ...contents.flatMap(settingsOf)] : []) {
-    for (const { from = '' } of [...(each?.distribute ?? []), ...(each?.failover ?? [])])
-      for (const [index, part] of from.split('/').entries()) named[index]?.add(part);
-  }
-  const reads = { any, named, text: JSON.stringify([any, ...named.map((names) => [...names].sort())]) };
-  readsOfRules.set(rules, { setting, reads });
-  return reads;
+  return memos.pairs<typeof rules, MeshConfig, LocalityReads>('localities that rules read').get(rules, mesh, () => {
+    const { localityLbSetting: setting } = mesh;
+    const contents = rules.sorted().map(([, { content }]) => content);
+    const any = setting?.enabled !== false && (distributes(setting) || contents.some(isLocal));
+    const named = [new Set<string>(), new Set<string>(), new Set<string>()] as const;
+    for (const each of any ? [setting, ...contents.flatMap(settingsOf)] : []) {
+      for (const { from = '' } of [...(each?.distribute ?? []), ...(each?.failover ?? [])])
+        for (const [index, part] of from.split('/').entries()) named[index]?.add(part);
+    }
+    return { any, named, text: JSON.stringify([any, ...named.map((names) => [...names].sort())]) };
+  });
 }
 
 /** Whether proxies of the same locality are told apart from others by the one snapshot as by the other. */
