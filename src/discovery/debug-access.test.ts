@@ -78,6 +78,8 @@ const source: DebugSource = {
       unit: '80',
       message: `twice in ${namespace}`,
     })),
+  reasonsFor: () => [{ type: 'rds', view: 'outbound', unit: '80', facts: ['scope'], documents: [] }],
+  readersOf: () => new Map(),
   engine: () => mesh.engine.stats(),
   failing: () => mesh.engine.failing(),
   distribution: (_key, connections) => connections.map(({ node }) => ({ proxy: node.workload })),
@@ -152,7 +154,7 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
 const PAGES =
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz push_status registryz resourcesz syncz'
+  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz push_status registryz resourcesz syncz why'
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 
@@ -213,7 +215,9 @@ test('a token of a namespace shows what is of that namespace, on every page', as
   const guest = { ...REMOTE, token: await tokenOf('guest') };
   for (const page of PAGES) {
     const path = page.slice(0, page.indexOf('?'));
-    const query = path.endsWith('config_dump') ? '?proxyID=pod.guest' : '?resource=VirtualService/guest/web';
+    const query = /config_dump|why/.test(path)
+      ? '?proxyID=pod.guest&resource=80'
+      : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
     if (!/resourcesz|config_distribution/.test(path)) assert.match(body, /guest/, path);
@@ -230,7 +234,13 @@ test('a token of a namespace shows what is of that namespace, on every page', as
     refusedPolicies.map(({ resources }) => resources),
     [['PeerAuthentication/guest/x']],
   );
-  for (const query of ['cdsz?proxyID=pod.shop', 'edsz?proxyID=pod.shop', 'config_dump?proxyID=pod.shop']) {
+  for (const query of [
+    'cdsz?proxyID=pod.shop',
+    'edsz?proxyID=pod.shop',
+    'config_dump?proxyID=pod.shop',
+    'why?proxyID=pod.shop&resource=80',
+    'why?config=VirtualService/shop/web',
+  ]) {
     assert.equal((await visit(httpAddr, `/debug/${query}`, guest)).status, 404, query);
   }
   assert.equal(

@@ -1,7 +1,7 @@
 /** What the debug interface reads of the running program. */
 import type { DebugSource } from '../observe/debug/index.ts';
-import type { Engine } from '../push/index.ts';
-import type { ConnectionStatus, ProxySession } from '../push/types.ts';
+import type { Engine, Session } from '../push/index.ts';
+import type { ConnectionStatus } from '../push/types.ts';
 import type { SecurityHold, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
@@ -21,8 +21,8 @@ export interface DebugParts {
 /** For one page: what it looks up of sessions is looked up once. */
 export function createDebugSource(parts: DebugParts): DebugSource {
   const { store, engine, server, hold, sources, history, showConfigInAdsz } = parts;
-  let sessions: Map<string, ProxySession> | undefined;
-  const sessionOf = (connectionId: string): ProxySession | undefined => {
+  let sessions: Map<string, Session> | undefined;
+  const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
     return sessions.get(connectionId);
   };
@@ -36,6 +36,12 @@ export function createDebugSource(parts: DebugParts): DebugSource {
     problems: () => store.problems(),
     refusedPolicies: () => hold.all(),
     findings: (wanted = () => true) => findingsOf(engine, wanted),
+    reasonsFor(connectionId, name) {
+      const session = sessionOf(connectionId);
+      return session === undefined ? [] : engine.reasonsFor(session, name);
+    },
+    readersOf: (document) =>
+      new Map([...engine.readersOf(document)].map(([session, units]) => [session.connectionId, units])),
     engine: () => engine.stats(),
     failing: () => engine.failing(),
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),

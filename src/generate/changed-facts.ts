@@ -47,6 +47,32 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
   return { everything: false, meshWide: meshFacts(previous, next, change), scopes };
 }
 
+/** The facts that a document is part of, as the mesh and these scopes have it: whoever has read one of them has read the document. */
+export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
+  const scopes = new Map<string, FactChanges>();
+  const meshWide: Collected = new Map([[fact.resource(key), undefined]]);
+  for (const id of scopeIds) {
+    const scope = mesh.scopeById(id);
+    const facts: Collected = new Map();
+    for (const [host, service] of scope?.services.sorted() ?? []) {
+      if (scope === undefined) continue;
+      if (service.source === key) {
+        hostFacts(facts, [scope], host);
+        meshWide.set(fact.peers(service.key), undefined).set(fact.endpoints(service.key), undefined);
+      }
+      if (scope.destinationRule(host)?.sources.includes(key) === true) ruleFacts(facts, [scope], host);
+    }
+    for (const { virtualServices } of scope?.egress ?? []) {
+      const named = virtualServices.find((virtualService) => virtualService.key === key);
+      if (scope !== undefined && named !== undefined) routeFacts(facts, [scope], named);
+    }
+    scopes.set(id, facts);
+  }
+  const bound = mesh.resources('VirtualService').get(key);
+  if (bound !== undefined) boundFacts(meshWide, mesh, mesh, bound);
+  return { everything: false, meshWide, scopes };
+}
+
 function list(facts: Collected, name: Fact, ...members: readonly Unit[]): void {
   const known = facts.get(name) ?? new Set();
   for (const member of members) known.add(member);

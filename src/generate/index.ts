@@ -1,5 +1,5 @@
 /** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
-export { type ChangedFacts, changedFacts, type FactChanges } from './changed-facts.ts';
+export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from './changed-facts.ts';
 export { endpointName, familiesOfNode, hostOfCluster, scopeOfView } from './common/index.ts';
 export {
   type ClientView,

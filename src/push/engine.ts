@@ -10,7 +10,7 @@ import type { ProxyNode } from '../core/proxy.ts';
 import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOf } from '../generate/index.ts';
 import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ChangeSet, MeshDelta, Snapshot } from '../model/types.ts';
-import type { ResourceChange } from '../resources/types.ts';
+import type { ResourceChange, ResourceKey } from '../resources/types.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import type { GeneratedJob, Generator } from './generator.ts';
 import { Interner } from './interner.ts';
@@ -32,6 +32,7 @@ import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, P
 import type { Encoders } from './view-bundles.ts';
 import { type ScopeHolder, ViewTable } from './view-table.ts';
 import { placementOf, viewsOf } from './views.ts';
+import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
 
 /** What the engine tells the world of itself; times in milliseconds. */
 export interface EngineObserver {
@@ -138,6 +139,25 @@ export class Engine implements PushEngine, SessionHost {
 
   sessions(): Iterable<Session> {
     return this.#roster.all;
+  }
+
+  /** What a proxy's resource of this name is made of; empty for what it does not have. */
+  reasonsFor(session: Session, name: string): readonly Reason[] {
+    return reasonsFor(
+      name,
+      Array.from(session.allViews, ({ view }) => view),
+      this.#snapshot,
+      this.#views.reads,
+    );
+  }
+
+  /** The sessions whose configuration a document was read for, and the units it was read for. */
+  readersOf(document: ResourceKey): ReadonlyMap<Session, readonly ReadUnits[]> {
+    const found = new Map<Session, ReadUnits[]>();
+    for (const [view, units] of readersOfDocument(document, this.#views.all(), this.#snapshot, this.#views.reads)) {
+      for (const session of view.sessions) found.set(session, [...(found.get(session) ?? []), units]);
+    }
+    return found;
   }
 
   stats(): {

@@ -4,3 +4,5 @@ export { messageOf, TYPE_URLS } from './encode-resource.ts';
 export { Engine, type EngineObserver, type EngineOptions, type Publication } from './engine.ts';
 export { type Generator, InlineGenerator } from './generator.ts';
 export { defaultWorkers, PoolGenerator } from './pool-generator.ts';
+export type { Session } from './session.ts';
+export type { ReadUnits, Reason } from './why.ts';

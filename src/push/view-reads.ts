@@ -4,6 +4,7 @@
  */
 import {
   ALL_UNITS,
+  type ChangedFacts,
   type FactChanges,
   fact,
   hostOfServiceKey,
@@ -91,8 +92,12 @@ export class ViewReads<V extends Viewed> {
   /** The units that a change touches. Costs what it finds. */
   touchedBy(change: LoggedChange, all: Iterable<V>): ReadonlyMap<V, UnitSelection> {
     this.#log.add(change);
-    const { everything, meshWide, scopes } = change.changed;
-    if (everything) return new Map([...all].map((view) => [view, ALL_UNITS]));
+    if (change.changed.everything) return new Map([...all].map((view) => [view, ALL_UNITS]));
+    return this.readersOf(change.changed);
+  }
+
+  /** The units that have read one of these facts. */
+  readersOf({ meshWide, scopes }: ChangedFacts): ReadonlyMap<V, UnitSelection> {
     const touched = new Map<V, TouchedUnits>();
     for (const [name, members] of meshWide) this.#mark(touched, name, () => ({ members }));
     for (const [name, changes] of byFact(scopes))
@@ -136,13 +141,6 @@ export class ViewReads<V extends Viewed> {
         else hosts.push(host);
       }
     }
-    return found;
-  }
-
-  /** Views that have read a fact, and for which of their units: `type/unit`, or `type` for the list of its units. */
-  readersOf(name: string): ReadonlyMap<V, readonly string[]> {
-    const found = new Map<V, string[]>();
-    for (const [view, parts] of this.#index.readersOf(name)) found.set(view, [...(found.get(view) ?? []), ...parts]);
     return found;
   }
 

@@ -159,6 +159,12 @@ export class ViewState<S extends Member> {
     return [...this.#findings.values()].flat();
   }
 
+  /** The unit that a resource is of, here. */
+  unitOf(type: GeneratedType, name: string): Unit | undefined {
+    for (const [unit, resources] of this.#units[type]) if (resources.some((each) => each.name === name)) return unit;
+    return undefined;
+  }
+
   /** Somebody asks for these types: what of them was never generated has to be. */
   want(types: Iterable<GeneratedType>, since: number, reasons: Iterable<PushReason>): void {
     for (const type of types) {

@@ -54,6 +54,8 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     snapshot: () => snapshot,
     sources: () => sources.map((each) => ({ id: each.id, cluster: each.cluster, synced: true, health: each.health() })),
     documents: store.documents,
+    reasonsFor: () => [],
+    readersOf: () => new Map(),
     sharedKeys: store.sharedKeys,
     problems: store.problems,
     connections: () => [],

@@ -46,6 +46,12 @@ const source: DebugSource = {
   snapshot: () => mesh.snapshot,
   connections: () => connections,
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
+  reasonsFor(id, name) {
+    const session = [...mesh.engine.sessions()].find(({ connectionId }) => connectionId === id);
+    return session === undefined ? [] : mesh.engine.reasonsFor(session, name);
+  },
+  readersOf: (key) =>
+    new Map([...mesh.engine.readersOf(key)].map(([{ connectionId }, units]) => [connectionId, units])),
   sources: () => [],
   documents: () => [],
   sharedKeys: () => [],
@@ -115,7 +121,7 @@ describe('debug interface', () => {
     const names = [...index.matchAll(/href="\/debug\/([A-Za-z_]+)"/g)].map(([, name]) => name ?? '');
     assert.ok(names.length >= 12);
     for (const name of names) {
-      if (name !== 'config_distribution') assert.ok(await page(`${name}?proxyID=pod.shop`), name);
+      if (name !== 'config_distribution' && name !== 'why') assert.ok(await page(`${name}?proxyID=pod.shop`), name);
     }
   });
 
@@ -128,6 +134,29 @@ describe('debug interface', () => {
     assert.equal(await status('/debug/config_dump?proxyID='), 400);
     assert.equal(await status('/debug/config_dump?proxyID=nobody.shop'), 404);
     assert.equal(await status('/debug/config_distribution'), 400);
+  });
+
+  it('why: what a cluster was made of', async () => {
+    const [{ units }] = (await page('why?proxyID=pod.shop&resource=outbound|80||web.shop.svc.cluster.local')) as [
+      { units: { type: string; unit: string; facts: string[]; documents: { key: string }[] }[] },
+    ];
+    const [cluster, ...others] = units;
+    assert.deepEqual([cluster?.type, cluster?.unit, others.length], ['cds', 'web.shop.svc.cluster.local', 0]);
+    assert.ok(cluster?.facts.includes('host web.shop.svc.cluster.local'));
+    assert.ok(cluster?.documents.some(({ key }) => key === 'Service/shop/web'));
+    assert.equal(await status('/debug/why?proxyID=pod.shop&resource=nothing'), 404);
+    assert.equal(await status('/debug/why?proxyID=pod.shop'), 400);
+  });
+
+  it('why: the proxies that a document was read for, and their units', async () => {
+    type Readers = { proxy: string; units: { rds?: string[]; cds?: string[] }[] }[];
+    const readers = async (key: string) => (await page(`why?config=${key}`)) as Readers;
+    const [first] = await readers('VirtualService/shop/web');
+    assert.equal(first?.proxy, 'pod.shop');
+    assert.ok(first.units.some(({ rds, cds }) => rds?.includes('80') === true && cds === undefined));
+    const ofService = await readers('Service/shop/web');
+    assert.ok(ofService[0]?.units.some(({ cds }) => cds?.includes('web.shop.svc.cluster.local') === true));
+    assert.deepEqual(await readers('VirtualService/shop/none'), []);
   });
 
   it('config_distribution: says that it is off where it is', async () => {

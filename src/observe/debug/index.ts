@@ -12,6 +12,7 @@ import type { MadePage, PageMaker } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
+import { whyDocument, whyResource } from './why.ts';
 
 export { PAGE_LIMITS, PageMaker, type PageMakerOptions } from './page-maker.ts';
 export type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
@@ -19,8 +20,8 @@ export type { Viewer } from './viewed.ts';
 
 interface Page {
   readonly title: string;
-  /** Query parameter without which there is no answer; `proxyID` when left out. */
-  readonly needs?: string;
+  /** Query parameters without any of which there is no answer; `proxyID` when left out. */
+  readonly needs?: readonly string[];
   /** Undefined: the proxy that is asked for is not connected, or one has to be asked for. */
   readonly answer: (mesh: Viewed, query: URLSearchParams) => unknown;
 }
@@ -74,7 +75,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   config_distribution: {
     title: 'Which proxies have a resource in which version (?resource=Kind/namespace/name)',
-    needs: 'resource',
+    needs: ['resource'],
     answer: (mesh, query) => {
       const resource = query.get('resource') ?? '';
       return resource === '' ? undefined : mesh.distribution(resource);
@@ -97,6 +98,17 @@ const PAGES: Readonly<Record<string, Page>> = {
   syncz: {
     title: 'What each proxy was sent and acknowledged (?proxyID=)',
     answer: (mesh, query) => lazyList(connectionsFor(mesh, query), (connection) => syncStatus(mesh, connection)),
+  },
+  why: {
+    title:
+      'What a resource of a proxy was made of (?proxyID=&resource=), or which proxies a document was read for (?config=Kind/namespace/name)',
+    needs: ['resource', 'config'],
+    answer: (mesh, query) => {
+      const [config, resource] = [query.get('config') ?? '', query.get('resource') ?? ''];
+      if (config !== '') return whyDocument(mesh, config);
+      const connections = query.get('proxyID') ? connectionsFor(mesh, query) : [];
+      return resource === '' || connections.length > MAX_PRINTED ? undefined : whyResource(mesh, connections, resource);
+    },
   },
 };
 
@@ -184,10 +196,10 @@ function statusOf({ code }: CtlError): number {
   }
 }
 
-function sendNothing({ needs = 'proxyID' }: Page, query: URLSearchParams, response: ServerResponse): void {
-  const asked = query.get(needs) ?? '';
-  if (asked === '') send(response, 400, 'text/plain', `${needs} is missing\n`);
-  else send(response, 404, 'text/plain', `nothing is known of ${needs} ${asked}\n`);
+function sendNothing({ needs = ['proxyID'] }: Page, query: URLSearchParams, response: ServerResponse): void {
+  const given = needs.find((name) => query.get(name));
+  if (given === undefined) send(response, 400, 'text/plain', `${needs.join(' or ')} is missing\n`);
+  else send(response, 404, 'text/plain', `nothing is known of ${given} ${query.get(given)}\n`);
 }
 
 function sendMade({ chunks, bytes, release }: MadePage, response: ServerResponse): void {

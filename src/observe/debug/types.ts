@@ -1,6 +1,7 @@
 /** What the debug interface shows and where it gets it from. Filled in by the program; nothing here is held on to. */
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { Snapshot } from '../../model/types.ts';
+import type { ReadUnits, Reason } from '../../push/index.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { ResourceKey, ResourceProblem } from '../../resources/types.ts';
 import type { SourceHealth, SourceIdentity } from '../../sources/index.ts';
@@ -47,6 +48,10 @@ export interface DebugSource {
    * Left out when distribution is not tracked.
    */
   distribution?(key: string, connections: readonly ConnectionStatus[]): readonly object[] | undefined;
+  /** What a connection's resource of this name is made of. */
+  reasonsFor(connectionId: string, name: string): readonly Reason[];
+  /** By connection: the units of its configuration that a document was read for. */
+  readersOf(document: ResourceKey): ReadonlyMap<string, readonly ReadUnits[]>;
   /** CTL_DEBUG_ADSZ_CONFIG */
   readonly showConfigInAdsz: boolean;
 }

@@ -6,6 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { GenerationFinding, XdsType } from '../../generate/types.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
+import type { ReadUnits, Reason } from '../../push/index.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
 import type { SourceDocument } from '../../store/index.ts';
@@ -123,6 +124,19 @@ export class Viewed {
       throw new CtlError('failed_precondition', `distribution of configuration is not tracked: set ${variable}=true`);
     }
     return this.sees(namespaceOf(key)) ? this.#source.distribution(key, this.connections()) : undefined;
+  }
+
+  /** What a proxy's resource of this name is made of; of other namespaces' documents their names, and not where they are written. */
+  reasonsFor({ connectionId, node }: ConnectionStatus, name: string): readonly Reason[] {
+    return this.sees(node.namespace) ? this.#source.reasonsFor(connectionId, name) : [];
+  }
+
+  /** The viewer's connections whose configuration a document was read for; undefined when the document is not the viewer's. */
+  readersOf(document: ResourceKey): ReadonlyMap<ConnectionStatus, readonly ReadUnits[]> | undefined {
+    if (!this.sees(namespaceOf(document))) return undefined;
+    const readers = this.#source.readersOf(document);
+    const found = this.connections().map((connection) => [connection, readers.get(connection.connectionId)] as const);
+    return new Map(found.flatMap(([connection, units]) => (units === undefined ? [] : [[connection, units] as const])));
   }
 
   /** State of the whole program; undefined for who does not see everything. */
