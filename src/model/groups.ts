@@ -3,7 +3,7 @@
  * thousands of members to one group copies its list once.
  */
 import type { PMap } from '../core/pmap.ts';
-import { compareText, lowerBound } from './order.ts';
+import { lowerBound } from './order.ts';
 
 export type Groups = PMap<readonly string[]>;
 
@@ -65,7 +65,8 @@ function edited(members: readonly string[], last: Edit): readonly string[] {
     if (present) set.add(member);
     else set.delete(member);
   }
-  return changed ? [...set].sort(compareText) : members;
+  // Without a function to compare by: that is the order of `compareText`, and several times as fast.
+  return changed ? [...set].sort() : members;
 }
 
 function editedOnce(members: readonly string[], { member, present }: Edit): readonly string[] {

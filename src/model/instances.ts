@@ -12,12 +12,8 @@ const NUMERIC = /^[\d.]+$|:/;
 
 const NONE: readonly BoundInstance[] = [];
 
-/** What becomes of an address: the instances that go, by service, and those that come. */
-interface Touched {
-  /** Service → its endpoints that go; undefined: all of them. */
-  gone: Map<ServiceKey, ReadonlySet<Endpoint> | undefined> | undefined;
-  readonly added: BoundInstance[];
-}
+/** Service → its endpoints that go from an address; undefined: all of them. */
+type Gone = Map<ServiceKey, ReadonlySet<Endpoint> | undefined>;
 
 /** The index by address after some services or their endpoints changed, and the addresses that differ. */
 export function updateInstances(
@@ -26,15 +22,8 @@ export function updateInstances(
   services: ChangeSet['services'],
   endpoints: ReadonlyMap<ServiceKey, EndpointDelta>,
 ): { instances: PMap<readonly BoundInstance[]>; addresses: ReadonlySet<string> } {
-  const touched = new Map<string, Touched>();
-  const touch = (address: string): Touched => {
-    let place = touched.get(address);
-    if (place === undefined) {
-      place = { gone: undefined, added: [] };
-      touched.set(address, place);
-    }
-    return place;
-  };
+  const removed = new Map<string, Gone>();
+  const added = new Map<string, BoundInstance[]>();
   for (const key of new Set([...services.keys(), ...endpoints.keys()])) {
     const service = after.services.get(key);
     const redefined = !deepEqual(before.services.get(key)?.ports, service?.ports);
@@ -44,30 +33,38 @@ export function updateInstances(
     const is = redefined ? (after.endpoints.get(key) ?? []) : delta.added;
     for (const { address, network } of was) {
       if (!NUMERIC.test(address)) continue;
-      const place = touch(networkAddress(network, address));
-      place.gone ??= new Map();
-      place.gone.set(key, gone);
+      const place = networkAddress(network, address);
+      const byService = removed.get(place);
+      if (byService === undefined) removed.set(place, new Map([[key, gone]]));
+      else byService.set(key, gone);
     }
     if (service === undefined) continue;
     for (const endpoint of is) {
       const instance = NUMERIC.test(endpoint.address) ? bind(service, endpoint) : undefined;
-      if (instance !== undefined) touch(networkAddress(endpoint.network, endpoint.address)).added.push(instance);
+      if (instance === undefined) continue;
+      const place = networkAddress(endpoint.network, endpoint.address);
+      const instances = added.get(place);
+      if (instances === undefined) added.set(place, [instance]);
+      else instances.push(instance);
     }
   }
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
-  for (const [address, { gone, added }] of touched) {
+  const change = (address: string, more: readonly BoundInstance[]): void => {
     const had = before.instances.get(address) ?? NONE;
+    const gone = removed.get(address);
     const kept = gone === undefined ? had : had.filter((instance) => !isGone(instance, gone));
-    const has = kept.length === 0 ? added : [...kept, ...added];
-    if (has.length > 1) has.sort(compareInstances);
-    if (!deepEqual(had, has)) changes.set(address, has.length === 0 ? undefined : has);
-  }
+    const has = kept.length === 0 ? more : [...kept, ...more];
+    const sorted = has.length > 1 ? has.toSorted(compareInstances) : has;
+    if (!deepEqual(had, sorted)) changes.set(address, sorted.length === 0 ? undefined : sorted);
+  };
+  for (const address of removed.keys()) if (!added.has(address)) change(address, NONE);
+  for (const [address, instances] of added) change(address, instances);
   return { instances: before.instances.with(changes), addresses: new Set(changes.keys()) };
 }
 
 const NO_DELTA: EndpointDelta = { removed: new Set(), added: [] };
 
-function isGone({ service, endpoint }: BoundInstance, gone: NonNullable<Touched['gone']>): boolean {
+function isGone({ service, endpoint }: BoundInstance, gone: Gone): boolean {
   return gone.has(service) && gone.get(service)?.has(endpoint) !== false;
 }
 
