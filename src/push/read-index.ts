@@ -57,11 +57,6 @@ export class ReadIndex<Reader> {
     for (const reads of this.#byFact.get(fact) ?? []) yield* this.#users.get(reads) ?? [];
   }
 
-  /** Facts that somebody has read. */
-  facts(): Iterable<Fact> {
-    return this.#byFact.keys();
-  }
-
   #use(reads: ReadSet, reader: Reader, part: string): void {
     const users: Users<Reader> = this.#users.get(reads) ?? new Map<Reader, Set<string>>();
     const parts = users.get(reader);

@@ -1,5 +1,5 @@
 /** All sessions, and what was read to find their views: which of them may have others after a change. */
-import type { Fact, Facts } from '../generate/index.ts';
+import type { Facts } from '../generate/index.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { changedForProxies, isOwn, type LabelledWorkload, workloadText } from './proxy-mesh.ts';
 import { ReadIndex, ReadSet } from './read-index.ts';
@@ -57,11 +57,6 @@ export class Roster {
     const displaced = new Set<Session>();
     for (const name of changed) for (const [session] of this.#index.readersOf(name)) displaced.add(session);
     return displaced;
-  }
-
-  /** Facts that were read for some session. */
-  facts(): Iterable<Fact> {
-    return this.#index.facts();
   }
 }
 

@@ -3,14 +3,14 @@
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { OutboundView, Placement, Unit, UnitOutput } from '../types.ts';
-import { closedCluster, clusterHosts, clustersOfHost } from './service-clusters.ts';
+import { closedCluster, clustersOfHost } from './service-clusters.ts';
 import { blackHoleCluster, passthroughCluster } from './static.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 export function outboundClusterUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   const scope = scopeOfView(snapshot, view);
-  return scope === undefined ? [] : [...clusterHosts(scope), STATIC_CLUSTERS_UNIT];
+  return scope === undefined ? [] : [...scope.services.hosts(), STATIC_CLUSTERS_UNIT];
 }
 
 export function outboundClusters(

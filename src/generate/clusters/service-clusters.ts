@@ -35,7 +35,6 @@ import {
   NOWHERE,
   type NodeFamilies,
   type Placement,
-  type Unit,
   type UnitOutput,
 } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
@@ -51,11 +50,6 @@ import { type FileReader, originatedTls, tlsSocket, verifiesServer } from './ups
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
-
-/** Hosts that have clusters: those of a scope with a port that is not UDP. */
-export function clusterHosts(scope: ScopeReader): readonly Unit[] {
-  return scope.services.hosts();
-}
 
 /** All that the clusters of a service are made of. */
 interface ClusterInputs extends CarriedEndpoints, MeshPeering {
