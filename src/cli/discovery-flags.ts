@@ -150,4 +150,5 @@ export const discoveryFlags = {
 function checkRegistries(names: readonly string[]): void {
   if (names.includes('ExtRegistry')) throw new Error('this version cannot read the ExtRegistry registry');
   if (names.length === 0) throw new Error('name one or more of Orchestrator, Mock');
+  if (new Set(names).size < names.length) throw new Error('names a registry twice');
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { resource } from '../store/testing/documents.ts';
-import { problemLog, sharedLog } from './document-log.ts';
+import { problemLog, sharedLog, takeoverLog } from './document-log.ts';
 
 test('of thousands of refused documents the first are named and the rest counted; held policies are named all the same', () => {
   const lines: string[] = [];
@@ -40,6 +40,15 @@ test('documents of one key in several sources are told of, with the one that is 
   sharedLog((line) => lines.push(line))('VirtualService/ns/a', ['directory', 'east', 'west'].map(document));
   assert.deepEqual(lines, [
     'VirtualService/ns/a: the document of source directory is in force, not that of east, west',
+  ]);
+});
+
+test('a document that takes the place of one that is gone is told of, with both sources', () => {
+  const lines: string[] = [];
+  const document = { source: 'east', resource: resource('VirtualService', 'a', 1), held: false };
+  takeoverLog((line) => lines.push(line))('VirtualService/ns/a', 'directory', document);
+  assert.deepEqual(lines, [
+    'VirtualService/ns/a: gone from source directory; the document of source east is in force now',
   ]);
 });
 

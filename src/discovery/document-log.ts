@@ -55,6 +55,13 @@ export function sharedLog(write = (message: string): void => getScope('validatio
   };
 }
 
+/** One line when the document in force is gone and that of another source takes its place; a flood of them is counted. */
+export function takeoverLog(write = (message: string): void => getScope('validation').info(message)) {
+  const log = limitLog({ write, later });
+  return (key: ResourceKey, from: string, { source }: SourceDocument): void =>
+    log(key, `${key}: gone from source ${from}; the document of source ${source} is in force now`);
+}
+
 /** One line for each field that was left out, of each version of a document; a flood of them is counted. */
 export function warningLog(): (key: ResourceKey, resource: AnyResource) => void {
   const log = limitLog({ write: (message) => getScope('validation').warn(message), later });

@@ -71,11 +71,14 @@ test('without the registry Orchestrator a directory gives configuration alone', 
     const keys = events.map((event) => (event.type === 'set' ? keyOf(event.resource) : event.type));
     told.set(id, [...(told.get(id) ?? []), ...keys]);
   };
-  await sources.open(({ id }) => ({
-    apply: (events) => note(id, events),
-    replace: ({ events }) => note(id, events),
-    changing: () => {},
-  }));
+  await sources.open({
+    sinkOf: ({ id }) => ({
+      apply: (events) => note(id, events),
+      replace: ({ events }) => note(id, events),
+      changing: () => {},
+    }),
+    removed: () => {},
+  });
   assert.deepEqual(told.get('directory'), ['Namespace//x']);
   assert.ok(told.get('mock')?.includes('Service/default/hello'));
 });
@@ -86,7 +89,7 @@ test('all is read when each source has been read once, whatever becomes of it af
   const sources = createSources([files, api]);
   let opened = false;
   const opening = sources
-    .open(() => ({ apply: () => {}, replace: () => {}, changing: () => {} }))
+    .open({ sinkOf: () => ({ apply: () => {}, replace: () => {}, changing: () => {} }), removed: () => {} })
     .then(() => {
       opened = true;
     });
@@ -102,4 +105,45 @@ test('all is read when each source has been read once, whatever becomes of it af
   await opening;
   assert.deepEqual(await synced(), [true, true, true]);
   assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused' });
+});
+
+test('sources are added and removed while others run; one that is exchanged keeps what it gave until it lists', async () => {
+  const files = new ScriptedSource({ id: 'files', cluster: 'c' });
+  const sources = createSources([files]);
+  const lines: string[] = [];
+  const opening = sources.open({
+    sinkOf: ({ id }) => ({
+      apply: () => {},
+      replace: () => void lines.push(`${id} lists`),
+      changing: () => {},
+    }),
+    removed: ({ id }) => void lines.push(`${id} is gone`),
+  });
+  files.list();
+  await opening;
+  const states = () => sources.status().map(({ id, synced }) => `${id} ${synced}`);
+  const [east, next] = [1, 2].map(() => new ScriptedSource({ id: 'east', cluster: 'e' }));
+  assert.ok(east !== undefined && next !== undefined);
+  const adding = sources.add(east);
+  assert.deepEqual(states(), ['files true', 'east false']);
+  east.list();
+  await adding;
+  assert.deepEqual(states(), ['files true', 'east true']);
+  const exchanging = sources.add(next);
+  await nextTurn();
+  assert.deepEqual(
+    [states(), lines],
+    [
+      ['files true', 'east false'],
+      ['files lists', 'east lists'],
+    ],
+  );
+  next.list();
+  await exchanging;
+  await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected cluster e/);
+  await sources.remove('east');
+  await sources.remove('east');
+  assert.deepEqual(states(), ['files true']);
+  assert.deepEqual(lines, ['files lists', 'east lists', 'east lists', 'east is gone']);
+  assert.throws(() => createSources([files, files]), /one id/);
 });

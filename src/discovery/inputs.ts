@@ -40,13 +40,29 @@ export interface MeshHandlers {
   onNetworks(networks: MeshNetworks, at: number): void;
 }
 
-/** The sources of the program, in configured order. */
+/** What becomes of sources. */
+export interface SourceHandlers {
+  /** Where a source is to tell what it has; called before it is started. */
+  sinkOf(source: SourceIdentity): SourceSink;
+  /** A source is no more: what it told goes. */
+  removed(source: SourceIdentity): void;
+}
+
+/** The sources of the program: the configured ones in their order, and those that are added while it runs. */
 export interface Sources {
   /**
-   * Starts all of them. Resolves when each has been read once; a configuration directory that does not exist is waited for. Rejects with
-   * CtlError when something that is there cannot be read at start.
+   * Starts the configured ones. Resolves when each has been read once; a configuration directory that does not exist is waited for. Rejects
+   * with CtlError when something that is there cannot be read at start. Called once, before `add` and `remove`.
    */
-  open(sinkOf: (source: SourceIdentity) => SourceSink): Promise<void>;
+  open(handlers: SourceHandlers): Promise<void>;
+  /**
+   * Starts another source; resolves when it has been read once, which nothing waits for. One of the same id is closed first, and what it
+   * told stays in force until the new one lists. Rejects with CtlError when it cannot be read at start, or is of another cluster than that one.
+   */
+  add(source: Source): Promise<void>;
+  /** Closes a source; what it told goes. Does nothing when there is none of this id. */
+  remove(id: string): Promise<void>;
+  /** Of the configured ones. */
   readonly all: readonly SourceIdentity[];
   status(): readonly SourceStatus[];
   close(): Promise<void>;
@@ -90,24 +106,51 @@ export function configuredSources(settings: DiscoverySettings): Source[] {
   return registries.includes('Orchestrator') ? sources : [...directory().map(withoutRegistry), ...sources];
 }
 
-export function createSources(sources: readonly Source[]): Sources {
-  const synced = new Set<Source>();
+/** Throws Error where two sources have one id. */
+export function createSources(configured: readonly Source[]): Sources {
+  const sources = new Map(configured.map((source) => [source.id, source]));
+  if (sources.size < configured.length) throw new Error('two sources have one id');
+  const synced = new WeakSet<Source>();
+  let handlers: SourceHandlers | undefined;
+
+  const start = async (source: Source): Promise<void> => {
+    if (handlers === undefined) throw new Error('sources are added once the configured ones are opened');
+    sources.set(source.id, source);
+    source.start(handlers.sinkOf(source));
+    await source.synced;
+    synced.add(source);
+  };
+
   return {
-    all: sources,
-    async open(sinkOf) {
-      const reading = sources.map(async (source) => {
-        source.start(sinkOf(source));
-        await source.synced;
-        synced.add(source);
-      });
-      await Promise.all(reading);
+    all: configured,
+    async open(of) {
+      handlers = of;
+      await Promise.all(configured.map(start));
+    },
+    async add(source) {
+      const before = sources.get(source.id);
+      if (before !== undefined && before.cluster !== source.cluster) {
+        const message = `expected cluster ${before.cluster}, as source ${source.id} is of, got ${source.cluster}`;
+        throw new CtlError('failed_precondition', message);
+      }
+      if (before !== undefined) await before.close();
+      await start(source);
+    },
+    async remove(id) {
+      const source = sources.get(id);
+      if (source === undefined) return;
+      sources.delete(id);
+      await source.close();
+      handlers?.removed(source);
     },
     status: () =>
-      sources.map((source) => {
+      [...sources.values()].map((source) => {
         const { id, cluster } = source;
         return { id, cluster, synced: synced.has(source), health: source.health() };
       }),
-    close: closeAll(sources.map((source) => () => source.close())),
+    close: async () => {
+      for (const source of sources.values()) await source.close();
+    },
   };
 }
 
@@ -159,7 +202,7 @@ function withoutRegistry(source: Source): Source {
     start: (sink) =>
       source.start({
         apply: (events, seenAt) => sink.apply(events.filter(isRead), seenAt),
-        replace: ({ events, at }, seenAt) => sink.replace({ events: events.filter(isRead), at }, seenAt),
+        replace: (list, seenAt) => sink.replace({ ...list, events: list.events.filter(isRead) }, seenAt),
         changing: (at) => sink.changing(at),
       }),
   };

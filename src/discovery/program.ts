@@ -31,7 +31,7 @@ import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
-import { problemLog, sharedLog, warningLog } from './document-log.ts';
+import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { FindingLog } from './finding-log.ts';
 import { sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
@@ -183,6 +183,7 @@ export class DiscoveryProgram {
       onRefused: (source, problem) => log.refused(problem, hold.of(source, problem.id)),
       onResolved: (_source, problem) => log.resolved(problem),
       onShared: sharedLog(),
+      onTakeover: takeoverLog(),
       onWarnings: warningLog(),
     });
   }
@@ -190,10 +191,15 @@ export class DiscoveryProgram {
   async #openSources(sources: Sources, store: Store): Promise<void> {
     this.#sources = sources;
     this.#closers.push(() => sources.close());
-    await sources.open((source) => this.#sinkOf(source, store));
+    await sources.open({
+      sinkOf: (source) => this.#sinkOf(source, store),
+      removed: ({ id }) => this.#applied(store.remove(id, systemClock.now())),
+    });
   }
 
-  #sinkOf({ id }: SourceIdentity, store: Store): SourceSink {
+  #sinkOf(source: SourceIdentity, store: Store): SourceSink {
+    const { id } = source;
+    store.add(source);
     const take = (summary: AppliedSummary, seenAt: number | undefined): void => {
       this.#meter.received(summary.events);
       this.#applied(summary, seenAt);

@@ -102,10 +102,17 @@ export type ListedEvent =
   | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
   | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
 
-/** All that a source has. What it has no more is gone since `at`, monotonic ms. */
+/**
+ * All that a source has, or all of some kinds or of a namespace: a list that was cut short is none. What it has no more is gone since
+ * `at`, monotonic ms.
+ */
 export interface ResourceList {
   readonly events: readonly ListedEvent[];
   readonly at: number;
+  /** Kinds that were listed; absent: all. Where this or `namespace` is given, all problems of the source have keys. */
+  readonly kinds?: readonly Kind[];
+  /** The namespace that was listed; absent: all. */
+  readonly namespace?: string;
 }
 
 /** A document that could not be taken. Its last good version stays in force. */

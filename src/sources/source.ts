@@ -5,7 +5,8 @@
  *
  * - Events of one key are told in the order in which they happened; those of different keys in any order, and repeatedly.
  * - A source that loses its connection tells nothing: all that it told stays in force. When it is back, it goes on with what changed
- *   meanwhile (`apply`), or lists everything (`replace`) where it cannot know that.
+ *   meanwhile (`apply`), or lists everything (`replace`) where it cannot know that, kind by kind if it likes.
+ * - A list that comes in pages is told when its last page has come. One that breaks off is not told: what it lacks would be deleted.
  * - A document that cannot be taken is a problem, and never a deletion of the version before.
  */
 import type { ResourceEvent, ResourceList } from '../resources/types.ts';
@@ -39,7 +40,7 @@ export interface Source extends SourceIdentity {
 export interface SourceSink {
   /** Changes. */
   apply(events: readonly ResourceEvent[], seenAt?: number): void;
-  /** All that the source has: resources and problems that are not in the list are gone. */
+  /** All that the source has, or all of what the list says it is of: resources and problems that are not in it are gone. */
   replace(list: ResourceList, seenAt?: number): void;
   /** Something is changing, at `at` in monotonic ms; what it is comes later, if anything. */
   changing(at: number): void;

@@ -69,6 +69,11 @@ export class SecurityHold {
     this.#options.lastGood.retain(new Map([...this.#sources].map(([source, hold]) => [source, hold.keys()])));
   }
 
+  /** The source is no more, and all that it gave was taken back. */
+  remove(source: string): void {
+    this.#sources.delete(source);
+  }
+
   /** Refused documents of the security kinds, in order of their identities. */
   all(): readonly HeldDocument[] {
     const held = [...this.#sources.values()].flatMap((hold) => [...hold.held.values()]);
@@ -135,8 +140,8 @@ class SourceHold {
   }
 
   #forget(key: ResourceKey): void {
-    this.#placed.delete(key);
-    if (this.#given.delete(key)) this.#options.lastGood.forget(key);
+    const isKnown = [this.#placed.delete(key), this.#given.delete(key)].includes(true);
+    if (isKnown) this.#options.lastGood.forget(key);
   }
 
   /** Sees to it that something is in force in the place of a refused document. */
@@ -180,7 +185,8 @@ class SourceHold {
   /** Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any of them. */
   #lostOf({ id, origin }: ResourceProblem): AnyResource[] {
     const before = this.held.get(id)?.keys ?? [];
-    const keys = this.#options.synced() ? before : [...before, ...this.#options.lastGood.ofFile(origin.file ?? '')];
+    const { synced, lastGood } = this.#options;
+    const keys = synced() || origin.file === undefined ? before : [...before, ...lastGood.ofFile(origin.file)];
     return [...new Set(keys)].filter((key) => !this.#given.has(key)).flatMap((key) => this.#lost(key));
   }
 

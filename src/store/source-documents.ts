@@ -88,7 +88,15 @@ export class SourceDocuments {
   }
 
   /** The changes that make of what the source told before what it lists now. */
-  changesTo({ events, at }: ResourceList): ResourceEvent[] {
+  changesTo({ events, at, kinds, namespace }: ResourceList): ResourceEvent[] {
+    const isListed = (key: ResourceKey | undefined): boolean => {
+      if (kinds === undefined && namespace === undefined) return true;
+      return (
+        key !== undefined &&
+        (kinds === undefined || kinds.includes(kindOfKey(key))) &&
+        (namespace === undefined || namespace === namespaceOfKey(key))
+      );
+    };
     const present = new Set<ResourceKey>();
     const refused = new Set<string>();
     for (const event of events) {
@@ -100,8 +108,10 @@ export class SourceDocuments {
       }
     }
     // What holds in the place of a refused document goes with its problem.
-    const gone = [...this.documents.keys()].filter((key) => !present.has(key) && !this.#held.has(key));
-    const resolved = [...this.problems.keys()].filter((id) => !refused.has(id));
+    const gone = [...this.documents.keys()].filter((key) => !present.has(key) && !this.#held.has(key) && isListed(key));
+    const resolved = [...this.problems.values()].flatMap(({ id, key }) =>
+      refused.has(id) || !isListed(key) ? [] : id,
+    );
     return [
       ...gone.map((key) => ({ type: 'delete', key, at }) as const),
       ...resolved.map((id) => ({ type: 'resolved', id, at }) as const),
@@ -120,6 +130,10 @@ export class SourceDocuments {
 export function kindOfKey(key: ResourceKey): Kind {
   // Keys are made by `resourceKey` alone, whose first part is a kind.
   return key.slice(0, key.indexOf('/')) as Kind;
+}
+
+export function namespaceOfKey(key: ResourceKey): string {
+  return key.split('/', 2)[1] ?? '';
 }
 
 function isClusterKind(kind: Kind): boolean {

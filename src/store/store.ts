@@ -16,7 +16,7 @@ import {
 } from '../resources/types.ts';
 import type { SourceIdentity } from '../sources/index.ts';
 import type { AdmittedEvent, SecurityHold } from './security-hold.ts';
-import { kindOfKey, type SourceDocument, SourceDocuments, type ToldEvent } from './source-documents.ts';
+import { kindOfKey, namespaceOfKey, type SourceDocument, SourceDocuments, type ToldEvent } from './source-documents.ts';
 
 export interface StoreOptions {
   /** In configured order: the first one that has a document of a key is the one that counts. */
@@ -35,6 +35,8 @@ export interface StoreOptions {
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
   /** Called when a source gets a document of a key of which another one has one: all of the key, the one in force first. */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
+  /** Called when the document in force goes from its source, and that of another source takes its place. */
+  readonly onTakeover?: (key: ResourceKey, from: string, document: SourceDocument) => void;
   /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
   readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
 }
@@ -59,8 +61,15 @@ export interface TakenChanges {
 export interface Store {
   /** Takes changes of a source. Throws Error for a source that is not one of the configured. */
   apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
-  /** Takes all that a source has: what it told before and is not in the list is gone. */
+  /** Takes all that a source has, or all of what the list is of: what it told before and is not in the list is gone. */
   replace(source: string, list: ResourceList): AppliedSummary;
+  /**
+   * Takes in another source, behind the configured ones, of which those that were added stand in order of their ids: so what is in force
+   * does not depend on when they came. Does nothing when there is one of this id.
+   */
+  add(source: SourceIdentity): void;
+  /** The source is no more since `at`, monotonic ms: what it told is gone, and so is what holds in the place of its refused documents. */
+  remove(source: string, at: number): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */
   take(filter?: (key: ResourceKey) => boolean): TakenChanges;
   /** Whether a `take()` would return anything. */
@@ -84,9 +93,10 @@ interface Pending {
 export function createStore(options: StoreOptions): Store {
   const { hold, rootNamespace, appNamespaces } = options;
   const kept = appNamespaces.length === 0 ? undefined : new Set([...appNamespaces, rootNamespace]);
-  const sources = options.sources.map(
-    ({ id, cluster }) => new SourceDocuments(id, cluster === options.cluster ? undefined : cluster),
-  );
+  const documentsOfSource = ({ id, cluster }: SourceIdentity): SourceDocuments =>
+    new SourceDocuments(id, cluster === options.cluster ? undefined : cluster);
+  const sources = options.sources.map(documentsOfSource);
+  const configured = new Set(sources.map(({ id }) => id));
   const pending = new Map<ResourceKey, Pending>();
 
   const named = (id: string): SourceDocuments => {
@@ -97,7 +107,13 @@ export function createStore(options: StoreOptions): Store {
 
   const isKept = (key: ResourceKey): boolean => {
     if (kept === undefined || isClusterScoped(kindOfKey(key))) return true;
-    return kept.has(key.split('/')[1] ?? '');
+    return kept.has(namespaceOfKey(key));
+  };
+
+  const isConcern = (event: ResourceEvent): boolean => {
+    if (event.type === 'resolved') return true;
+    const key = event.type === 'invalid' ? event.problem.key : keyOfEvent(event);
+    return key === undefined || isKept(key);
   };
 
   const get = (key: ResourceKey): AnyResource | undefined => {
@@ -119,7 +135,7 @@ export function createStore(options: StoreOptions): Store {
   };
 
   const refuse = (source: SourceDocuments, problem: ResourceProblem): boolean => {
-    const isNews = (problem.key === undefined || isKept(problem.key)) && source.refuse(problem);
+    const isNews = source.refuse(problem);
     if (isNews) options.onRefused(source.id, problem);
     return isNews;
   };
@@ -142,6 +158,10 @@ export function createStore(options: StoreOptions): Store {
     if (replaced === undefined && resource !== undefined && (before !== undefined || get(key) !== resource)) {
       options.onShared?.(key, documentsOf(key));
     }
+    if (resource === undefined && replaced !== undefined && replaced === before) {
+      const [next] = documentsOf(key);
+      if (next !== undefined) options.onTakeover?.(key, source.id, next);
+    }
     // What holds because of a problem does not end it.
     if (event.type === 'hold' || event.type === 'release') return;
     resolve(source, key);
@@ -150,7 +170,9 @@ export function createStore(options: StoreOptions): Store {
   };
 
   const run = (source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary => {
-    const admitted: readonly AdmittedEvent[] = hold?.admit(source.id, events) ?? events;
+    // What is not kept has no consequences either, such as a policy that counts as refused.
+    const ours = events.filter(isConcern);
+    const admitted: readonly AdmittedEvent[] = hold?.admit(source.id, ours) ?? ours;
     const start = new Map<ResourceKey, AnyResource | undefined>();
     const told: ToldEvent[] = [];
     let newProblems = 0;
@@ -175,9 +197,21 @@ export function createStore(options: StoreOptions): Store {
       const source = named(id);
       return run(source, source.inCluster(events));
     },
-    replace(id, { events, at }) {
+    replace(id, list) {
       const source = named(id);
-      return run(source, source.changesTo({ events: source.inCluster(events), at }));
+      return run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
+    },
+    add(identity) {
+      if (sources.some(({ id }) => id === identity.id)) return;
+      const behind = sources.findIndex(({ id }) => !configured.has(id) && id > identity.id);
+      sources.splice(behind < 0 ? sources.length : behind, 0, documentsOfSource(identity));
+    },
+    remove(id, at) {
+      const source = named(id);
+      const summary = run(source, source.changesTo({ events: [], at }));
+      sources.splice(sources.indexOf(source), 1);
+      hold?.remove(id);
+      return summary;
     },
     take(filter) {
       const keys = [...pending.keys()].filter((key) => filter === undefined || filter(key)).sort();

@@ -15,20 +15,22 @@ export const SOURCES = [
 ] as const;
 
 /** A store with scripted sources behind it. `at` is the time of what happens next. */
-export function openWorld() {
+export function openWorld({ appNamespaces = [] }: { readonly appNamespaces?: readonly string[] } = {}) {
   const clock = { at: 0 };
   const lines: string[] = [];
   const shared: string[] = [];
   const note = (line: string): void => void lines.push(line);
-  const hold = new SecurityHold({ lastGood: new Memory(), rootNamespace: 'root' });
+  const lastGood = new Memory();
+  const hold = new SecurityHold({ lastGood, rootNamespace: 'root' });
   const store = createStore({
     sources: SOURCES,
     cluster: HOME,
-    appNamespaces: [],
+    appNamespaces,
     rootNamespace: 'root',
     hold,
     onRefused: (source, { id }) => void lines.push(`${source}: ${id} refused`),
     onResolved: (source, { id }) => void lines.push(`${source}: ${id} resolved`),
+    onTakeover: (key, from, { source }) => void shared.push(`${key} ${from} -> ${source}`),
     onShared: (key, documents) => void shared.push(`${key} ${documents.map(({ source }) => source).join(' ')}`),
   });
   const sources = SOURCES.map(
@@ -43,7 +45,7 @@ export function openWorld() {
   }
   const [files, api, east] = sources;
   assert.ok(files !== undefined && api !== undefined && east !== undefined);
-  return { clock, lines, shared, hold, store, sources, files, api, east, follower: new Follower(store) };
+  return { clock, lines, shared, lastGood, hold, store, sources, files, api, east, follower: new Follower(store) };
 }
 
 /** Kind, name, and the port that tells versions apart; `~` for the strictest that a refused policy can have meant. */
