@@ -148,3 +148,37 @@ test('of two words about an address in one slice the first stands', () => {
     'unhealthy',
   ]);
 });
+
+test('a pod that two slices name is still looked at when one of them does not name it any more', () => {
+  const [first, second] = [
+    slice('web-1', [{ address: '10.0.0.1', pod: 'p' }]),
+    slice('web-2', [{ address: '10.0.0.2', pod: 'p' }]),
+  ];
+  const both = meshOf([service('a/web'), first, second, pod('a/p', '10.0.0.1')], OPTIONS);
+  const { snapshot } = step(both, [slice('web-1', [{ address: '10.0.0.1' }])]);
+  const labels = { version: 'v2' };
+  const relabelled = step(snapshot, [pod('a/p', '10.0.0.1', { labels })]).snapshot;
+  assert.deepEqual(
+    relabelled.endpoints.get(KEY)?.map((endpoint) => endpoint.labels),
+    [labels, labels],
+  );
+});
+
+test('a port that goes at an address leaves the other ports of the service served there', () => {
+  const spec = {
+    ports: [
+      { name: 'http', port: 80 },
+      { name: 'admin', port: 81 },
+    ],
+  };
+  const endpointsOn = (...names: readonly string[]) =>
+    resource('Endpoints', 'a/web', {
+      subsets: [
+        { addresses: [{ ip: '10.0.0.1' }], ports: names.map((each, index) => ({ name: each, port: 8080 + index })) },
+      ],
+    });
+  const ports = (snapshot: Snapshot) => snapshot.instancesAt('', '10.0.0.1').map(({ port }) => port.name);
+  const before = meshOf([service('a/web', spec), endpointsOn('http', 'admin')]);
+  assert.deepEqual(ports(before), ['http', 'admin']);
+  assert.deepEqual(ports(step(before, [endpointsOn('http')]).snapshot), ['http']);
+});
