@@ -22,16 +22,23 @@ const VIEW: OutboundView = {
 };
 
 /** The clusters of a service entry, by name; whatever stands in it, each can be read by Envoy's own rules. */
-function clustersOf(spec: object) {
-  const metadata = { name: 'entry', namespace: 'shop' };
-  const document = { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'ServiceEntry', metadata, spec };
-  const parsed = parseResource(document, { source: 'test' }, () => undefined);
-  assert.ok('resource' in parsed, JSON.stringify(parsed));
+function clustersOf(spec: object, rule?: object) {
+  const resources = [
+    ['ServiceEntry', spec] as const,
+    ...(rule === undefined ? [] : [['DestinationRule', rule] as const]),
+  ];
+  const parsed = resources.map(([kind, content]) => {
+    const metadata = { name: 'entry', namespace: 'shop' };
+    const document = { apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata, spec: content };
+    const result = parseResource(document, { source: 'test' }, () => undefined);
+    assert.ok('resource' in result, JSON.stringify(result));
+    return result.resource;
+  });
   const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
-  const { units, failures } = generate(replay(empty, [parsed.resource]), VIEW, { cds: 'all' });
+  const { units, failures } = generate(replay(empty, parsed), VIEW, { cds: 'all' });
   assert.deepEqual(failures, []);
-  const resources = [...(units.cds?.values() ?? [])].flat();
-  return new Map(resources.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
+  const clusters = [...(units.cds?.values() ?? [])].flat();
+  return new Map(clusters.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
 }
 
 function tlsOf(cluster: envoy.config.cluster.v3.Cluster | undefined) {
@@ -86,4 +93,14 @@ test('hosts outside the mesh are called in plain text unless an endpoint says th
   const byEndpoint = ['tlsMode-mesh'];
   assert.deepEqual(matches({ ...outside, endpoints: [{ address: '192.0.2.1', labels }] }), byEndpoint);
   assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), byEndpoint);
+});
+
+test('where a connection was going it is called by mutual TLS only if all who are there take it', () => {
+  const original = { host: 'raw.io', trafficPolicy: { loadBalancer: { simple: 'PASSTHROUGH' } } };
+  const called = (endpoints: readonly object[]) =>
+    clustersOf({ ...ENTRY, hosts: ['raw.io'], endpoints }, original).get('outbound|80||raw.io');
+  const [ready, plain] = [{ address: '10.0.0.1', labels }, { address: '10.0.0.2' }];
+  assert.equal(called([ready])?.transportSocket?.name, 'envoy.transport_sockets.tls');
+  assert.equal(called([ready, plain])?.transportSocket, null);
+  assert.equal(called([plain])?.transportSocket, null);
 });

@@ -83,6 +83,5 @@ function distance(rules: LocalityRules, locality: string): number {
     if (zone !== otherZone) return 2;
     return subzone === otherSubzone ? 0 : 1;
   }
-  const failsOverTo = rules.failover?.find(({ from }) => from === region)?.to;
-  return failsOverTo === undefined || failsOverTo === otherRegion ? 3 : 4;
+  return rules.failover?.find(({ from }) => from === region)?.to === otherRegion ? 3 : 4;
 }

@@ -84,6 +84,20 @@ describe('TLS that is passed on by its server name', () => {
     ]);
   });
 
+  test('a wildcard is no name that a connection could say', () => {
+    const wildcard = resource('ServiceEntry', 'any', {
+      hosts: ['*.example.com'],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'NONE',
+    });
+    const snapshot = mesh(gateway(['*']), service('web', 80), wildcard);
+    assert.deepEqual(names(snapshot), [`outbound_.80_._.${WEB}`]);
+    assert.deepEqual(
+      [...clusters(snapshot).keys()].filter((name) => name.startsWith('outbound_.')),
+      [`outbound_.80_._.${WEB}`],
+    );
+  });
+
   test('clusters of the same names, which begin no TLS of their own, beside the usual ones', () => {
     const found = clusters(mesh(gateway(['*']), service('web', 80), subsets));
     for (const subset of ['', 'v1']) {

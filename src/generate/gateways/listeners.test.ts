@@ -52,6 +52,17 @@ describe('HTTP', () => {
       ],
     );
   });
+  test('on a machine of both families at both wildcard addresses, unless another server has one of them', () => {
+    const view = viewOf({ families: 'dual' });
+    const addresses = (...servers: readonly unknown[]) =>
+      gatewayOutput({ servers }, view).listeners.map(({ listener }) =>
+        [listener.address, ...listener.additionalAddresses.map(({ address }) => address)].map(
+          (each) => each?.socketAddress?.address,
+        ),
+      );
+    assert.deepEqual(addresses(HTTP), [['0.0.0.0', '::']]);
+    assert.deepEqual(addresses(HTTP, { ...HTTP, bind: '::' }), [['0.0.0.0'], ['::']]);
+  });
   test('IPv6 only', () => {
     const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ families: 'ipv6' })).listeners;
     assert.equal(only?.listener.address?.socketAddress?.address, '::');

@@ -96,6 +96,16 @@ describe('routes of a gateway port', () => {
     );
   });
 
+  test('a virtual service of which no route is for the port does not keep its host from others', () => {
+    const none = bound('a', ['a.example'], [{ match: [{ port: 81 }], route: TO_REVIEWS }]);
+    const all = bound('b', ['*'], [{ route: TO_REVIEWS }]);
+    const output = gatewayOutput({ servers: [HTTP], services, virtualServices: [none, all] });
+    assert.deepEqual(
+      output.routes.get('http.80')?.virtualHosts.map(({ domains }) => domains),
+      [['*']],
+    );
+  });
+
   test('servers of several gateways share the port; each takes the virtual services bound to it', () => {
     const gateways = [
       gatewayOf({ servers: [HTTP] }),

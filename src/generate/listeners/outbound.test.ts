@@ -81,6 +81,15 @@ test('address ranges share the wildcard listener, and the rest is unknown traffi
   ]);
 });
 
+test('a range gives way to HTTP of a Service in it, and to no entry that somebody wrote', () => {
+  const range = oneService('range', 'TCP', 80, ['10.0.0.0/8'], { registry: 'External' });
+  const web = oneService('web', 'HTTP', 80, ['10.0.0.1']);
+  const chainsBeside = (other: Service) => chainsOf({ services: [range, other] }, '0.0.0.0_80');
+  const own = 'outbound|80||range.default.svc.cluster.local if 10.0.0.0/8';
+  assert.deepEqual(chainsBeside(web).includes(own), false);
+  assert.deepEqual(chainsBeside({ ...web, registry: 'External' }).includes(own), true);
+});
+
 test('pods of a headless TCP service have listeners of their own, whatever their number', () => {
   const nodes = oneService('nodes', 'TCP', 7000, [], { headless: true, resolution: 'passthrough' });
   const world = { services: [nodes], endpoints: [[nodes, ['10.0.0.2', '10.0.0.1', '/run/sock']]] } as const;
@@ -232,9 +241,22 @@ test('TCP routes go by subnet, then to the service', () => {
   ]);
 });
 
-test('a TCP route that takes everything ends the list', () => {
+test('a range of a route is taken also where HTTP is, if only connections to one address come to the listener', () => {
+  const services = [oneService('db', 'TCP', 80, ['10.96.0.1']), oneService('web', 'HTTP', 80, ['10.96.0.2'])];
+  const tcp = [{ match: [{ destinationSubnets: ['10.96.0.0/24'] }], route: [toSubset('v1')] }];
+  const virtualServices = [virtualServiceOf({ hosts: [DB], tcp })];
+  assert.deepEqual(chainsOf({ services, virtualServices }, '10.96.0.1_80'), [
+    `outbound|80|v1|${DB} if 10.96.0.0/24`,
+    `outbound|80||${DB}`,
+  ]);
+});
+
+test('a TCP route that takes everything ends the list, which is no conflict', () => {
   const routes = [{ route: [toSubset('v1', 80), toSubset('v2', 20), toSubset('v3', 0)] }, { route: [toSubset('v4')] }];
   assert.deepEqual(tcpRoutes(routes), [`outbound|5432|v1|${DB} 80, outbound|5432|v2|${DB} 20`]);
+  const services = [oneService('db', 'TCP', 5432, ['10.96.0.1'])];
+  const virtualServices = [virtualServiceOf({ hosts: [DB], tcp: routes })];
+  assert.deepEqual(outboundOf(worldOf({ services, virtualServices })).findings, []);
 });
 
 const clauses: readonly (readonly [what: string, clause: object, matches: boolean])[] = [
@@ -279,6 +301,15 @@ test('a Sidecar listener takes its port for itself', () => {
   const { listeners } = outboundOf(worldOf({ services, egress }));
   assert.deepEqual([...listeners.keys()], ['127.0.0.1_80', 'virtualOutbound']);
   assert.equal(listeners.get('127.0.0.1_80')?.bindToPort, null);
+});
+
+test('of two Sidecar listeners at one address the first has it', () => {
+  const services = [oneService('web', 'HTTP', 80)];
+  const port = (protocol: Protocol) => ({ port: { number: 9000, protocol, name: '' }, bind: '127.0.0.1' });
+  const chains = (...protocols: readonly Protocol[]) =>
+    chainsOf({ services, egress: protocols.map(port) }, '127.0.0.1_9000');
+  assert.deepEqual(chains('TCP', 'HTTP'), chains('TCP'));
+  assert.deepEqual(chains('HTTP', 'TCP'), chains('HTTP'));
 });
 
 test('a Sidecar TCP listener leads to the port of its number, else to the only port', () => {

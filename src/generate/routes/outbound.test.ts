@@ -61,6 +61,18 @@ describe('virtual hosts of a port', () => {
     assert.equal(config?.validateClusters?.value, false);
   });
 
+  test('an address that two entries have is the older one’s, whatever they are called', () => {
+    const entry = (name: string, created: number) =>
+      serviceOf(name, [httpPort(9080)], { addresses: ['240.0.0.1'], registry: 'External', created });
+    const domains = (services: NonNullable<TestWorld['services']>) =>
+      output({ services })
+        .routes.get('9080')
+        ?.virtualHosts.filter(({ domains: all }) => all.includes('240.0.0.1'))
+        .map(({ name }) => name.split('.')[0]);
+    assert.deepEqual(domains([entry('a', 1), entry('b', 2)]), ['a']);
+    assert.deepEqual(domains([entry('a', 2), entry('b', 1)]), ['b']);
+  });
+
   test('unknown hosts are refused where only known ones are allowed', () => {
     const config = output({ services: [reviews], outboundTrafficPolicy: 'REGISTRY_ONLY' }).routes.get('9080');
     const last = config?.virtualHosts.at(-1);
