@@ -31,7 +31,7 @@ test('of thousands of refused documents the first are named and the rest counted
   log.refused(policy, { problem: policy, keys: [], inForce: 'last_good' });
   assert.match(lines.at(-1) ?? '', /the last good version stays in force$/);
   log.resolved(policy);
-  assert.equal(lines.at(-1), 'info policy is in order again');
+  assert.equal(lines.at(-1), 'info policy is no longer refused');
 });
 
 test('documents of one key in several sources are told of, with the one that is in force', () => {
@@ -65,5 +65,5 @@ test('a refused document that stands in no file is named by its source', () => {
   };
   log.refused(problem, undefined);
   log.resolved(problem);
-  assert.deepEqual(lines, ['east: Gateway/a/b: spec: required', 'east: Gateway/a/b is in order again']);
+  assert.deepEqual(lines, ['east: Gateway/a/b: spec: required', 'east: Gateway/a/b is no longer refused']);
 });

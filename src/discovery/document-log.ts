@@ -28,7 +28,7 @@ export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('valid
     },
     resolved: ({ id, origin }) => {
       const whose = origin.file === undefined ? `${origin.source}: ` : '';
-      mended(`${origin.source} ${id}`, `${whose}${id} is in order again`);
+      mended(`${origin.source} ${id}`, `${whose}${id} is no longer refused`);
     },
   };
 }

@@ -198,7 +198,11 @@ function withoutRegistry(source: Source): Source {
     return !CLUSTER_KINDS.some((kind) => key.startsWith(`${kind}/`));
   };
   return {
-    ...source,
+    id: source.id,
+    cluster: source.cluster,
+    synced: source.synced,
+    health: () => source.health(),
+    close: () => source.close(),
     start: (sink) =>
       source.start({
         apply: (events, seenAt) => sink.apply(events.filter(isRead), seenAt),
