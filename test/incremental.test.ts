@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { Memos } from '../src/core/memo.ts';
 import { type ChangedFacts, changedFacts, type FactChanges, generate, touchedUnits } from '../src/generate/index.ts';
 import {
   GENERATED_TYPES,
@@ -20,7 +21,7 @@ import {
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
-import { viewsOf } from '../src/push/views.ts';
+import { scopeOfView, viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
@@ -63,6 +64,22 @@ test('incremental generation equals fresh generation after any changes', () => {
   check((changed) => changed, 100);
 });
 
+test('a model whose memos are off gives the same bytes', () => {
+  fc.assert(
+    fc.property(FIRST, fc.boolean(), (base, filtered) => {
+      const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
+      const resources = new Map<ResourceKey, AnyResource>();
+      merged(base, resources);
+      const kept = new Map<string, Kept>();
+      for (const enabled of [true, false]) {
+        const empty = createModel(settings, FIRST_MESH, defaultMeshNetworks(), { memos: new Memos({ enabled }) });
+        compare(kept, replay(empty, resources.values()));
+      }
+    }),
+    { numRuns: 15 },
+  );
+});
+
 test('a changed fact that is not told leaves a view with what it had', () => {
   // What somebody reads, by kind: the kind is the text before what it is about.
   for (const kind of ['rule ', 'routes at ', 'AuthorizationPolicy/', 'ports']) {
@@ -89,7 +106,8 @@ function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): 
       const kept = new Map<string, Kept>();
       for (const { edits, mesh: become } of [{ edits: base, mesh: undefined }, ...steps]) {
         mesh = become ?? mesh;
-        const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh });
+        const scopes = [...kept.values()].map(({ view }) => scopeOfView(view));
+        const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh }, scopes);
         const changed = told(changedFacts(snapshot, applied.snapshot, applied.changes));
         for (const [key, has] of kept) {
           // Nobody has a view whose scope is gone; should the scope be back, all of it is generated.

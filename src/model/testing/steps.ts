@@ -29,9 +29,10 @@ export function createModel(
   return model.snapshot;
 }
 
-export function applyChanges(previous: Snapshot, update: ModelUpdate): ModelStep {
+/** @param scopes that somebody has besides those of the namespaces that resources are of */
+export function applyChanges(previous: Snapshot, update: ModelUpdate, scopes: Iterable<string> = []): ModelStep {
   const model = modelOf(previous);
-  for (const id of scopesOf(previous)) model.acquire(id);
+  for (const id of new Set([...scopesOf(previous), ...scopes])) model.acquire(id);
   const step = model.apply(update);
   models.set(step.snapshot, model);
   return step;
