@@ -113,7 +113,7 @@ test('sources are added and removed while others run; one that is exchanged keep
   const lines: string[] = [];
   const opening = sources.open({
     sinkOf: ({ id }) => ({
-      apply: () => {},
+      apply: () => void lines.push(`${id} tells`),
       replace: () => void lines.push(`${id} lists`),
       changing: () => {},
     }),
@@ -143,6 +143,7 @@ test('sources are added and removed while others run; one that is exchanged keep
   await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected cluster e/);
   await sources.remove('east');
   await sources.remove('east');
+  next.remove('Service/ns/a');
   assert.deepEqual(states(), ['files true']);
   assert.deepEqual(lines, ['files lists', 'east lists', 'east lists', 'east is gone']);
   assert.throws(() => createSources([files, files]), /one id/);

@@ -86,6 +86,12 @@ test('a source that is removed takes away its own documents, problems, and what 
   ]);
   assert.deepEqual([keysOf(world), problemIds(world), hold.all()], [['VirtualService/ns/a'], [], []]);
   assert.equal(lastGood.size, 0);
+  let retained: string[] = [];
+  lastGood.retain = (keys) => {
+    retained = [...keys.keys()];
+  };
+  hold.synced();
+  assert.deepEqual(retained, ['api'], 'nothing is kept of it');
   assert.throws(() => store.apply('north', []), /no source north/);
   shared.length = 0;
   store.add({ id: 'north', cluster: 'north' });

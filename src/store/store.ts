@@ -171,7 +171,7 @@ export function createStore(options: StoreOptions): Store {
 
   const run = (source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary => {
     // What is not kept has no consequences either, such as a policy that counts as refused.
-    const ours = events.filter(isConcern);
+    const ours = kept === undefined ? events : events.filter(isConcern);
     const admitted: readonly AdmittedEvent[] = hold?.admit(source.id, ours) ?? ours;
     const start = new Map<ResourceKey, AnyResource | undefined>();
     const told: ToldEvent[] = [];
