@@ -22,6 +22,14 @@ function scope(namespace: string, ...hosts: string[]) {
   return meshResource('Sidecar', namespace, 'default', { egress: [{ hosts }] });
 }
 
+/** A Sidecar for the proxies of a namespace that have a label. */
+function scopeOfWeb(namespace: string, ...hosts: string[]) {
+  return meshResource('Sidecar', namespace, 'web', {
+    workloadSelector: { labels: { app: 'web' } },
+    egress: [{ hosts }],
+  });
+}
+
 /** An inline generator whose answers are changed on their way. */
 function changing(change: (job: GeneratedJob) => GeneratedJob) {
   return (snapshot: Parameters<typeof inline>[0]): Generator => {
@@ -90,6 +98,48 @@ describe('engine: moving between views', () => {
     await fresh.session.ready;
     assert.deepEqual(content(proxy.session), content(fresh.session));
     assert.deepEqual(proxy.seen.at(-1), content(fresh.session));
+  });
+
+  describe('to one that others have and that changes with it', () => {
+    const before = [...SHOP, scope('client', 'shop/*'), scopeOfWeb('client', '*/*')];
+    const after = [...SHOP, scope('client', '*/*')];
+    const hasDb = ({ cds }: { readonly cds: readonly (readonly [string, string])[] }) =>
+      cds.some(([name]) => name.includes('db.other'));
+
+    async function moving() {
+      const { mesh, generator } = heldMesh(before);
+      const proxy = mesh.connect({ ...sidecar('10.5.0.1', 'client'), labels: { app: 'web' } });
+      const other = mesh.connect(sidecar('10.5.0.2', 'client'));
+      await ready(mesh, proxy, other);
+      assert.ok(hasDb(content(proxy.session)) && !hasDb(content(other.session)));
+      generator.held = true;
+      mesh.change([scope('client', '*/*')], ['Sidecar/client/web']);
+      await turns();
+      return { mesh, generator, proxy };
+    }
+
+    it('has what it had until the change is in the other view', async () => {
+      const { mesh, generator, proxy } = await moving();
+      assert.ok(hasDb(content(proxy.session)));
+      generator.held = false;
+      generator.release('');
+      await mesh.settled();
+      for (const seen of proxy.seen) assert.ok(hasDb(seen));
+      const fresh = new Mesh(inline, after).connect({ ...sidecar('10.5.0.1', 'client'), labels: { app: 'web' } });
+      await fresh.session.ready;
+      assert.deepEqual(content(proxy.session), content(fresh.session));
+    });
+
+    it('takes the other view as it was when that cannot be generated', async () => {
+      const { mesh, generator, proxy } = await moving();
+      generator.release('', new Error('no'));
+      await turns();
+      assert.ok(!hasDb(content(proxy.session)));
+      generator.held = false;
+      mesh.retry();
+      await mesh.settled();
+      assert.ok(hasDb(content(proxy.session)));
+    });
   });
 
   it('does not keep for later what was generated when the Sidecar of a view was gone', async () => {

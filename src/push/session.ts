@@ -176,13 +176,13 @@ export class Session implements ProxySession {
   }
 
   /**
-   * True for another placement of a view that it has, as that was before the change by which it moves there: to others there it is what they
-   * have, to this proxy it would be neither what it had nor what it is to have.
+   * True for a view, or another placement of one that it has, that stands before the change by which the proxy moves there: others there have
+   * that already, but to this proxy it would be neither what it had nor what it is to have. One that cannot be generated at present is taken
+   * as it is, and so is any by a proxy that has nothing yet.
    */
   #isEarlier(placed: PlacedSessionView): boolean {
-    const had = this.partOf(placed.view);
-    if (had === undefined || had === placed || !(placed.isDirty || placed.inFlight)) return false;
-    return placed.committedVersion < this.#wantedVersion;
+    if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;
+    return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
   }
 
   /** What the proxy asks for and waits for cannot be had. */

@@ -64,6 +64,8 @@ export class ViewState<S extends Member> {
   /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
   built = false;
   inFlight = false;
+  /** True from a job that failed to the next that is committed. */
+  lastJobFailed = false;
   /** Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version. */
   committedVersion = 0;
   /** Snapshot version of the last commit after which every unit was as that snapshot has it. */
@@ -247,6 +249,7 @@ export class ViewState<S extends Member> {
   /** A job that could not be done: the view keeps what it has, and its units are still to be made. */
   abandon(): void {
     this.postpone();
+    this.lastJobFailed = true;
     this.built = this.committedVersion > 0;
   }
 
@@ -282,6 +285,7 @@ export class ViewState<S extends Member> {
     this.built = true;
     for (const type of job.answer.complete) this.#made.add(type);
     this.inFlight = false;
+    this.lastJobFailed = false;
     this.committedVersion = job.version;
     this.#taken = undefined;
     const { since = 0, reasons = new Set<PushReason>() } = dirty ?? {};
