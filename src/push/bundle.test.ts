@@ -5,6 +5,7 @@ import protobuf from 'protobufjs';
 import { emptyBundle, nextBundle } from './bundle.ts';
 import { contentVersion, encodeResource, messageOf, TYPE_URLS } from './encode-resource.ts';
 import { Interner } from './interner.ts';
+import { collectGarbage, turns } from './testing.ts';
 import type { Bundle, EncodedResource } from './types.ts';
 
 // The published layout of these messages, written down a second time for the test's decoder.
@@ -41,6 +42,18 @@ describe('interner', () => {
     const first = make('1');
     assert.equal(make('1'), first);
     assert.notEqual(make('2'), first);
+  });
+
+  it('goes on giving the one object when an equal one before it is freed late', async () => {
+    const interner = new Interner();
+    const make = () => interner.intern('cds', 'a', '1', [], () => Buffer.from('x'));
+    const freed = new WeakRef(make());
+    await collectGarbage();
+    const again = make();
+    assert.equal(freed.deref(), undefined);
+    await turns();
+    assert.equal(make(), again);
+    assert.equal(interner.size, 1);
   });
 });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { GeneratedJob, Generator } from './generator.ts';
+import { MAX_RETRY_AFTER_CHANGE_MS } from './retries.ts';
 import {
   content,
   endpoints,
@@ -8,6 +9,7 @@ import {
   inline,
   Mesh,
   meshResource,
+  parse,
   ready,
   service,
   sidecar,
@@ -57,6 +59,21 @@ describe('engine: moving between views', () => {
       assert.ok(lds.length > 0);
     }
     assert.ok(content(proxy.session).cds.some(([name]) => name.includes('db.other')));
+  });
+
+  it('does not give a proxy the endpoints of the views that it is leaving by the same change', async () => {
+    const { mesh, generator } = heldMesh(SHOP);
+    const proxy = mesh.connect(sidecar('10.5.0.1', 'client'));
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([endpoints('shop', 'web', '10.0.0.2'), scope('client', 'other/*')]);
+    await turns();
+    assert.deepEqual(proxy.pushes, []);
+    generator.held = false;
+    generator.release('');
+    await mesh.settled();
+    assert.ok(proxy.seen.length > 0);
+    for (const { eds } of proxy.seen) assert.ok(!eds.some(([name]) => name.includes('web.shop')));
   });
 
   it('generates nothing for a view that all its proxies are leaving', async () => {
@@ -207,6 +224,26 @@ describe('engine: pushes held back for another part', () => {
     generator.held = false;
     await mesh.settled();
     assert.ok(mesh.allSettled());
+  });
+
+  it('wait for that part once, however often it is generated again', async () => {
+    const { mesh, generator } = heldMesh(SHOP);
+    const proxy = mesh.connect(sidecar('10.0.0.7', 'shop'));
+    mesh.change([scope('shop', './*')]);
+    await ready(mesh, proxy);
+    generator.held = true;
+    mesh.change([scope('shop', './*', 'other/*')]);
+    await turns();
+    generator.release('outbound');
+    await turns();
+    assert.equal(proxy.pushes.length, 0);
+    mesh.change([service('other', 'new')]);
+    await turns();
+    generator.release('outbound');
+    await turns();
+    assert.ok(generator.waiting.some(({ source }) => source.key.startsWith('inbound')));
+    assert.equal(proxy.pushes.length, 1);
+    assert.ok(proxy.seen.at(-1)?.cds.some(([name]) => name.includes('new.other')));
   });
 
   it('do not wait for a part that could not be generated', async () => {
@@ -403,6 +440,37 @@ describe('engine: faults', () => {
     mesh.retry();
     await turns();
     assert.deepEqual(attempts, ['first', 'isolated']);
+  });
+
+  it('tries a view again sooner when configuration has changed that it may have read', async () => {
+    const mesh = new Mesh((snapshot) => {
+      const generator = inline(snapshot);
+      return {
+        advance: (next, changes) => generator.advance(next, changes),
+        submit: () => Promise.reject(new Error('poison')),
+        released: (ids) => generator.released(ids),
+        withdraw: (source) => generator.withdraw(source),
+        close: () => generator.close(),
+      };
+    }, SHOP);
+    mesh.connect(sidecar('10.5.0.1', 'client'));
+    for (let attempt = 0; attempt < 12; attempt++) {
+      await turns();
+      mesh.retry();
+    }
+    await turns();
+    const delays = () => [...mesh.timers].map(({ ms }) => ms);
+    assert.ok(delays().length > 0 && delays().every((ms) => ms > MAX_RETRY_AFTER_CHANGE_MS));
+    const spec = { selector: { matchLabels: { app: 'nobody' } } };
+    mesh.change([
+      parse({
+        apiVersion: 'security.mesh.io/v1beta1',
+        kind: 'AuthorizationPolicy',
+        metadata: { name: 'policy', namespace: 'far' },
+        spec,
+      }),
+    ]);
+    assert.ok(delays().length > 0 && delays().every((ms) => ms <= MAX_RETRY_AFTER_CHANGE_MS));
   });
 
   it('does not serve a listener whose routes could not be generated', async () => {

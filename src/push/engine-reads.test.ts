@@ -104,6 +104,20 @@ describe('engine: what units have read', () => {
     await mesh.settled();
   });
 
+  it('lets go of what was read for units that are gone', async () => {
+    const mesh = new Mesh(inline, [service('shop', 'web')]);
+    const proxy = mesh.connect(client());
+    await ready(mesh, proxy);
+    const { facts } = mesh.engine.stats();
+    const ports = [{ name: 'http', port: 8081 }];
+    mesh.change([service('shop', 'other', { clusterIP: '10.9.0.7', ports })]);
+    await mesh.settled();
+    assert.ok(mesh.engine.stats().facts > facts);
+    mesh.change([], ['Service/shop/other']);
+    await mesh.settled();
+    assert.equal(mesh.engine.stats().facts, facts);
+  });
+
   it('lets go of what was read for views that are gone', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web')]);
     const proxy = mesh.connect(client());

@@ -110,6 +110,19 @@ describe('push queue', () => {
     assert.equal(queue.waiting, 0);
   });
 
+  it('gives the place of a session that is removed during its push to the next at once', () => {
+    const { queue, pushes } = harness(1);
+    const gone = { name: 'gone' };
+    const next = { name: 'next' };
+    queue.enqueue(gone, pending(['cds'], 1));
+    queue.enqueue(next, pending(['cds'], 1));
+    queue.remove(gone);
+    assert.deepEqual(
+      pushes.map(({ session }) => session),
+      [gone, next],
+    );
+  });
+
   it('never exceeds the throttle, never pushes a session twice at once, and loses nothing', async () => {
     const step = fc.oneof(
       fc.record({

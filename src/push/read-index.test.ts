@@ -11,9 +11,10 @@ describe('read index', () => {
     const shared = new ReadSet(['host web', 'mesh']);
     index.set('a', 'cds/web', shared);
     index.set('b', 'cds/web', shared);
+    index.set('b', 'lds/80', shared);
     index.set('b', 'cds/db', new ReadSet(['host db', 'mesh']));
-    assert.deepEqual(readers(index, 'host web'), ['a cds/web', 'b cds/web']);
-    assert.deepEqual(readers(index, 'mesh'), ['a cds/web', 'b cds/web', 'b cds/db']);
+    assert.deepEqual(readers(index, 'host web'), ['a cds/web', 'b cds/web,lds/80']);
+    assert.deepEqual(readers(index, 'mesh'), ['a cds/web', 'b cds/web,lds/80', 'b cds/db']);
     assert.deepEqual(readers(index, 'host other'), []);
   });
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import type { Snapshot } from '../model/types.ts';
-import { inline, Mesh, parse, service, sidecar } from './testing.ts';
+import { Roster } from './roster.ts';
+import type { Session } from './session.ts';
+import { collectGarbage, inline, Mesh, parse, service, sidecar } from './testing.ts';
 
 const WORKLOADS = ['web', 'db', 'api', 'cart'];
 const REPLICAS = 25;
@@ -27,7 +29,8 @@ async function countedMesh() {
   const placed = (kind: string, spec: object, namespace = 'shop'): number => {
     count = 0;
     const metadata = { name: 'policy', namespace };
-    mesh.change([parse({ apiVersion: 'security.mesh.io/v1beta1', kind, metadata, spec })]);
+    const apiVersion = kind === 'Sidecar' ? 'networking.mesh.io/v1alpha3' : 'security.mesh.io/v1beta1';
+    mesh.change([parse({ apiVersion, kind, metadata, spec })]);
     return count;
   };
   return { mesh, proxies, placed };
@@ -55,6 +58,7 @@ describe('proxies that a changed policy concerns', () => {
     for (const { session } of proxies) if (session.node.labels.app === 'web') session.close();
     assert.equal(placed('AuthorizationPolicy', selecting('web')), 0);
     assert.equal(placed('AuthorizationPolicy', {}), (WORKLOADS.length - 1) * REPLICAS);
+    assert.equal(placed('Sidecar', { egress: [{ hosts: ['./*'] }] }), (WORKLOADS.length - 1) * REPLICAS);
   });
 });
 
@@ -100,4 +104,20 @@ describe('proxies at an address where another service is served', () => {
     mesh.change([pod('api-0', 'n3', '1')]);
     assert.ok(new Set(placed).size > 2, 'a network of the mesh came and another one went');
   });
+});
+
+test('a proxy that has gone is not held, whatever was read for it before', async () => {
+  const roster = new Roster();
+  const gone = (() => {
+    const session = { node: sidecar('10.0.0.1', 'shop') } as Session;
+    roster.add(session);
+    roster.note(session, ['Gateways', 'address /10.0.0.1']);
+    roster.note(session, ['networks', 'address /10.0.0.2']);
+    roster.delete(session);
+    roster.note(session, ['Gateways']);
+    return new WeakRef(session);
+  })();
+  await collectGarbage();
+  assert.equal(gone.deref(), undefined);
+  assert.equal(roster.all.size, 0);
 });

@@ -3,6 +3,8 @@
  * generator whose jobs end when the test says so.
  */
 import assert from 'node:assert/strict';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { defaultDiscoverySettings } from '../cli/index.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
@@ -286,6 +288,15 @@ export class HeldGenerator implements Generator {
   close(): Promise<void> {
     return this.#inner.close();
   }
+}
+
+/** Frees what nothing holds. What is told of it when it is freed is told in a later turn. */
+export async function collectGarbage(): Promise<void> {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc') as () => void;
+  // What a WeakRef has given is held to the end of the turn.
+  await new Promise((resolve) => setImmediate(resolve));
+  gc();
 }
 
 /** Lets promises and immediates that are due now run. */

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import type { JobAnswer } from '../../workers/protocol.ts';
 import type { GeneratedResource } from '../generate/types.ts';
 import { encodeResource } from './encode-resource.ts';
 import { NO_READS } from './read-numbers.ts';
+import { collectGarbage } from './testing.ts';
 import type { EncodedResource } from './types.ts';
 import { HeardUnits, SaidUnits } from './unit-numbers.ts';
 import { scopeOfKey } from './views.ts';
@@ -26,14 +25,6 @@ function naming(...numbers: readonly number[]): JobAnswer[] {
   return [
     { viewKey: 'v', gone: false, units, milliseconds: {}, complete: ['cds'], findings: [], failures: [], lists: {} },
   ];
-}
-
-async function collect(): Promise<void> {
-  setFlagsFromString('--expose-gc');
-  const gc = runInNewContext('gc') as () => void;
-  // What a WeakRef has given is held to the end of the turn.
-  await new Promise((resolve) => setImmediate(resolve));
-  gc();
 }
 
 describe('said units', () => {
@@ -141,7 +132,7 @@ describe('heard units', () => {
     const kept = [encoded('kept')];
     heard.hear(1, kept);
     for (let number = 2; number <= 1024; number++) heard.hear(number, [encoded('gone')]);
-    await collect();
+    await collectGarbage();
     assert.equal(heard.recall(naming(2)), undefined);
     assert.equal(heard.recall(naming(1))?.get(1), kept);
     heard.hear(1025, kept);

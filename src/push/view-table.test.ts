@@ -79,8 +79,9 @@ describe('view table', () => {
       const one = session('greedy');
       table.enter(table.take(view, NOWHERE), one);
       // Replicas have the same.
-      table.enter(table.take(view, NOWHERE), session('greedy'));
-      return { view, one };
+      const replica = session('greedy');
+      table.enter(table.take(view, NOWHERE), replica);
+      return { view, one, replica };
     });
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
@@ -92,5 +93,9 @@ describe('view table', () => {
     assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
     for (const { view, one } of sessions) table.leave(table.take(view, NOWHERE), one, 0);
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
+    for (const [index, { view, replica }] of sessions.entries()) {
+      table.leave(table.take(view, NOWHERE), replica, 0);
+      assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER - index - 1);
+    }
   });
 });
