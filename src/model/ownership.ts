@@ -123,7 +123,8 @@ export function withHeldRanges(service: Service, { headlessAddresses }: AddressI
 }
 
 /**
- * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods that have it. Where there is none, Endpoints
+ * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods of other namespaces that have it. Clusters may
+ * have the same addresses, and nobody gets another one's by having it in some cluster. Where there is none, Endpoints
  * and EndpointSlices count, which anybody may write about any address: the oldest of them, so that nobody gets an address by naming it too.
  */
 function ownerOutside(
@@ -133,7 +134,7 @@ function ownerOutside(
 ): ResourceKey | undefined {
   const isOwn = (key: ResourceKey) => key.split('/')[1] === namespace;
   const holders = owners.filter((key) => !isEndpointsKey(key));
-  if (holders.length > 0) return holders.some(isOwn) ? undefined : holders[0];
+  if (holders.length > 0) return holders.find((key) => !isOwn(key));
   const documents = owners.flatMap(
     (key) => resources('Endpoints').get(key) ?? resources('EndpointSlice').get(key) ?? [],
   );
