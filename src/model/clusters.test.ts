@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { MeshNetworks } from '../resources/mesh-config.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { fqdn, type MetaFields, meshOf, pod, resource, service, step } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
 import type { Snapshot } from './types.ts';
 
 const WEB = `a/${fqdn('web.a')}`;
@@ -142,5 +143,21 @@ describe('the network of a proxy', () => {
     const mesh = meshOf(BOTH, { ...OPTIONS, networks: ranges });
     assert.equal(mesh.networkOfProxy({ network: '', labels: {} }, '10.0.0.1'), 'n9');
     assert.equal(mesh.instancesAt('n9', '10.0.0.1').length, 1, 'both clusters are on one network: one has the address');
+  });
+
+  test('decides whether a pod is served, also when the ranges change', () => {
+    const ranges: MeshNetworks = { networks: { n9: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] } } };
+    const labels = { 'topology.mesh.io/network': 'n9' };
+    const resources = [
+      service('a/web'),
+      pod('a/web-0', '10.0.0.1', { labels }),
+      pod('a/idle', '10.0.0.1'),
+      slice('web-x', { '10.0.0.1': 'web-0' }, NEAR),
+    ];
+    const inRange = meshOf(resources, { ...OPTIONS, networks: ranges });
+    assert.equal(inRange.findings().podsWithoutService, 0);
+    const { snapshot: without } = applyChanges(inRange, { changes: [], networks: NETWORKS });
+    assert.equal(without.findings().podsWithoutService, 1);
+    assert.equal(applyChanges(without, { changes: [], networks: ranges }).snapshot.findings().podsWithoutService, 0);
   });
 });

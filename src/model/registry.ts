@@ -56,7 +56,7 @@ export function updateRegistry(
     dirty.set(key, joinedDirt(dirty.get(key), dirt));
   }
   const { state: served, changes: services } = updateServices(indexed, dirty);
-  const state = { ...served, unservedPods: updateUnserved(served, changed, services.addresses) };
+  const state = { ...served, unservedPods: updateUnserved(before, served, changed, services.addresses) };
   return {
     state,
     derived: { ...config, ...derivedOf(state, services) },
@@ -101,8 +101,9 @@ function configure(
   return { state: { ...before, ...changed, networkOf }, changed };
 }
 
-/** Pods with an address of their own at which nothing is served, after pods and addresses changed. */
+/** Pods with an address of their own at which nothing is served, after pods, addresses, or the networks that addresses are in changed. */
 function updateUnserved(
+  before: State,
   state: State,
   changed: readonly Changed[],
   addresses: ReadonlySet<string>,
@@ -115,6 +116,7 @@ function updateUnserved(
     pods.set(key, ofKind(after, 'Pod'));
     if (after !== undefined) present++;
   }
+  if (before.networkOf !== state.networkOf) for (const [key, pod] of table.entries()) pods.set(key, pod);
   for (const key of addresses) {
     // All that there are changed.
     if (present === table.size) break;
