@@ -36,19 +36,23 @@ export function nextNetworkNames(
   return { configured, counts, all: same ? before.all : all };
 }
 
+/** The networks that a proxy says it is in, the first of which counts that is one of the mesh. */
+export function networksSaidBy({ network, labels }: ProxyPlace): readonly string[] {
+  return [network, labels[NETWORK_LABEL] ?? ''].filter((said) => said !== '');
+}
+
 /**
  * The network in which a proxy has an address: what it says itself, else its label. Names that are no network of the mesh say nothing:
  * proxies may name one where the configuration of the mesh knows none. A proxy that says nothing is where the program's own cluster
  * has the address.
  */
 export function networkOfProxy(
-  { network, labels }: ProxyPlace,
+  proxy: ProxyPlace,
   address: string,
   { all }: NetworkNames,
   networkOf: NetworkFinder,
 ): string {
-  for (const said of [network, labels[NETWORK_LABEL]]) if (said && all.has(said)) return said;
-  return networkOf(address, undefined);
+  return networksSaidBy(proxy).find((said) => all.has(said)) ?? networkOf(address, undefined);
 }
 
 /** Key of an address in a network: addresses of different networks may be equal. */

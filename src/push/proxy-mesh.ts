@@ -3,7 +3,7 @@
  * change changes. Whoever asked about a changed fact is placed again, and nobody else.
  */
 import { type Fact, fact, note, readsSameLocalities } from '../generate/index.ts';
-import { labelsMatch, networkAddress } from '../model/index.ts';
+import { labelsMatch, networkAddress, networksSaidBy } from '../model/index.ts';
 import type { BoundInstance, ChangeSet, Gateway, ProxyPlace, Scope, Snapshot } from '../model/types.ts';
 
 type Labels = Readonly<Record<string, string>>;
@@ -15,11 +15,12 @@ export interface LabelledWorkload {
 }
 
 const LOCALITIES: Fact = 'localities';
-const NETWORKS: Fact = 'networks';
 const GATEWAYS: Fact = 'Gateways';
 const sidecarsOf = (namespace: string): Fact => `Sidecars of ${namespace}`;
 const scopeFact = (id: string): Fact => `scope ${id}`;
 const sourceLabelsOf = (id: string): Fact => `source labels of ${id}`;
+/** Whether a network is one of the mesh. */
+const networkNamed = (name: string): Fact => `network ${name}`;
 const address = (key: string): Fact => `${ADDRESS}${key}`;
 const peerAuthenticationOf = (workload: string): Fact => `peer authentication of ${workload}`;
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
@@ -81,7 +82,7 @@ export class ProxyMesh {
 
   /** What services have at an address of a proxy, with the namespaces of these. */
   instancesAt(proxy: ProxyPlace, at: string): readonly (BoundInstance & { readonly namespace: string | undefined })[] {
-    note(NETWORKS);
+    for (const said of networksSaidBy(proxy)) note(networkNamed(said));
     const network = this.#snapshot.networkOfProxy(proxy, at);
     note(address(networkAddress(network, at)));
     const { services } = this.#snapshot;
@@ -121,7 +122,9 @@ export function changedForProxies(
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
   if (!readsSameLocalities(previous, next)) facts.add(LOCALITIES);
-  if (previous.networkNames !== next.networkNames) facts.add(NETWORKS);
+  // Whoever may write a WorkloadEntry can have networks come and go: they concern the proxies that say they are in them, and no others.
+  if (previous.networkNames !== next.networkNames)
+    for (const name of previous.networkNames.symmetricDifference(next.networkNames)) facts.add(networkNamed(name));
   for (const key of changes.addresses) facts.add(address(key));
   for (const namespace of changes.workloads) facts.add(registered(namespace));
   for (const [id, { everything }] of changes.scopes) {
