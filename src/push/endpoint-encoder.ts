@@ -20,23 +20,8 @@ const NOTHING: Encoded = [];
 /** Stands for more than one host; none is named so. */
 const SEVERAL = '*';
 
-/** The host of all clusters that ask for endpoints; '' for none. */
-const hosts = new WeakMap<Encoded, string>();
-
 function asksForEndpoints({ refs }: EncodedResource): boolean {
   return refs.length > 0;
-}
-
-/** The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several. */
-export function hostOfUnit(clusters: Encoded): string | undefined {
-  let host = hosts.get(clusters);
-  if (host === undefined) {
-    const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
-    const [only = ''] = found;
-    host = found.size > 1 ? SEVERAL : only;
-    hosts.set(clusters, host);
-  }
-  return host === SEVERAL ? undefined : host;
 }
 
 export class EndpointEncoder {
@@ -44,6 +29,9 @@ export class EndpointEncoder {
   /** Views that read the same mostly come with the very same input. */
   readonly #byInput = new WeakMap<EndpointsInput, EncodedResource>();
   readonly #byKey = new WeakMap<readonly Endpoint[], Map<string, EncodedResource>>();
+
+  /** By the clusters of a unit: the host of those that ask for endpoints, '' for none. */
+  readonly #hosts = new WeakMap<Encoded, string>();
 
   /** By the inputs of a host: of the clusters that came with them last. */
   readonly #byUnit = new WeakMap<HostInputs, { readonly clusters: Encoded; readonly resources: Encoded }>();
@@ -62,12 +50,24 @@ export class EndpointEncoder {
     return resource;
   }
 
+  /** The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several. */
+  hostOfUnit(clusters: Encoded): string | undefined {
+    let host = this.#hosts.get(clusters);
+    if (host === undefined) {
+      const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
+      const [only = ''] = found;
+      host = found.size > 1 ? SEVERAL : only;
+      this.#hosts.set(clusters, host);
+    }
+    return host === SEVERAL ? undefined : host;
+  }
+
   /**
    * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters and inputs, which
    * come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several hosts, or one that fails.
    */
   encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
-    const host = hostOfUnit(clusters);
+    const host = this.hostOfUnit(clusters);
     if (host === undefined) return undefined;
     if (host === '') return NOTHING;
     try {

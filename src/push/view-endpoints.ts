@@ -5,7 +5,7 @@
 import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import { NOWHERE, type Placement, type Unit, type XdsType } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
-import { type EndpointEncoder, hostOfUnit } from './endpoint-encoder.ts';
+import type { EndpointEncoder } from './endpoint-encoder.ts';
 import type { UnitContents } from './precedents.ts';
 import type { Bundle, EncodedResource } from './types.ts';
 
@@ -92,7 +92,7 @@ export function endpointUnits(units: UnitContents, clusters: Bundle, context: En
     encoder.encodeUnit(members, () => endpointsOfHost(snapshot, view, placement, host));
   for (const [unit, members] of units) {
     if (members === undefined) continue;
-    const host = hostOfUnit(members);
+    const host = encoder.hostOfUnit(members);
     const inputs = host === undefined ? undefined : inputsOf(host, context);
     if (host !== undefined && inputs !== undefined) {
       if (!isPlaced(inputs)) {

@@ -192,7 +192,10 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
 /** Where a proxy is. */
 export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
-  return { network: networkClass(mesh.networks, network), locality: localityOfMesh(mesh.localities, locality) };
+  return {
+    network: networkClass(snapshot.memos, mesh.networks, network),
+    locality: localityOfMesh(mesh.localities, locality),
+  };
 }
 
 /** Key of a placement: equal placements, equal keys. */

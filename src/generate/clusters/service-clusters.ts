@@ -1,5 +1,6 @@
 /** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
 import { CtlError } from '../../core/errors.ts';
+import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
@@ -53,6 +54,7 @@ const NO_LABELS: Readonly<Record<string, string>> = {};
 
 /** All that the clusters of a service are made of. */
 interface ClusterInputs extends CarriedEndpoints, MeshPeering {
+  readonly memos: Memos;
   readonly rule: MergedDestinationRule | undefined;
   readonly part: ClientView['part'];
   /** Whether the view also passes the mutual TLS of others on to the service. */
@@ -96,7 +98,7 @@ export function clustersOfHost(
 ): UnitOutput {
   const service = scope.services.get(host);
   if (service === undefined) return { resources: [], findings: [] };
-  const { mesh, settings } = snapshot;
+  const { memos, mesh, settings } = snapshot;
   const { part, endpointNames } = view;
   const { sds } = view.capabilities;
   const peers = sds ? snapshot.peers.get(service.key) : undefined;
@@ -105,7 +107,8 @@ export function clustersOfHost(
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
   const made = (carried: CarriedEndpoints): UnitOutput =>
-    clusters.get(snapshot.memos, service, {
+    clusters.get(memos, service, {
+      memos,
       service,
       rule,
       mesh,
@@ -121,7 +124,7 @@ export function clustersOfHost(
     });
   if (service.resolution !== 'dns') return made(NOTHING_CARRIED);
   const nowhere = carriedEndpoints(snapshot, view, NOWHERE, service, rule);
-  if (!readsPlacement(snapshot, nowhere.endpoints, rule)) return made(nowhere);
+  if (!readsPlacement(memos, snapshot, nowhere.endpoints, rule)) return made(nowhere);
   const outputs = placements.map((placement) => made(carriedEndpoints(snapshot, view, placement, service, rule)));
   // What is found wrong is found everywhere.
   const { findings } = outputs[0] ?? made(nowhere);
@@ -272,7 +275,7 @@ function discovered(
   const sources = { mesh, networks, endpoints, network, locality };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
-    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(sources, name, target, passedOn))),
+    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(inputs.memos, sources, name, target, passedOn))),
   };
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { Memos } from '../../core/memo.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
 import type { Endpoint } from '../../model/types.ts';
 import { meshResource, parse, snapshotOf } from '../../push/testing.ts';
@@ -8,6 +9,7 @@ import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { localityClass, localityOfMesh, readsSameLocalities } from './classes.ts';
 import { shareLocalities } from './locality.ts';
 
+const MEMOS = new Memos();
 const PLACES = ['', 'r1', 'r1/z1', 'r1/z1/s1', 'r1/z1/s2', 'r1/z2/s1', 'r2/z1', 'r3/z1/s1'];
 const ENDPOINTS = PLACES.map((locality) => ({ locality }) as Endpoint);
 const WEIGHTS = new Map(PLACES.map((place, index) => [place, index + 1]));
@@ -46,15 +48,15 @@ describe('classes of localities', () => {
 
     it(`treat each locality as it would be treated itself: setting ${index}`, () => {
       for (const claim of CLAIMS) {
-        const stands = localityClass(ENDPOINTS, setting, claim);
+        const stands = localityClass(MEMOS, ENDPOINTS, setting, claim);
         assert.deepEqual(shareLocalities(WEIGHTS, rules(stands)), shareLocalities(WEIGHTS, rules(claim)), claim);
-        assert.equal(localityClass(ENDPOINTS, setting, stands), stands, claim);
+        assert.equal(localityClass(MEMOS, ENDPOINTS, setting, stands), stands, claim);
       }
     });
 
     it(`are no more than places and rules make: setting ${index}`, () => {
       const made = new Set(
-        Array.from({ length: 1000 }, (_, n) => localityClass(ENDPOINTS, setting, `r${n}/z${n}/s${n}`)),
+        Array.from({ length: 1000 }, (_, n) => localityClass(MEMOS, ENDPOINTS, setting, `r${n}/z${n}/s${n}`)),
       );
       assert.ok(made.size <= PLACES.length + 4, [...made].join());
     });

@@ -2,6 +2,7 @@
  * What a proxy says of where it runs, reduced to what endpoints are told apart by: proxies that nothing tells apart are to be alike, and
  * whatever a proxy says, there are no more classes than the configuration makes.
  */
+import type { Memos } from '../../core/memo.ts';
 import { placesOfLocality } from '../../model/places.ts';
 import type { Endpoint, MergedDestinationRule, MeshSnapshot, Snapshot } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
@@ -13,44 +14,44 @@ import { networkGateways } from './networks.ts';
 const ELSEWHERE = '*';
 
 /** The network that a proxy is in, as far as it matters: '' for all networks that have no gateway. */
-export function networkClass(networks: MeshNetworks, network: string): string {
-  return networkGateways(networks).byNetwork.has(network) ? network : '';
+export function networkClass(memos: Memos, networks: MeshNetworks, network: string): string {
+  return networkGateways(memos, networks).byNetwork.has(network) ? network : '';
 }
 
-/** Of each list of endpoints: which networks with gateways they are in. */
-const remoteOf = new WeakMap<
-  readonly Endpoint[],
-  { readonly networks: MeshNetworks; readonly found: ReadonlySet<string> }
->();
 const NO_NETWORKS: ReadonlySet<string> = new Set();
 
-function networksOf(networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
-  const { byNetwork } = networkGateways(networks);
+/** Which networks with gateways these endpoints are in. */
+function networksOf(memos: Memos, networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
+  const { byNetwork } = networkGateways(memos, networks);
   if (byNetwork.size === 0) return NO_NETWORKS;
-  let remote = remoteOf.get(endpoints);
-  if (remote?.networks !== networks) {
+  const memo = memos.pairs<MeshNetworks, readonly Endpoint[], ReadonlySet<string>>('networks of endpoints');
+  return memo.get(networks, endpoints, () => {
     const found = new Set<string>();
     for (const { network } of endpoints) if (byNetwork.has(network)) found.add(network);
-    remote = { networks, found };
-    remoteOf.set(endpoints, remote);
-  }
-  return remote.found;
+    return found;
+  });
 }
 
 /** A network from which these endpoints are reached as from this one, the same for all networks of which that is so. */
-export function networkOfEndpoints(networks: MeshNetworks, endpoints: readonly Endpoint[], network: string): string {
-  const found = networksOf(networks, endpoints);
+export function networkOfEndpoints(
+  memos: Memos,
+  networks: MeshNetworks,
+  endpoints: readonly Endpoint[],
+  network: string,
+): string {
+  const found = networksOf(memos, networks, endpoints);
   // All of the endpoints' networks are foreign to it, and '' stands for such a network unless it is one of them.
   return found.has(network) || found.has('') ? network : '';
 }
 
 /** Whether load assignments of these endpoints may differ from place to place. */
 export function readsPlacement(
+  memos: Memos,
   { mesh, networks }: Pick<MeshSnapshot, 'mesh' | 'networks'>,
   endpoints: readonly Endpoint[],
   rule: MergedDestinationRule | undefined,
 ): boolean {
-  return readsLocalityOf(mesh, rule) || networksOf(networks, endpoints).size > 0;
+  return readsLocalityOf(mesh, rule) || networksOf(memos, networks, endpoints).size > 0;
 }
 
 /** What the rules of a mesh read of localities. */
@@ -134,18 +135,13 @@ function distributes(setting: LocalityLbSetting | undefined): boolean {
   return (setting?.distribute?.length ?? 0) > 0;
 }
 
-/** Of each list of endpoints: its regions, zones (`region/zone`) and subzones. */
-const placesOf = new WeakMap<readonly Endpoint[], ReadonlySet<string>>();
-
-function placesOfEndpoints(endpoints: readonly Endpoint[]): ReadonlySet<string> {
-  let places = placesOf.get(endpoints);
-  if (places === undefined) {
+/** Regions, zones (`region/zone`) and subzones of these endpoints. */
+function placesOfEndpoints(memos: Memos, endpoints: readonly Endpoint[]): ReadonlySet<string> {
+  return memos.weak<readonly Endpoint[], ReadonlySet<string>>('places of endpoints').get(endpoints, () => {
     const found = new Set<string>();
     for (const { locality } of endpoints) for (const place of placesOfLocality(locality)) found.add(place);
-    places = found;
-    placesOf.set(endpoints, places);
-  }
-  return places;
+    return found;
+  });
 }
 
 /**
@@ -153,6 +149,7 @@ function placesOfEndpoints(endpoints: readonly Endpoint[]): ReadonlySet<string> 
  * nothing. So of any number of localities that proxies say, those count that endpoints are in or rules speak of.
  */
 export function localityClass(
+  memos: Memos,
   endpoints: readonly Endpoint[],
   { distribute, failover }: LocalityLbSetting,
   locality: string,
@@ -160,7 +157,7 @@ export function localityClass(
   if (distribute !== undefined && distribute.length > 0)
     return distribute.find(({ from }) => from !== undefined && localityMatches(from, locality))?.from ?? '';
   const [region = '', zone = '', subzone = ''] = locality.split('/');
-  const places = placesOfEndpoints(endpoints);
+  const places = placesOfEndpoints(memos, endpoints);
   if (!places.has(region)) return failover?.some(({ from }) => from === region) === true ? region : '';
   if (!places.has(`${region}/${zone}`)) return `${region}/${ELSEWHERE}`;
   if (!places.has(`${region}/${zone}/${subzone}`)) return `${region}/${zone}/${ELSEWHERE}`;

@@ -1,4 +1,5 @@
 /** Gateways by which the networks of a mesh are entered from other networks. */
+import type { Memos } from '../../core/memo.ts';
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
 import { isIpAddress } from '../common/index.ts';
 
@@ -14,12 +15,12 @@ interface NetworkGateways {
   readonly digest: string;
 }
 
-const known = new WeakMap<MeshNetworks, NetworkGateways>();
-
 /** The gateways of all networks; computed once per networks configuration. */
-export function networkGateways(networks: MeshNetworks): NetworkGateways {
-  const computed = known.get(networks);
-  if (computed !== undefined) return computed;
+export function networkGateways(memos: Memos, networks: MeshNetworks): NetworkGateways {
+  return memos.weak<MeshNetworks, NetworkGateways>('gateways of networks').get(networks, () => gatewaysOf(networks));
+}
+
+function gatewaysOf(networks: MeshNetworks): NetworkGateways {
   const byNetwork = new Map<string, readonly NetworkGateway[]>();
   for (const name of Object.keys(networks.networks).sort()) {
     const gateways: NetworkGateway[] = [];
@@ -29,7 +30,5 @@ export function networkGateways(networks: MeshNetworks): NetworkGateways {
     }
     if (gateways.length > 0) byNetwork.set(name, gateways);
   }
-  const result = { byNetwork, digest: byNetwork.size === 0 ? '' : JSON.stringify([...byNetwork]) };
-  known.set(networks, result);
-  return result;
+  return { byNetwork, digest: byNetwork.size === 0 ? '' : JSON.stringify([...byNetwork]) };
 }

@@ -2,6 +2,7 @@
  * What the load assignment of a cluster is made from, as one value whose `key` names everything that was read: two views with
  * equal keys share one encoding.
  */
+import type { Memos } from '../../core/memo.ts';
 import type {
   Endpoint,
   MergedDestinationRule,
@@ -169,7 +170,7 @@ export function endpointSources(
     mesh,
     networks,
     endpoints: reachable,
-    network: networkOfEndpoints(networks, reachable, placement.network),
+    network: networkOfEndpoints(memos, networks, reachable, placement.network),
     locality: placement.locality !== '' && readsLocalityOf(mesh, rule) ? placement.locality : '',
   };
 }
@@ -204,11 +205,11 @@ function edsNames(inputs: ClusterInputs): ReadonlyMap<string, string> {
   return new Map([...edsClusters(inputs)].map(({ name }) => [name, endpointName(inputs.endpointNames, name)]));
 }
 
-function edsInputs(inputs: ServiceInputs): ReadonlyMap<string, EdsInput> {
+function edsInputs(inputs: ServiceInputs, memos: Memos): ReadonlyMap<string, EdsInput> {
   const found = new Map<string, EdsInput>();
-  const placed = readsPlacement(inputs, inputs.endpoints, inputs.rule);
+  const placed = readsPlacement(memos, inputs, inputs.endpoints, inputs.rule);
   for (const { name, target, passedOn } of edsClusters(inputs)) {
-    const input = endpointsInput(inputs, endpointName(inputs.endpointNames, name), target, passedOn);
+    const input = endpointsInput(memos, inputs, endpointName(inputs.endpointNames, name), target, passedOn);
     found.set(name, { ...input, placed });
   }
   return found;
@@ -216,14 +217,15 @@ function edsInputs(inputs: ServiceInputs): ReadonlyMap<string, EdsInput> {
 
 /** The same for a cluster that is known already; `name` as in the result. */
 export function endpointsInput(
+  memos: Memos,
   sources: EndpointSources,
   name: string,
   { service, port, labels, policy }: ClusterTarget,
   passedOn: boolean,
 ): EndpointsInput {
   const { endpoints, network } = sources;
-  const gateways = networkGateways(sources.networks);
-  const locality = localityRules(sources, policy);
+  const gateways = networkGateways(memos, sources.networks);
+  const locality = localityRules(memos, sources, policy);
   const resolvesNames = service.resolution === 'dns';
   const sortedLabels = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
   return {
@@ -258,6 +260,7 @@ export function localitySetting(mesh: MeshConfig, policy: EffectivePolicy) {
 }
 
 function localityRules(
+  memos: Memos,
   { mesh, locality, endpoints }: EndpointSources,
   policy: EffectivePolicy,
 ): LocalityRules | undefined {
@@ -266,7 +269,7 @@ function localityRules(
   // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
   if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
-  const from = localityClass(endpoints, setting, locality);
+  const from = localityClass(memos, endpoints, setting, locality);
   if (from === '') return undefined;
   return { from, distribute: setting.distribute, failover: setting.failover, failoverEnabled };
 }

@@ -64,13 +64,14 @@ function ownerText(owner: Claim['owner']): string {
   return 'hosts' in owner ? `VirtualService ${owner.namespace}/${owner.name}` : `service ${owner.key}`;
 }
 
-const catchAllHosts = new Map<Scope['outboundTrafficPolicy'], Uint8Array>();
+const CATCH_ALL: Readonly<Record<Scope['outboundTrafficPolicy'], Uint8Array>> = {
+  ALLOW_ANY: encodedCatchAll('ALLOW_ANY'),
+  REGISTRY_ONLY: encodedCatchAll('REGISTRY_ONLY'),
+};
 
 /** Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. The same object each time. */
 export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
-  const known = catchAllHosts.get(policy) ?? encodedCatchAll(policy);
-  catchAllHosts.set(policy, known);
-  return known;
+  return CATCH_ALL[policy];
 }
 
 function encodedCatchAll(policy: Scope['outboundTrafficPolicy']): Uint8Array {
