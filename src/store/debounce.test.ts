@@ -139,6 +139,7 @@ test('a later sign prolongs the wait, an earlier one does not shorten it', async
   debouncer.changed(new Set(['Service/a/c']), 10);
   await advanceTo(90);
   debouncer.changed(new Set(['Service/a/d']), 80);
+  debouncer.changed(new Set(['Service/a/e']), 10);
   await advanceTo(179);
   assert.deepEqual(published, []);
   await advanceTo(180);

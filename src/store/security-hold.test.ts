@@ -179,6 +179,22 @@ test('of two files with one name the good one is in force, whichever is refused'
   assert.deepEqual([started.inForce(), started.held()], [{}, []]);
 });
 
+test('what is in force because of two refused documents stays until the last of them is good or gone', () => {
+  for (const gone of [
+    ['a.yaml', 'b.yaml'],
+    ['b.yaml', 'a.yaml'],
+  ]) {
+    const memory = new Memory();
+    run(memory, { 'a.yaml': GOOD });
+    const second = run(memory, { 'a.yaml': '[]', 'b.yaml': TYPO });
+    assert.deepEqual([second.inForce(), second.held().length], [{ 'shop/deny': SAYS }, 2]);
+    second.edit(gone[0] ?? '', undefined);
+    assert.deepEqual([second.inForce(), second.held().length], [{ 'shop/deny': SAYS }, 1]);
+    second.edit(gone[1] ?? '', undefined);
+    assert.deepEqual([second.inForce(), second.held()], [{}, []]);
+  }
+});
+
 test('other kinds are none of its business', () => {
   const started = run(new Memory(), { 'a.yaml': 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: 1\n' });
   assert.deepEqual(started.held(), []);
