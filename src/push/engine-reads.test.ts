@@ -118,6 +118,24 @@ describe('engine: what units have read', () => {
     assert.equal(mesh.engine.stats().facts, facts);
   });
 
+  it('lets go of what was read for units that another Sidecar has not', async () => {
+    const services = [service('shop', 'web'), service('other', 'db')];
+    const sidecarFor = (...hosts: readonly string[]) =>
+      meshResource('Sidecar', 'shop', 'default', { egress: [{ hosts }] });
+    const factsOf = async (...sidecars: ReturnType<typeof sidecarFor>[]) => {
+      const mesh = new Mesh(inline, [...services, ...sidecars.slice(0, 1)]);
+      await ready(mesh, mesh.connect(client()));
+      for (const each of sidecars.slice(1)) {
+        mesh.change([each]);
+        await mesh.settled();
+      }
+      return mesh.engine.stats().facts;
+    };
+    const [wide, narrow] = [sidecarFor('./*', 'other/*'), sidecarFor('./*')];
+    assert.ok((await factsOf(wide)) > (await factsOf(narrow)));
+    assert.equal(await factsOf(wide, narrow), await factsOf(narrow));
+  });
+
   it('lets go of what was read for views that are gone', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web')]);
     const proxy = mesh.connect(client());
