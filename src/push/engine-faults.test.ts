@@ -24,12 +24,9 @@ function scope(namespace: string, ...hosts: string[]) {
   return meshResource('Sidecar', namespace, 'default', { egress: [{ hosts }] });
 }
 
-/** A Sidecar for the proxies of a namespace that have a label. */
-function scopeOfWeb(namespace: string, ...hosts: string[]) {
-  return meshResource('Sidecar', namespace, 'web', {
-    workloadSelector: { labels: { app: 'web' } },
-    egress: [{ hosts }],
-  });
+/** A Sidecar for the proxies of a namespace that are labelled as this application. */
+function scopeOf(app: string, namespace: string, ...hosts: string[]) {
+  return meshResource('Sidecar', namespace, 'of-app', { workloadSelector: { labels: { app } }, egress: [{ hosts }] });
 }
 
 /** An inline generator whose answers are changed on their way. */
@@ -117,8 +114,50 @@ describe('engine: moving between views', () => {
     assert.deepEqual(proxy.seen.at(-1), content(fresh.session));
   });
 
+  describe('by a change of endpoints, too', () => {
+    const narrow = scopeOf('web', 'client', 'shop/*');
+
+    async function moving() {
+      const { mesh, generator } = heldMesh([service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1'), narrow]);
+      const proxy = mesh.connect({ ...sidecar('10.5.0.1', 'client'), labels: { app: 'web' } });
+      await ready(mesh, proxy);
+      generator.held = true;
+      mesh.change([endpoints('shop', 'web', '10.0.0.9'), scopeOf('another', 'client', 'shop/*')]);
+      await turns();
+      assert.deepEqual(proxy.pushes, []);
+      const isTold = () => proxy.pushes.some(({ types }) => types.has('eds'));
+      return { mesh, generator, isTold };
+    }
+
+    it('is told of the endpoints when it moves, though both views have the same', async () => {
+      const { mesh, generator, isTold } = await moving();
+      generator.held = false;
+      generator.release('');
+      await mesh.settled();
+      assert.ok(isTold());
+      assert.ok(mesh.allSettled());
+    });
+
+    it('is told of the endpoints when it is not known any more when it moves', async () => {
+      const { generator, isTold } = await moving();
+      generator.release('', new Error('no'));
+      await turns();
+      assert.ok(isTold());
+    });
+
+    it('is told of the endpoints when it does not move after all', async () => {
+      const { mesh, generator, isTold } = await moving();
+      mesh.change([narrow]);
+      generator.held = false;
+      generator.release('');
+      await mesh.settled();
+      assert.ok(isTold());
+      assert.ok(mesh.allSettled());
+    });
+  });
+
   describe('to one that others have and that changes with it', () => {
-    const before = [...SHOP, scope('client', 'shop/*'), scopeOfWeb('client', '*/*')];
+    const before = [...SHOP, scope('client', 'shop/*'), scopeOf('web', 'client', '*/*')];
     const after = [...SHOP, scope('client', '*/*')];
     const hasDb = ({ cds }: { readonly cds: readonly (readonly [string, string])[] }) =>
       cds.some(([name]) => name.includes('db.other'));
@@ -130,7 +169,7 @@ describe('engine: moving between views', () => {
       await ready(mesh, proxy, other);
       assert.ok(hasDb(content(proxy.session)) && !hasDb(content(other.session)));
       generator.held = true;
-      mesh.change([scope('client', '*/*')], ['Sidecar/client/web']);
+      mesh.change([scope('client', '*/*')], ['Sidecar/client/of-app']);
       await turns();
       return { mesh, generator, proxy };
     }

@@ -207,7 +207,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#roster.add(session);
     this.#roster.note(session, facts);
     try {
-      this.#place(session, found, this.now(), ['proxy']);
+      this.#place(session, found, { types: NO_TYPES, since: this.now(), reasons: new Set(['proxy']) });
     } catch (error) {
       session.close();
       throw error;
@@ -258,7 +258,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = snapshot;
     this.#options.generator.advance(snapshot, publication.delta);
     for (const reason of reasons) this.#options.observer.triggered(reason);
-    const withNewEndpoints = this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints));
+    const withNewEndpoints = new Set(this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints)));
     const changed = this.#changedFacts(previous, changes);
     const dirty = this.#views.reads.touchedBy(
       { version: snapshot.version, changed, since, reasons },
@@ -274,8 +274,10 @@ export class Engine implements PushEngine, SessionHost {
         this.#guarded(`views of ${session.node.id}`, () => this.#find(session.node)),
       );
       this.#roster.note(session, facts);
+      // Not told yet: were they those of its next views, nothing would be seen of it when it moves there.
+      const types = session.allViews.some((view) => withNewEndpoints.has(view)) ? EDS_ONLY : NO_TYPES;
       if (found !== undefined)
-        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, since, reasons));
+        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, { types, since, reasons }));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
@@ -284,11 +286,17 @@ export class Engine implements PushEngine, SessionHost {
     const push = { types: EDS_ONLY, version: this.version, since, reasons };
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
-        // Who leaves the view by this very change is given the endpoints of its next one, which may be those that it has.
-        const leaves = moving.has(session) && !session.wants(view);
-        if (session.has(view) && !leaves) this.#enqueue(session, push);
+        if (!session.has(view)) continue;
+        // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those that it has.
+        if (moving.has(session) && this.#isAboutToMove(session)) session.hold(mergedPush(push, session.takeHeld()));
+        else this.#enqueue(session, push);
       }
     }
+  }
+
+  /** True when the session moves as soon as jobs are done that are under way. */
+  #isAboutToMove(session: Session): boolean {
+    return session.isMoving && !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
   }
 
   /** What a failed attempt has read is not known: any change that may concern the view may be what mends it. */
@@ -334,12 +342,17 @@ export class Engine implements PushEngine, SessionHost {
     return { views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
   }
 
-  /** Moves a session to its views in the current snapshot, at once or when they are built. */
-  #place(session: Session, { views, placement }: Place, since: number, reasons: Iterable<PushReason>): void {
+  /**
+   * Moves a session to its views in the current snapshot, at once or when they are built.
+   * @param change what of its present views it has not been told yet
+   */
+  #place(session: Session, { views, placement }: Place, change: HeldPush): void {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
-    for (const view of wanted) this.#bring(view, session, since, reasons);
-    this.#adopt(session, { types: NO_TYPES, since, reasons: new Set(reasons) });
+    for (const view of wanted) this.#bring(view, session, change.since, change.reasons);
+    if (this.#adopt(session, change) || session.isMoving) return;
+    // It stays where it is after all.
+    this.#tellHeld(session);
   }
 
   /** Has generated of a view what a session needs of it. */
@@ -355,13 +368,22 @@ export class Engine implements PushEngine, SessionHost {
     if (blocked !== undefined) session.fail(blocked);
   }
 
-  /** Moves the session to its wanted views if they are built; what was held back for the old ones goes with it. */
+  /**
+   * Moves the session to its wanted views if they are built. It is told of what differs there, of what changed in its present views just now,
+   * and of what was held back for these.
+   */
   #adopt(session: Session, push: HeldPush): boolean {
     const before = session.content();
     if (!session.adopt()) return false;
-    const merged = mergedPush({ ...push, types: changedTypes(before, session.content()) }, session.takeHeld());
-    this.#enqueueOrSettle(session, { ...merged, version: this.version });
+    const moved = { ...push, types: push.types.union(changedTypes(before, session.content())) };
+    this.#enqueueOrSettle(session, { ...mergedPush(moved, session.takeHeld()), version: this.version });
     return true;
+  }
+
+  /** Queues what was held back for a session. */
+  #tellHeld(session: Session): void {
+    const held = session.takeHeld();
+    if (held !== undefined) this.#enqueue(session, { ...held, version: this.version });
   }
 
   /** Queues a push; one of nothing only where what was acknowledged before may now be all that there is. */
@@ -453,8 +475,9 @@ export class Engine implements PushEngine, SessionHost {
     for (const session of view.sessions) {
       const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
       if (waits) session.fail(cause);
-      if (!view.built) continue;
-      if (!this.#adopt(session, push)) this.#announce(session, view, push);
+      if (view.built && !this.#adopt(session, push)) this.#announce(session, view, push);
+      // When it moves is not known any more.
+      if (session.isMoving) this.#tellHeld(session);
     }
   }
 

@@ -348,6 +348,20 @@ describe('a locality rule', () => {
     assert.deepEqual(mesh.failures, []);
   });
 
+  it('that goes is told to those who have then what others of the same place come to have', async () => {
+    const { mesh } = notingMesh([...SHOP, ...RULES]);
+    const one = mesh.connect(at(0, 'r0/z'));
+    await ready(mesh, one);
+    const before = content(one.session);
+    mesh.change([], ['DestinationRule/shop/dns', 'DestinationRule/shop/static']);
+    await mesh.settled();
+    assert.notDeepEqual(content(one.session).cds, before.cds);
+    assert.deepEqual(
+      one.pushes.reduce((types, push) => types.union(push.types), new Set()),
+      new Set(['cds', 'eds']),
+    );
+  });
+
   it('brings a changed cluster together with its routes: never one of them before', async () => {
     const { mesh, generator } = heldMesh([...SHOP, ...RULES]);
     const one = mesh.connect(at(0, 'r0/z'));

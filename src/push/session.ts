@@ -150,6 +150,11 @@ export class Session implements ProxySession {
     return (this.#next ?? this.#views).includes(view);
   }
 
+  /** True while it waits for the views that it is to have. */
+  get isMoving(): boolean {
+    return this.#next !== undefined;
+  }
+
   /** Sets the views that the proxy should have; {@link adopt} moves it there. */
   want(views: readonly PlacedSessionView[]): void {
     const before = this.#next ?? [];
