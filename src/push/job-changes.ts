@@ -64,8 +64,8 @@ export function resourceChanges(
   const known = new Map<Unit, Step>();
   for (const [unit, resources] of units) {
     const before = current.get(unit);
-    const { from, step } = (resources && steps.get(resources)) ?? {};
-    if (step !== undefined && before !== undefined && from?.deref() === before) known.set(unit, step);
+    const patch = resources && patchOf(resources);
+    if (patch !== undefined && before !== undefined && patch.from.deref() === before) known.set(unit, patch.step);
     else for (const { name } of before ?? []) changes.set(name, undefined);
   }
   for (const [unit, resources] of units)
@@ -131,11 +131,18 @@ function madeOf(
   return made.length === 0 ? undefined : made;
 }
 
-/** Units of which it is known what differs from the ones before, so that they need not be compared. These are not held by it. */
-const steps = new WeakMap<
-  readonly EncodedResource[],
-  { readonly from: WeakRef<readonly EncodedResource[]>; readonly step: Step }
->();
+/** How a unit was made of the one before, which is not held by it: these two need not be compared. */
+interface Patch {
+  readonly from: WeakRef<readonly EncodedResource[]>;
+  readonly step: Step;
+}
+
+/** A unit, which says how it was made where that is known. */
+type PatchedUnit = readonly EncodedResource[] & { readonly patch?: Patch };
+
+function patchOf(unit: PatchedUnit): Patch | undefined {
+  return unit.patch;
+}
 
 /** Resources by name; undefined: gone. */
 type Step = ReadonlyMap<string, EncodedResource | undefined>;
@@ -145,13 +152,12 @@ function patched(
   from: readonly EncodedResource[] | undefined,
   news: readonly EncodedResource[],
   gone: readonly string[],
-): readonly EncodedResource[] | undefined {
+): PatchedUnit | undefined {
   if (from === undefined) return undefined;
   const step = new Map<string, EncodedResource | undefined>(gone.map((name) => [name, undefined]));
   for (const resource of news) step.set(resource.name, resource);
   const made = [...from.filter(({ name }) => !step.has(name)), ...news];
-  steps.set(made, { from: new WeakRef(from), step });
-  return made;
+  return Object.assign(made, { patch: { from: new WeakRef(from), step } });
 }
 
 interface Fitted {
