@@ -3,13 +3,13 @@ export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from '.
 export { endpointName, familiesOfNode, hostOfCluster, scopeOfView } from './common/index.ts';
 export {
   type ClientView,
+  changedPlaces,
   type EdsInput,
   type EndpointsInput,
   encodeEndpoints,
   endpointsOfHost,
   localityOfMesh,
   networkClass,
-  readsSameLocalities,
   resolveEndpoints,
 } from './endpoints/index.ts';
 export { ASKED_EXTENSIONS } from './filters/index.ts';

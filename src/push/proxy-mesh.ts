@@ -2,7 +2,7 @@
  * What decides which views a proxy has: the questions that are asked of the mesh for it, each noted as a fact, and which of these facts a
  * change changes. Whoever asked about a changed fact is placed again, and nobody else.
  */
-import { type Fact, fact, note, readsSameLocalities } from '../generate/index.ts';
+import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../generate/index.ts';
 import { labelsMatch, networkAddress, networksSaidBy } from '../model/index.ts';
 import type { BoundInstance, ChangeSet, Gateway, ProxyPlace, Scope, Snapshot } from '../model/types.ts';
 
@@ -15,6 +15,8 @@ export interface LabelledWorkload {
 }
 
 const LOCALITIES: Fact = 'localities';
+/** Whether endpoints are in a region, zone or subzone. */
+const placeNamed = (name: string): Fact => `place ${name}`;
 const GATEWAYS: Fact = 'Gateways';
 const sidecarsOf = (namespace: string): Fact => `Sidecars of ${namespace}`;
 const scopeFact = (id: string): Fact => `scope ${id}`;
@@ -56,10 +58,14 @@ export class ProxyMesh {
     return this.#snapshot.networks;
   }
 
-  /** For what the mesh's rules read of localities. */
-  get localities(): Snapshot {
+  /** A locality that stands for this one, by what the mesh's rules read of localities. */
+  localityOf(locality: string): string {
     note(LOCALITIES);
-    return this.#snapshot;
+    const isPlace = (place: string): boolean => {
+      note(placeNamed(place));
+      return this.#snapshot.places.has(place);
+    };
+    return localityOfMesh(this.#snapshot, isPlace, locality);
   }
 
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
@@ -121,8 +127,10 @@ export function changedForProxies(
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
-  if (!readsSameLocalities(previous, next)) facts.add(LOCALITIES);
-  // Whoever may write a WorkloadEntry can have networks come and go: they concern the proxies that say they are in them, and no others.
+  // Whoever may write a WorkloadEntry can have places and networks come and go: these concern the proxies that asked for them by name.
+  const places = changedPlaces(previous, next);
+  if (places === undefined) facts.add(LOCALITIES);
+  for (const name of places ?? []) facts.add(placeNamed(name));
   if (previous.networkNames !== next.networkNames)
     for (const name of previous.networkNames.symmetricDifference(next.networkNames)) facts.add(networkNamed(name));
   for (const key of changes.addresses) facts.add(address(key));

@@ -3,7 +3,7 @@ import { describe, it, test } from 'node:test';
 import type { Snapshot } from '../model/types.ts';
 import { Roster } from './roster.ts';
 import type { Session } from './session.ts';
-import { collectGarbage, inline, Mesh, parse, service, sidecar } from './testing.ts';
+import { collectGarbage, inline, Mesh, meshResource, parse, service, sidecar } from './testing.ts';
 
 const WORKLOADS = ['web', 'db', 'api', 'cart'];
 const REPLICAS = 25;
@@ -59,6 +59,48 @@ describe('proxies that a changed policy concerns', () => {
     assert.equal(placed('AuthorizationPolicy', selecting('web')), 0);
     assert.equal(placed('AuthorizationPolicy', {}), (WORKLOADS.length - 1) * REPLICAS);
     assert.equal(placed('Sidecar', { egress: [{ hosts: ['./*'] }] }), (WORKLOADS.length - 1) * REPLICAS);
+  });
+});
+
+describe('proxies of other localities', () => {
+  it('are those that a place which comes or goes is named by', async () => {
+    const { mesh } = await countedMesh();
+    const entry = (locality: string) =>
+      meshResource('WorkloadEntry', 'shop', 'vm', { address: '10.9.0.1', labels: { app: 'vm' }, locality });
+    mesh.change([
+      meshResource('ServiceEntry', 'shop', 'vm', {
+        hosts: ['vm.example'],
+        ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+        resolution: 'STATIC',
+        workloadSelector: { labels: { app: 'vm' } },
+      }),
+      meshResource('DestinationRule', 'shop', 'vm', {
+        host: 'vm.example',
+        trafficPolicy: { outlierDetection: { consecutive5xxErrors: 5 } },
+      }),
+    ]);
+    const placed: string[] = [];
+    const before = mesh.distorted;
+    mesh.distorted = (snapshot) => ({
+      ...before(snapshot),
+      policiesOf: (namespace, labels) => {
+        placed.push(labels.app ?? '');
+        return snapshot.policiesOf(namespace, labels);
+      },
+    });
+    for (const locality of ['r1/z1', 'r2/z2']) {
+      const node = { ...sidecar('10.0.0.1', 'shop'), locality, labels: { app: locality } };
+      mesh.connect({ ...node, id: `${node.id}~${locality}` });
+    }
+    for (const [locality, concerned] of [
+      ['r1/z1', ['r1/z1']],
+      ['r2/z9', ['r1/z1', 'r2/z2']],
+      ['r9', ['r2/z2']],
+    ] as const) {
+      placed.length = 0;
+      mesh.change([entry(locality)]);
+      assert.deepEqual([...new Set(placed)].sort(), concerned, locality);
+    }
   });
 });
 

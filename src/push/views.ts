@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TRIED } from '../core/envoy-version.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import { ASKED_EXTENSIONS, familiesOfNode, localityOfMesh, namesSecrets, networkClass } from '../generate/index.ts';
+import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass } from '../generate/index.ts';
 import type {
   Capabilities,
   EndpointNames,
@@ -194,7 +194,7 @@ export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode
   const mesh = new ProxyMesh(snapshot);
   return {
     network: networkClass(snapshot.memos, mesh.networks, network),
-    locality: localityOfMesh(mesh.localities, locality),
+    locality: mesh.localityOf(locality),
   };
 }
 

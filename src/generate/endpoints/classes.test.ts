@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
-import type { Endpoint } from '../../model/types.ts';
+import type { Endpoint, Snapshot } from '../../model/types.ts';
 import { meshResource, parse, snapshotOf } from '../../push/testing.ts';
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
 import { type AnyResource, keyOf } from '../../resources/types.ts';
-import { localityClass, localityOfMesh, readsSameLocalities } from './classes.ts';
+import { changedPlaces, localityClass, localityOfMesh } from './classes.ts';
 import { shareLocalities } from './locality.ts';
 
 const MEMOS = new Memos();
@@ -90,14 +90,15 @@ describe('localities of a mesh', () => {
 
   it('count where endpoints are and what rules name, and nothing else that proxies say', () => {
     const snapshot = snapshotOf([...MESH, rule]);
-    const stands = (locality: string) => localityOfMesh(snapshot, locality);
+    const isPlace = (place: string) => snapshot.places.has(place);
+    const stands = (locality: string) => localityOfMesh(snapshot, isPlace, locality);
     assert.equal(stands('r1/z1/s1'), 'r1/z1/s1');
     assert.equal(stands('r1/z1/x'), 'r1/z1/*');
     assert.equal(stands('r1/x/s1'), 'r1/*/*');
     assert.equal(stands('x/z1'), '*/*');
     assert.equal(stands('r7'), 'r7');
     assert.equal(stands('r1'), 'r1');
-    assert.equal(localityOfMesh(snapshotOf(MESH), 'r1/z1/s1'), '');
+    assert.equal(localityOfMesh(snapshotOf(MESH), isPlace, 'r1/z1/s1'), '');
   });
 
   it('are read otherwise when endpoints come to other places, and not when they only change', () => {
@@ -106,10 +107,14 @@ describe('localities of a mesh', () => {
       applyChanges(before, {
         changes: resources.map((resource) => ({ key: keyOf(resource), before: undefined, after: resource })),
       }).snapshot;
-    assert.ok(readsSameLocalities(before, after(entry('other', 'r1/z1/s1'))));
-    assert.ok(!readsSameLocalities(before, after(entry('other', 'r1/z2'))));
-    assert.ok(!readsSameLocalities(before, after(entry('one', 'r2'))));
-    assert.ok(!readsSameLocalities(before, snapshotOf(MESH)));
-    assert.ok(readsSameLocalities(snapshotOf(MESH), snapshotOf([...MESH, entry('other', 'r9')])));
+    const changed = (from: Snapshot, to: Snapshot) => {
+      const places = changedPlaces(from, to);
+      return places && [...places].sort();
+    };
+    assert.deepEqual(changed(before, after(entry('other', 'r1/z1/s1'))), []);
+    assert.deepEqual(changed(before, after(entry('other', 'r1/z2'))), ['r1/z2', 'r1/z2/']);
+    assert.deepEqual(changed(before, after(entry('one', 'r2'))), ['r1', 'r1/z1', 'r1/z1/s1', 'r2', 'r2/', 'r2//']);
+    assert.equal(changed(before, snapshotOf(MESH)), undefined);
+    assert.deepEqual(changed(snapshotOf(MESH), snapshotOf([...MESH, entry('other', 'r9')])), []);
   });
 });

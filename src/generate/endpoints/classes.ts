@@ -80,23 +80,30 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
   });
 }
 
-/** Whether proxies of the same locality are told apart from others by the one snapshot as by the other. */
-export function readsSameLocalities(previous: Snapshot, next: Snapshot): boolean {
+const NO_PLACES: ReadonlySet<string> = new Set();
+
+/**
+ * Regions, zones and subzones that come or go from one snapshot to the next, as far as rules tell proxies apart by them; undefined when the
+ * rules read localities otherwise than before.
+ */
+export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
-  if (reads.text !== localityReads(previous).text) return false;
-  return !reads.any || previous.places === next.places;
+  if (reads.text !== localityReads(previous).text) return undefined;
+  if (!reads.any || previous.places === next.places) return NO_PLACES;
+  return previous.places.symmetricDifference(next.places);
 }
 
 /**
  * A locality that stands for this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor rules have are all
  * alike, so that there are no more classes than the mesh makes, whatever proxies say.
+ * @param isPlace whether endpoints are in a region, zone or subzone
  */
-export function localityOfMesh(snapshot: Snapshot, locality: string): string {
+export function localityOfMesh(snapshot: MeshSnapshot, isPlace: (place: string) => boolean, locality: string): string {
   const { any, named } = localityReads(snapshot);
   if (!any || locality === '') return '';
   const stands: string[] = [];
   for (const [index, part] of locality.split('/').slice(0, 3).entries()) {
-    const known = part === '' || named[index]?.has(part) === true || snapshot.places.has([...stands, part].join('/'));
+    const known = part === '' || named[index]?.has(part) === true || isPlace([...stands, part].join('/'));
     stands.push(known ? part : ELSEWHERE);
   }
   return stands.join('/');

@@ -1,6 +1,6 @@
 /** The endpoints of clusters: which there are for a view, with what weights and priorities, and their messages. */
 export { assignEndpoints } from './assign.ts';
-export { localityOfMesh, networkClass, readsPlacement, readsSameLocalities } from './classes.ts';
+export { changedPlaces, localityOfMesh, networkClass, readsPlacement } from './classes.ts';
 export { type Discovery, discoveryOf } from './discovery.ts';
 export { encodeEndpoints } from './encode.ts';
 export { assignmentMessage, TLS_MODE } from './message.ts';
