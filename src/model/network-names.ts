@@ -31,6 +31,9 @@ export function nextNetworkNames(
 ): NetworkNames {
   const counts = nextCounts(before.counts, moves);
   if (counts === before.counts && configured === before.configured) return before;
+  // Mostly services only come to networks, or go from some, in which there are others: then the names need not be gathered again.
+  const isSame = (name: string): boolean => counts.has(name) === before.counts.has(name);
+  if (configured === before.configured && counts.changedKeys(before.counts).every(isSame)) return { ...before, counts };
   const all = namesOf(configured, counts);
   const same = all.size === before.all.size && all.isSubsetOf(before.all);
   return { configured, counts, all: same ? before.all : all };
