@@ -102,6 +102,21 @@ describe('generation pool', () => {
     assert.deepEqual(third.answer.units[0]?.resources, []);
   });
 
+  it('takes the numbers of a successor for its own, and not for those of the worker that died', async () => {
+    const pool = poolOf(
+      `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
+       const units = [{ type: 'cds', unit: 'web', number: 7, resources: task.forget ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+    );
+    const first = await pool.submit(JOB);
+    const kept = [{ name: 'web' }] as never;
+    first.heard.hear(7, kept);
+    assert.equal((await pool.submit(JOB)).recalled.get(7), kept);
+    await Promise.all(pool.threads.map((thread) => thread.terminate()));
+    const { answer, recalled } = await pool.submit(JOB);
+    assert.deepEqual([answer.units[0]?.resources, recalled.size], [[], 0]);
+  });
+
   it('ends a worker that hangs, hands its job back, and goes on with the others', async () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`, [], 200);
     const poison = assert.rejects(pool.submit(jobOf('poison')), {
