@@ -157,6 +157,19 @@ test('a service touches the routes that lead to it from other hosts', () => {
   assert.deepEqual(changed?.rds, ['80']);
 });
 
+test('a service without HTTP touches the routes of its port where a wildcard covers it: it has none there then', () => {
+  const udp = (name: string, namespace: string) =>
+    resource(
+      'Service',
+      name,
+      { clusterIP: '10.96.0.8', ports: [{ name: 'udp', port: 80, protocol: 'UDP' }] },
+      namespace,
+    );
+  const before = mesh(routes({ hosts: ['*.other.svc.cluster.local'], http: httpTo('web') }));
+  assert.deepEqual(affected(before, udp('x', 'other'))?.rds, ['80']);
+  assert.equal(affected(mesh(), udp('x', 'other'))?.rds, undefined);
+});
+
 test('a destination rule touches its clusters, and routes only when they read it', () => {
   assert.deepEqual(affected(mesh(), rule('web', { loadBalancer: { simple: 'RANDOM' } })), { cds: [WEB] });
   const hashed = affected(mesh(), rule('web', { loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } }));

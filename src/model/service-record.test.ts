@@ -164,6 +164,18 @@ test('a pod that two slices name is still looked at when one of them does not na
   );
 });
 
+test('a port that has another number is served under that at the same addresses, though the endpoints are as before', () => {
+  const spec = (port: number) => ({ ports: [{ name: 'http', port }] });
+  const before = meshOf([service('a/web', spec(80)), slice('web-1', [{ address: '10.0.0.1' }])], OPTIONS);
+  const { snapshot, changes } = step(before, [service('a/web', spec(81))]);
+  assert.equal(snapshot.endpoints.get(KEY), before.endpoints.get(KEY));
+  assert.deepEqual(
+    snapshot.instancesAt('', '10.0.0.1').map(({ port }) => port.port),
+    [81],
+  );
+  assert.deepEqual([...changes.addresses], ['/10.0.0.1']);
+});
+
 test('a port that goes at an address leaves the other ports of the service served there', () => {
   const spec = {
     ports: [
