@@ -89,6 +89,22 @@ describe('a Service that two clusters have', () => {
   });
 });
 
+test('an address that names no pod is none of a pod that has it in another cluster', () => {
+  const content = {
+    addressType: 'IPv4',
+    endpoints: [{ addresses: ['10.0.0.1'] }],
+    ports: [{ name: 'http', port: 8080 }],
+  };
+  const bare = ({ cluster }: MetaFields) =>
+    resource('EndpointSlice', 'a/bare', content, {
+      labels: { 'kubernetes.io/service-name': 'web' },
+      ...(cluster !== undefined && { cluster }),
+    });
+  const far = [service('a/web'), node('far', FAR), running('web-0', '10.0.0.1', 'other', FAR)];
+  assert.deepEqual(endpointsOf(meshOf([...far, bare(NEAR)], OPTIONS)), ['10.0.0.1   ']);
+  assert.deepEqual(endpointsOf(meshOf([...far, bare(FAR)], OPTIONS)), ['10.0.0.1 n2 other far//']);
+});
+
 test('Endpoints of several clusters are joined as slices are', () => {
   const of = (account: string, ip: string, fields: MetaFields) => {
     const subset = { addresses: [{ ip, nodeName: 'n' }], ports: [{ name: 'http', port: 8080 }] };
