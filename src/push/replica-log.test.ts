@@ -50,6 +50,17 @@ describe('replica log', () => {
     assert.deepEqual([[...update.endpoints], [...update.configs]], [[], []]);
   });
 
+  it('tells everything after a step that it was not told of', () => {
+    const told = new Told();
+    told.step([set(WEB)]);
+    const { version } = told.snapshot;
+    told.snapshot = applyChanges(told.snapshot, { changes: [set(virtualService('shop', 'web', '1s'))] }).snapshot;
+    told.step([set(service('shop', 'db'))]);
+    const update = told.log.since(version);
+    assert.deepEqual([update.fromVersion, update.services.size], [0, 2]);
+    assert.deepEqual([...update.configs.keys()], ['VirtualService/shop/web']);
+  });
+
   it('tells of the endpoints that clusters and listeners are made of', () => {
     const told = new Told();
     const spec = {

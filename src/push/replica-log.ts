@@ -75,9 +75,14 @@ export class ReplicaLog {
     return this.#changed.size;
   }
 
-  /** Notes the step from the last snapshot to this one. */
+  /** Notes the step from the last snapshot to this one. After a step that nobody noted, workers are told everything. */
   append(snapshot: MeshSnapshot, delta: MeshDelta): void {
     const { version } = snapshot;
+    if (version !== this.#snapshot.version + 1) {
+      this.#changed.clear();
+      this.#oldest = version;
+      this.#meshVersion = version;
+    }
     if (delta.mesh !== undefined || delta.networks !== undefined) this.#meshVersion = version;
     for (const part of PARTS) {
       for (const [key, value] of delta[part]) {
