@@ -9,17 +9,16 @@ import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOf } from '../generate/index.ts';
 import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
-import type { ChangeSet, MeshDelta, Snapshot } from '../model/types.ts';
-import type { ResourceChange, ResourceKey } from '../resources/types.ts';
+import type { ChangeSet, Snapshot } from '../model/types.ts';
+import type { ResourceKey } from '../resources/types.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
-import type { GeneratedJob, Generator } from './generator.ts';
+import type { EngineOptions, Publication } from './engine-options.ts';
+import type { GeneratedJob } from './generator.ts';
 import { Interner } from './interner.ts';
 import { Precedents } from './precedents.ts';
-import { PushQueue } from './queue.ts';
 import { Retries } from './retries.ts';
 import { Roster } from './roster.ts';
 import {
-  changedTypes,
   type HeldPush,
   mergedPush,
   NOTHING_SHARED,
@@ -28,65 +27,17 @@ import {
   type SessionHost,
   type SessionView,
 } from './session.ts';
-import type { FailingView, PendingPush, ProxySession, PushEngine, PushOutcome, PushReason, PushSink } from './types.ts';
+import { SessionPushes } from './session-pushes.ts';
+import type { FailingView, ProxySession, PushEngine, PushReason, PushSink } from './types.ts';
 import type { Encoders } from './view-bundles.ts';
-import { type ScopeHolder, ViewTable } from './view-table.ts';
+import { ViewTable } from './view-table.ts';
 import { placementOf, viewsOf } from './views.ts';
 import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
-
-/** What the engine tells the world of itself; times in milliseconds. */
-export interface EngineObserver {
-  triggered(reason: PushReason): void;
-  converged(milliseconds: number): void;
-  queueWaited(milliseconds: number): void;
-  stage(stage: 'views' | 'generate' | 'intern', milliseconds: number): void;
-  /** Time spent on making resources of a type. */
-  generated(type: XdsType, milliseconds: number): void;
-  /** A change is on its way to a proxy. */
-  pushBegan(): void;
-  /** It was acknowledged, after so long; undefined: the proxy needed nothing of it, or has gone. */
-  pushEnded(connectionId: string, milliseconds: number | undefined): void;
-  /** Something about one view or proxy, or a resource of this type, could not be worked out; the last good version stays. */
-  failed(message: string, type?: XdsType): void;
-  /** An attempt to generate these types of a view has failed; what its proxies have stays, and it is tried again. */
-  viewFailed(failure: FailingView, types: readonly XdsType[]): void;
-  /** A view was generated after so many failed attempts. */
-  viewRecovered(view: string, failures: number): void;
-}
-
-export interface EngineOptions {
-  readonly snapshot: Snapshot;
-  /** The model that snapshots are of. */
-  readonly scopes: ScopeHolder;
-  readonly generator: Generator;
-  /** CTL_PUSH_THROTTLE */
-  readonly throttle: number;
-  /** Monotonic milliseconds. */
-  readonly now: () => number;
-  /** Runs something after so many ms, unless it is cancelled. */
-  readonly later: (ms: number, run: () => void) => { cancel(): void };
-  /** 0 ≤ x < 1; spreads retries. */
-  readonly random: () => number;
-  readonly observer: EngineObserver;
-}
 
 /** The views of a proxy, and where it has them. */
 interface Place {
   readonly views: readonly View[];
   readonly placement: Placement;
-}
-
-/** A snapshot and how it came to be. */
-export interface Publication {
-  readonly snapshot: Snapshot;
-  readonly changes: ChangeSet;
-  /** The same for the replicas. */
-  readonly delta: MeshDelta;
-  /** The resource changes behind it. */
-  readonly resources: readonly ResourceChange[];
-  /** Monotonic ms of the first event in it. */
-  readonly since: number;
-  readonly reasons: ReadonlySet<PushReason>;
 }
 
 const NO_TYPES: ReadonlySet<XdsType> = new Set();
@@ -95,7 +46,7 @@ const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
 export class Engine implements PushEngine, SessionHost {
   readonly #options: EngineOptions;
-  readonly #queue: PushQueue<Session>;
+  readonly #pushes: SessionPushes;
   readonly #interner = new Interner();
   readonly #encoders: Encoders = {
     interner: this.#interner,
@@ -116,11 +67,11 @@ export class Engine implements PushEngine, SessionHost {
     const onReleased = (scope: string): void => options.generator.released([scope]);
     this.#views = new ViewTable({ scopes: options.scopes, onReleased });
     this.#retries = new Retries({ now, later, random, due: (key) => this.#retry(key) });
-    this.#queue = new PushQueue({
+    this.#pushes = new SessionPushes({
       throttle: options.throttle,
       now: options.now,
-      push: (session, pending) => this.#push(session, pending),
-      observer: { waited: (milliseconds) => options.observer.queueWaited(milliseconds) },
+      version: () => this.version,
+      waited: (milliseconds) => options.observer.queueWaited(milliseconds),
     });
   }
 
@@ -168,7 +119,7 @@ export class Engine implements PushEngine, SessionHost {
     /** Facts that were read for some view. */
     readonly facts: number;
   } {
-    const { waiting, underWay } = this.#queue;
+    const { waiting, underWay } = this.#pushes;
     return {
       queued: waiting,
       underWay,
@@ -218,7 +169,7 @@ export class Engine implements PushEngine, SessionHost {
   request(session: Session, types: Iterable<XdsType>): void {
     if (!this.#roster.all.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
-    this.#queue.enqueue(session, { types: new Set(types), version: this.version, since: this.now(), reasons });
+    this.#pushes.ask(session, { types: new Set(types), since: this.now(), reasons });
   }
 
   need(session: Session): void {
@@ -243,7 +194,7 @@ export class Engine implements PushEngine, SessionHost {
 
   closed(session: Session): void {
     this.#roster.delete(session);
-    this.#queue.remove(session);
+    this.#pushes.remove(session);
     this.#views.sweep(this.now());
   }
 
@@ -283,13 +234,13 @@ export class Engine implements PushEngine, SessionHost {
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
-    const push = { types: EDS_ONLY, version: this.version, since, reasons };
+    const push = { types: EDS_ONLY, since, reasons };
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
         // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those that it has.
         if (moving.has(session) && this.#isAboutToMove(session)) session.hold(mergedPush(push, session.takeHeld()));
-        else this.#enqueue(session, push);
+        else this.#pushes.tell(session, push);
       }
     }
   }
@@ -350,9 +301,9 @@ export class Engine implements PushEngine, SessionHost {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
     for (const view of wanted) this.#bring(view, session, change.since, change.reasons);
-    if (this.#adopt(session, change) || session.isMoving) return;
+    if (this.#pushes.move(session, change) || session.isMoving) return;
     // It stays where it is after all.
-    this.#tellHeld(session);
+    this.#pushes.tellHeld(session);
   }
 
   /** Has generated of a view what a session needs of it. */
@@ -366,36 +317,6 @@ export class Engine implements PushEngine, SessionHost {
     // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
     const blocked = placed.serves(session.types) ? undefined : this.#retries.blocked(view.key);
     if (blocked !== undefined) session.fail(blocked);
-  }
-
-  /**
-   * Moves the session to its wanted views if they are built. It is told of what differs there, of what changed in its present views just now,
-   * and of what was held back for these.
-   */
-  #adopt(session: Session, push: HeldPush): boolean {
-    const before = session.content();
-    if (!session.adopt()) return false;
-    const moved = { ...push, types: push.types.union(changedTypes(before, session.content())) };
-    this.#enqueueOrSettle(session, { ...mergedPush(moved, session.takeHeld()), version: this.version });
-    return true;
-  }
-
-  /** Queues what was held back for a session. */
-  #tellHeld(session: Session): void {
-    const held = session.takeHeld();
-    if (held !== undefined) this.#enqueue(session, { ...held, version: this.version });
-  }
-
-  /** Queues a push; one of nothing only where what was acknowledged before may now be all that there is. */
-  #enqueueOrSettle(session: Session, push: PendingPush): void {
-    if (push.types.size > 0) this.#enqueue(session, push);
-    else if (session.mayBeSynced) this.#queue.enqueue(session, push);
-  }
-
-  /** Queues a change that is in the session's parts. */
-  #enqueue(session: Session, push: PendingPush): void {
-    session.changed(push);
-    this.#queue.enqueue(session, push);
   }
 
   #dispatch(view: SessionView): void {
@@ -441,28 +362,15 @@ export class Engine implements PushEngine, SessionHost {
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    const nothing = { types: NO_TYPES, version: this.version, since, reasons };
+    const nothing = { types: NO_TYPES, since, reasons };
     const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
     for (const session of view.sessions) {
       const placed = session.partOf(view);
       const push = (placed && pushes.get(placed)) ?? nothing;
-      if (!this.#adopt(session, push)) this.#announce(session, view, push);
+      if (!this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
       session.served();
     }
     this.#dispatch(view);
-  }
-
-  /**
-   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is held
-   * back for that part's commit, once: a change that concerns two parts is one push.
-   */
-  #announce(session: Session, committed: SessionView, change: PendingPush): void {
-    // A part that it is about to have: told of when it has it.
-    if (session.partOf(committed) === undefined) return;
-    const held = session.takeHeld();
-    const push = held === undefined ? change : { ...mergedPush(change, held), version: change.version };
-    if (push.types.size > 0 && held === undefined && session.awaitsAnother(committed)) session.hold(push);
-    else this.#enqueueOrSettle(session, push);
   }
 
   #abandon(view: SessionView, error: unknown): void {
@@ -471,27 +379,14 @@ export class Engine implements PushEngine, SessionHost {
     const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
-    const push = { types: NO_TYPES, version: this.version, since: this.now(), reasons: NO_REASONS };
+    const push = { types: NO_TYPES, since: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
       if (waits) session.fail(cause);
-      if (view.built && !this.#adopt(session, push)) this.#announce(session, view, push);
+      if (view.built && !this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
       // When it moves is not known any more.
-      if (session.isMoving) this.#tellHeld(session);
+      if (session.isMoving) this.#pushes.tellHeld(session);
     }
-  }
-
-  #push(session: Session, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
-    const known = session.converging;
-    const outcome = session.sink.push(pending);
-    if (typeof outcome === 'string') {
-      session.pushed(outcome, known);
-      return outcome;
-    }
-    return outcome.then((late) => {
-      session.pushed(late, known);
-      return late;
-    });
   }
 }
 

@@ -1,7 +1,8 @@
 /** Push: views, bundles, generation in workers, the push queue. This is the room's door. */
 
 export { messageOf, TYPE_URLS } from './encode-resource.ts';
-export { Engine, type EngineObserver, type EngineOptions, type Publication } from './engine.ts';
+export { Engine } from './engine.ts';
+export type { EngineObserver, EngineOptions, Publication } from './engine-options.ts';
 export { type Generator, InlineGenerator } from './generator.ts';
 export { defaultWorkers, PoolGenerator } from './pool-generator.ts';
 export type { Session } from './session.ts';
