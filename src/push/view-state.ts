@@ -161,9 +161,11 @@ export class ViewState<S extends Member> {
     return [...this.#findings.values()].flat();
   }
 
-  /** The unit that a resource is of, here. */
+  /** The unit that a resource is of, in some placement. */
   unitOf(type: GeneratedType, name: string): Unit | undefined {
-    for (const [unit, resources] of this.#units[type]) if (resources.some((each) => each.name === name)) return unit;
+    const placed = type === 'cds' ? Array.from(this.#placed.values(), ({ clusters }) => clusters) : [];
+    for (const units of [this.#units[type], ...placed])
+      for (const [unit, resources] of units) if (resources.some((each) => each.name === name)) return unit;
     return undefined;
   }
 

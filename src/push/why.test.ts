@@ -21,6 +21,30 @@ describe('why', () => {
     assert.deepEqual(mesh.engine.reasonsFor(session, 'nothing'), []);
   });
 
+  it('knows clusters that differ from place to place, and none that the proxy does not have', async () => {
+    const endpoints = ['eu/a', 'eu/b'].map((locality, index) => ({ address: `api${index}.example.com`, locality }));
+    const entry = meshResource('ServiceEntry', 'shop', 'api', {
+      hosts: ['api.example.com'],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      location: 'MESH_EXTERNAL',
+      resolution: 'DNS',
+      endpoints,
+    });
+    const trafficPolicy = { outlierDetection: { consecutive5xxErrors: 5 } };
+    const rule = meshResource('DestinationRule', 'shop', 'api', { host: 'api.example.com', trafficPolicy });
+    const mesh = new Mesh(inline, [service('shop', 'web'), entry, rule]);
+    const proxy = mesh.connect({ ...sidecar('10.5.0.1', 'shop'), locality: 'eu/a' });
+    await ready(mesh, proxy);
+    const [session] = mesh.engine.sessions();
+    assert.ok(session !== undefined);
+    const documents = (cluster: string) => mesh.engine.reasonsFor(session, cluster).map((reason) => reason.documents);
+    assert.deepEqual(documents('outbound|80||api.example.com'), [
+      ['DestinationRule/shop/api', 'ServiceEntry/shop/api'],
+    ]);
+    assert.deepEqual(documents('outbound|81||api.example.com'), []);
+    assert.deepEqual(documents(`outbound|81||${WEB}`), []);
+  });
+
   it('names the proxies that a document was read for, and no others', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web'), virtualService('shop', 'web', '3s')]);
     const inside = mesh.connect(sidecar('10.5.0.1', 'shop'));

@@ -1,5 +1,5 @@
 /** Why a proxy has what it has: which units its resources are of, and what was read for them. */
-import { factsAbout, hostOfCluster, scopeIdOf } from '../generate/index.ts';
+import { factsAbout, scopeIdOf } from '../generate/index.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit, type View } from '../generate/types.ts';
 import type { MeshSnapshot, Service } from '../model/types.ts';
 import type { ResourceKey } from '../resources/types.ts';
@@ -30,7 +30,7 @@ export function reasonsFor(
   const found: Reason[] = [];
   for (const state of new Set(views)) {
     for (const type of GENERATED_TYPES) {
-      const unit = state.unitOf(type, name) ?? placedUnit(state, type, name, reads);
+      const unit = state.unitOf(type, name);
       if (unit === undefined) continue;
       const facts = reads.readsOf(state, type, unit);
       const documents = new Set(facts.flatMap((fact) => documentsOf(fact, mesh, state.view)));
@@ -38,18 +38,6 @@ export function reasonsFor(
     }
   }
   return found;
-}
-
-/** A cluster that differs from place to place is of the unit of its host, like all others. */
-function placedUnit(
-  state: SessionView,
-  type: GeneratedType,
-  name: string,
-  reads: ViewReads<SessionView>,
-): Unit | undefined {
-  if (type !== 'cds') return undefined;
-  const host = hostOfCluster(name);
-  return reads.readsOf(state, 'cds', host).length > 0 ? host : undefined;
 }
 
 /** The views that have read a document, and for which of their units. */

@@ -5,11 +5,12 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { request, startDiscovery, tempDir } from '../harness/index.ts';
-import { endpoints } from './support/config.ts';
+import { SimProxy } from '../harness/sim-proxy.ts';
+import { endpoints, resource } from './support/config.ts';
 import { waitSynced } from './support/mesh.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { call, eventuallyAll } from './support/traffic.ts';
-import { HTTP_PORT, startVersionsMesh, type VersionsMesh, webWorkloads } from './support/versions.ts';
+import { HTTP_PORT, startVersionsMesh, type VersionsMesh, WEB, WEB_SUBSETS, webWorkloads } from './support/versions.ts';
 
 const owner = suiteOwner();
 const shared = lazy<VersionsMesh>();
@@ -152,12 +153,16 @@ test('every page that the index lists answers, and is JSON', async () => {
   for (const name of expected.split(' ')) assert.ok(links.includes(`/debug/${name}`), name);
   const [client] = mesh().clients;
   for (const link of links) {
-    const { status, json } = await discovery().http(`${link}?proxyID=${client?.workload}&resource=Service/default/web`);
+    const resource = link === '/debug/why' ? `outbound|${HTTP_PORT}||${HOST}` : 'Service/default/web';
+    const query = new URLSearchParams({ proxyID: client?.workload ?? '', resource });
+    const { status, json } = await discovery().http(`${link}?${query}`);
     assert.equal(status, 200, link);
     assert.equal(typeof json(), 'object', link);
   }
   assert.equal((await discovery().http('/debug/nothing')).status, 404);
   assert.equal((await discovery().http('/debug/config_distribution?resource=Service/default/none')).status, 404);
+  const [unknown, proxy] = ['Service/default/web', `proxyID=${client?.workload}`];
+  assert.equal((await discovery().http(`/debug/why?${proxy}&resource=${unknown}`)).status, 404);
   assert.equal((await discovery().http('/debug/config_dump')).status, 400);
   assert.equal((await discovery().http('/debug/config_dump?proxyID=no.body')).status, 404);
 });
@@ -220,6 +225,55 @@ test('metrics have the families of the specification, with values of this mesh',
   assert.ok(scrapes >= 1);
   assert.ok(((await discovery().metric('scrapes_total')) ?? 0) > scrapes);
   assert.equal(await discovery().metric('scrape_failures_total'), 0);
+});
+
+test('why names the documents of a cluster, and the proxies that an edited one was read for, no others', async (t) => {
+  const { config, clients, discovery, address } = mesh();
+  await config.apply('edit', resource('Sidecar', 'default', { egress: [{ hosts: ['~/*'] }] }, 'blind'));
+  const blind = new SimProxy({
+    port: discovery().ports.grpc,
+    mode: 'delta',
+    id: `sidecar~${address(12)}~pod.blind~blind.svc.cluster.local`,
+    metadata: { NAMESPACE: 'blind' },
+  }).connect();
+  t.after(async () => {
+    blind.close();
+    await config.remove('edit');
+    await config.apply('web', WEB, WEB_SUBSETS);
+    await eventuallyAll([mesh()], async () => assert.equal((await page<Json[]>('syncz')).length, clients.length));
+    await waitSynced(discovery(), clients);
+  });
+  await eventuallyAll([blind], async () => {
+    assert.ok(blind.complete());
+    assert.equal([...blind.content('cds').keys()].filter((name) => name.startsWith('outbound|')).length, 0);
+  });
+  const cluster = `outbound|${HTTP_PORT}|v1|${HOST}`;
+  const why = (query: string) => page<{ proxy: string; units: Json[] }[]>(`why?${query}`);
+  const timeout = (connectTimeout: string) => ({ connectionPool: { tcp: { connectTimeout } } });
+  const { spec } = WEB_SUBSETS as { spec: Json };
+  await config.apply('web', WEB, resource('DestinationRule', 'web', { ...spec, trafficPolicy: timeout('7s') }));
+  await eventuallyAll(clients, async (client) => {
+    assert.match(JSON.stringify(await client.configDump()), /"connect_timeout":"7s"/);
+  });
+  for (const { workload } of clients) {
+    const [found] = await why(`proxyID=${workload}&resource=${encodeURIComponent(cluster)}`);
+    const [one, ...others] = found?.units ?? [];
+    assert.deepEqual([found?.proxy, one?.type, one?.unit, others], [workload, 'cds', HOST, []]);
+    const file = join(config.path, 'web.yaml');
+    const documents = one?.documents as readonly { key: string; origin: { file: string } }[];
+    assert.deepEqual(
+      documents.map(({ key, origin }) => [key, origin.file]),
+      [
+        ['DestinationRule/default/web', file],
+        ['Service/default/web', file],
+      ],
+    );
+  }
+  const readers = await why('config=DestinationRule/default/web');
+  assert.deepEqual(
+    readers.map(({ proxy, units }) => [proxy, units]).sort(),
+    clients.map(({ workload }) => [workload, [{ cds: [HOST] }]]).sort(),
+  );
 });
 
 test('discovery is ready with a directory that has configuration and with an empty one', async (t) => {
