@@ -9,12 +9,14 @@ test('what Envoy does by itself is not said, all else is', () => {
   const usual = { consecutiveGatewayErrors: 5, consecutive5xxErrors: 5, interval: 10_000, baseEjectionTime: 30_000 };
   assert.deepEqual(outlierDetection(usual), {
     enforcingSuccessRate: off,
+    alwaysEjectOneHost: { value: true },
     enforcingConsecutive_5xx: enforced,
     enforcingConsecutiveGatewayFailure: enforced,
   });
   const own = { consecutiveGatewayErrors: 4, consecutive5xxErrors: 6, interval: 5000, baseEjectionTime: 60_000 };
   assert.deepEqual(outlierDetection(own), {
     enforcingSuccessRate: off,
+    alwaysEjectOneHost: { value: true },
     enforcingConsecutive_5xx: enforced,
     consecutive_5xx: { value: 6 },
     enforcingConsecutiveGatewayFailure: enforced,
@@ -27,11 +29,13 @@ test('what Envoy does by itself is not said, all else is', () => {
 test('counts of 0 switch ejection off, and the older count stands for gateway errors alone', () => {
   assert.deepEqual(outlierDetection({ consecutiveGatewayErrors: 0, consecutive5xxErrors: 0 }), {
     enforcingSuccessRate: off,
+    alwaysEjectOneHost: { value: true },
     enforcingConsecutive_5xx: off,
     enforcingConsecutiveGatewayFailure: off,
   });
   assert.deepEqual(outlierDetection({ consecutiveErrors: 5 }), {
     enforcingSuccessRate: off,
+    alwaysEjectOneHost: { value: true },
     enforcingConsecutive_5xx: off,
     enforcingConsecutiveGatewayFailure: enforced,
   });

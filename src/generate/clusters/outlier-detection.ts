@@ -20,6 +20,8 @@ export function outlierDetection(settings: OutlierDetection): Message {
   return {
     // Statistical ejection is not what the counts of a destination rule ask for.
     enforcingSuccessRate: { value: 0 },
+    // As every Envoy did before it had this field: else nothing of fewer than ten endpoints is ever ejected, by the default of 10 %.
+    alwaysEjectOneHost: { value: true },
     ...countedErrors(settings),
     ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: durationOf(interval) }),
     ...(isOwn(baseEjectionTime, DEFAULT_EJECTION_MS) && { baseEjectionTime: durationOf(baseEjectionTime) }),
