@@ -13,6 +13,7 @@ import {
   heldMesh,
   Mesh,
   meshResource,
+  parse,
   ready,
   service,
   sidecar,
@@ -360,6 +361,34 @@ describe('a locality rule', () => {
       one.pushes.reduce((types, push) => types.union(push.types), new Set()),
       new Set(['cds', 'eds']),
     );
+  });
+
+  it('that goes is told once, with what changed in other parts: endpoints of the place that a proxy leaves are not', async () => {
+    const policy = (...methods: readonly string[]) =>
+      parse({
+        apiVersion: 'security.mesh.io/v1beta1',
+        kind: 'AuthorizationPolicy',
+        metadata: { name: 'methods', namespace: 'client' },
+        spec: { rules: [{ to: [{ operation: { methods } }] }] },
+      });
+    const { mesh, generator } = heldMesh([...SHOP, ...RULES, policy('GET')]);
+    const one = mesh.connect(at(0, 'r0/z'));
+    await ready(mesh, one);
+    generator.held = true;
+    const gone = ['DestinationRule/shop/dns', 'DestinationRule/shop/static'];
+    mesh.change([policy('PUT'), entry('static', 'STATIC', ZONES.slice(0, 3))], gone);
+    await turns();
+    generator.release('inbound');
+    await turns();
+    assert.deepEqual(one.pushes, []);
+    generator.held = false;
+    generator.release('outbound');
+    await mesh.settled();
+    assert.deepEqual(
+      one.pushes.map(({ types }) => types),
+      [new Set(['eds', 'lds', 'cds'])],
+    );
+    assert.deepEqual(mesh.failures, []);
   });
 
   it('brings a changed cluster together with its routes: never one of them before', async () => {

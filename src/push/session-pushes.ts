@@ -68,14 +68,15 @@ export class SessionPushes {
 
   /**
    * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is held
-   * back for that part's commit, once: a change that concerns two parts is one push.
+   * back for that part's commit, once, and for a move as often as it takes: a change that concerns two parts is one push.
    */
   commit(session: Session, committed: SessionView, change: HeldPush): void {
     // A part that it is about to have: told of when it has it.
     if (session.partOf(committed) === undefined) return;
     const held = session.takeHeld();
     const merged = mergedPush(change, held);
-    if (merged.types.size > 0 && held === undefined && session.awaitsAnother(committed)) session.hold(merged);
+    const waits = (session.isMoving || held === undefined) && session.awaitsAnother(committed);
+    if (merged.types.size > 0 && waits) session.hold(merged);
     else this.#tellOrSettle(session, merged);
   }
 

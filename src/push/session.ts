@@ -347,9 +347,9 @@ export class Session implements ProxySession {
     if (known !== undefined && known === this.#converging && !known.sent) this.#arrived(undefined);
   }
 
-  /** True while a part other than `committed` is being generated. */
+  /** True while a part other than `committed` is being generated, of those that it has and those that it is to have. */
   awaitsAnother(committed: SessionView): boolean {
-    return this.#views.some(({ view }) => view !== committed && view.inFlight);
+    return this.allViews.some(({ view }) => view !== committed && view.inFlight);
   }
 
   hold(push: HeldPush): void {
