@@ -123,7 +123,7 @@ export function changedForProxies(
   previous: Snapshot,
   next: Snapshot,
   changes: ChangeSet,
-  workloads: ReadonlyMap<string, LabelledWorkload>,
+  workloads: () => Iterable<readonly [text: string, workload: LabelledWorkload]>,
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
@@ -149,7 +149,7 @@ export function changedForProxies(
     [changes.policies, policiesOf],
   ] as const) {
     if (selections.length === 0) continue;
-    for (const [text, { namespace, labels }] of workloads) {
+    for (const [text, { namespace, labels }] of workloads()) {
       const isSelected = selections.some(
         (each) => (each.namespace === undefined || each.namespace === namespace) && labelsMatch(each.labels, labels),
       );

@@ -51,8 +51,9 @@ export class Roster {
 
   /** Sessions whose views may be others than before. */
   displacedBy(previous: Snapshot, next: Snapshot, changes: ChangeSet): Iterable<Session> {
-    const workloads = new Map([...this.#workloads].map(([text, { value }]) => [text, value]));
-    const changed = changedForProxies(previous, next, changes, workloads);
+    const changed = changedForProxies(previous, next, changes, () =>
+      this.#workloads.entries().map(([text, { value }]) => [text, value] as const),
+    );
     if (changed === undefined) return [...this.#all];
     const displaced = new Set<Session>();
     for (const name of changed) for (const [session] of this.#index.readersOf(name)) displaced.add(session);
