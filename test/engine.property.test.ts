@@ -50,6 +50,11 @@ class Client implements PushSink {
     return Promise.resolve('sent');
   }
 
+  /** All is settled: it may have moved to views with equal content, of which it is told nothing. */
+  settled(): void {
+    if (this.session !== undefined) this.#remember(this.session);
+  }
+
   /** The engine gave it this session, and what its views have by now. */
   connected(session: ProxySession): void {
     this.session = session;
@@ -193,7 +198,10 @@ test('every proxy has what a fresh engine gives it, and is pushed nothing that i
       world.change(base);
       for (const index of NODES.keys()) world.toggle(index);
       for (const { edits, networks: become, toggles: toggled, wait } of plan) {
-        if (wait) await world.settled();
+        if (wait) {
+          await world.settled();
+          for (const proxy of world.proxies.values()) proxy.settled();
+        }
         const before = [...world.proxies].map(([index, proxy]) => ({
           index,
           proxy,
