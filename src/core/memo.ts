@@ -1,6 +1,6 @@
 /**
- * Results that are remembered by an object which they are made of. That object is immutable, and the result goes when it does. Whoever
- * makes a `Memos` owns what its memos remember, and can switch them off: results must be the same, only slower.
+ * Results that are remembered by an object which they are made of. That object is immutable, and the result goes when it does. The
+ * maker of a `Memos` owns what its memos remember, and can switch them off: results must be the same, only slower.
  */
 
 /** How often a memo was asked, and how often it had to make the result. */

@@ -1,6 +1,6 @@
 /**
- * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Whoever has read a changed fact is made
- * again, and nobody else; a property test compares that with making everything.
+ * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Units that have read a changed fact are
+ * generated again, and no others; a property test compares that with generating everything.
  */
 import { gatewayName, hostMatches, isWildcardHost } from '../model/index.ts';
 import type { ChangeSet, MergedDestinationRule, MeshSnapshot, Scope, ScopeChange, Service } from '../model/types.ts';
@@ -47,7 +47,7 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
   return { everything: false, meshWide: meshFacts(previous, next, change), scopes };
 }
 
-/** The facts that a document is part of, as the mesh and these scopes have it: whoever has read one of them has read the document. */
+/** The facts that a document is part of, as the mesh and these scopes have it: a unit that has read one of them has read the document. */
 export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   const meshWide: Collected = new Map([[fact.resource(key), undefined]]);

@@ -1,4 +1,4 @@
-/** The scopes of one state: those that are kept up to date, and any other for whoever asks. */
+/** The scopes of one state: those that are kept up to date, and any other when it is asked for. */
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
 import { type ScopeBook, withoutScope, withScope } from './scope-book.ts';

@@ -270,7 +270,7 @@ describe('a placement that nobody is in', () => {
 });
 
 describe('a view that nobody had while it changed', () => {
-  it('gives whoever comes to another place all clusters of that place', async () => {
+  it('gives a proxy that comes to another place all clusters of that place', async () => {
     const { mesh } = notingMesh([...SHOP, ...RULES]);
     const goes = mesh.connect(at(0, 'r0/z'));
     await ready(mesh, goes);

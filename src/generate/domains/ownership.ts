@@ -58,7 +58,7 @@ export interface SidecarClaim {
   readonly domains: readonly string[];
 }
 
-/** What is known of the domains of a sidecar's route configuration, whoever sees it. */
+/** What is known of the domains of a sidecar's route configuration: the same for all views that see it. */
 export interface ClaimedDomains {
   readonly book: DomainBook;
   /** Whether no two claims have a domain in common, leaving aside the short names of a namespace's own services. */

@@ -1,5 +1,5 @@
 /**
- * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for whoever records. It does
+ * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for the current recording. It does
  * not give away what it reads from, so that nothing can be read without being noted.
  */
 import type { Memos } from '../../core/memo.ts';

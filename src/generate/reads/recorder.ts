@@ -1,6 +1,6 @@
 /**
- * Records what is read of a mesh while something is made of it. Reads are facts (see `facts.ts`): names, told to whoever records at the
- * time. Whatever remembers a result keeps the facts beside it and tells them again with it, so that nobody can tell by the facts whether
+ * Records what is read of a mesh while something is made of it. Reads are facts (see `facts.ts`): names, added to the current
+ * recording. A memo keeps the facts of a result beside it and adds them again with it, so that nobody can tell by the facts whether
  * the result was made or remembered.
  */
 import type { Fact } from './facts.ts';
