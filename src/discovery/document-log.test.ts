@@ -43,7 +43,7 @@ test('documents of one key in several sources are told of, with the one that is 
   ]);
 });
 
-test('a document that takes the place of one that is gone is told of, with both sources', () => {
+test('a document that replaces one that is gone is logged, with both sources', () => {
   const lines: string[] = [];
   const document = { source: 'east', resource: resource('VirtualService', 'a', 1), held: false };
   takeoverLog((line) => lines.push(line))('VirtualService/ns/a', 'directory', document);
@@ -52,7 +52,7 @@ test('a document that takes the place of one that is gone is told of, with both 
   ]);
 });
 
-test('a refused document that stands in no file is named by its source', () => {
+test('a refused document without a file is named by its source', () => {
   const lines: string[] = [];
   const write = (line: string) => void lines.push(line);
   const log = problemLog({ info: write, error: write }, () => {});

@@ -113,7 +113,7 @@ export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): re
 
 /**
  * Builds the selected units, those that depend on it for each of the placements. Deterministic: equal snapshots, views and selections give
- * equal bytes, and a unit's bytes do not depend on what else is selected, or on the other placements. Never throws for what stands in the
+ * equal bytes, and a unit's bytes do not depend on what else is selected, or on the other placements. Never throws for what is in the
  * configuration.
  */
 export function generate(

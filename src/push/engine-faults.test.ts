@@ -129,7 +129,7 @@ describe('engine: moving between views', () => {
       return { mesh, generator, isTold };
     }
 
-    it('is told of the endpoints when it moves, though both views have the same', async () => {
+    it('is pushed the endpoints when it moves, though both views have the same', async () => {
       const { mesh, generator, isTold } = await moving();
       generator.held = false;
       generator.release('');
@@ -138,14 +138,14 @@ describe('engine: moving between views', () => {
       assert.ok(mesh.allSettled());
     });
 
-    it('is told of the endpoints when it is not known any more when it moves', async () => {
+    it('is pushed the endpoints when it is not known any more when it moves', async () => {
       const { generator, isTold } = await moving();
       generator.release('', new Error('no'));
       await turns();
       assert.ok(isTold());
     });
 
-    it('is told of the endpoints when it does not move after all', async () => {
+    it('is pushed the endpoints when it does not move after all', async () => {
       const { mesh, generator, isTold } = await moving();
       mesh.change([narrow]);
       generator.held = false;

@@ -127,7 +127,7 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
   return { viewKey, gone: false, units, milliseconds, complete, findings, failures, lists };
 }
 
-/** Runs jobs one after the other; units that were `said` before are only named. Never throws for what stands in the configuration (`generate` reports it in `failures`). */
+/** Runs jobs one after the other; units that were `said` before are only named. Never throws for what is in the configuration (`generate` reports it in `failures`). */
 export function runJobs(
   snapshot: MeshSnapshot,
   jobs: readonly GenerateJob[],

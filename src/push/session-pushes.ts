@@ -54,8 +54,8 @@ export class SessionPushes {
   }
 
   /**
-   * Moves the session to its wanted views if they are built. It is told of what differs there, of what changed in its present views just now,
-   * and of what was held back for these.
+   * Moves the session to its wanted views if they are built. It is pushed what differs there, what changed in its present views just now,
+   * and what was held back for these.
    */
   move(session: Session, change: HeldPush): boolean {
     if (!session.isMoving) return false;

@@ -290,7 +290,7 @@ export class HeldGenerator implements Generator {
   }
 }
 
-/** Frees what nothing holds. What is told of it when it is freed is told in a later turn. */
+/** Collects garbage. Finalizers run in a later turn of the event loop. */
 export async function collectGarbage(): Promise<void> {
   setFlagsFromString('--expose-gc');
   const gc = runInNewContext('gc') as () => void;

@@ -60,7 +60,7 @@ export function readersOfDocument(
   return found;
 }
 
-/** A resource's key where it stands in a fact. */
+/** The resource's key in a fact. */
 const KEY = /(?:^|^key pair |^authorities |^asked by )([A-Z][A-Za-z]*\/[^ /]*\/[^ ]+)/;
 
 /** The documents behind a fact; facts about many documents at once have none of their own. */

@@ -17,7 +17,7 @@ const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
 /** The API group of the policies. */
 const SECURITY_GROUP = /\bsecurity\.(?:mesh|istio)\.io\b/;
 const TOP_GROUP = /^["']?apiVersion\b[^\n]*\bsecurity\.(?:mesh|istio)\.io\b/im;
-/** What stands in a policy and says which it is, where the kind does not. */
+/** Fields of a policy that say of which kind it is, where `kind` does not. */
 const TELLING: readonly (readonly [SecurityKind, RegExp])[] = [
   ['RequestAuthentication', /\bjwtRules\b/],
   ['PeerAuthentication', /\b(?:mtls|portLevelMtls)\b/],

@@ -28,7 +28,7 @@ export function noteAll(facts: Facts): void {
   if (current !== undefined) for (const fact of facts) current.add(fact);
 }
 
-/** Runs something and says what it read; an outer recording is told of it, too, even when this throws. */
+/** Runs something and says what it read; an outer recording gets the facts, too, even when this throws. */
 export function recorded<T>(run: () => T): Recorded<T> {
   const outer = current;
   const own = new Set<Fact>();

@@ -1,4 +1,4 @@
-/** What stands in the mesh configuration (`--meshConfig`) and in the mesh networks (`--networksConfig`). */
+/** The fields of the mesh configuration (`--meshConfig`) and of the mesh networks (`--networksConfig`). */
 import { z } from 'zod';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './common.ts';
 import { localityLbSetting, tcpKeepalive } from './destination-rule.ts';

@@ -6,8 +6,8 @@
  * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no more
  * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a moment:
  * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
- * When the whole directory goes, or an empty one takes its place (a volume that is unmounted), all it gave stays in force until files
- * are back. What is there at start and cannot be read ends the start: there is nothing known of it yet that could stay in force, and it may hold what forbids something.
+ * When the whole directory goes, or an empty one replaces it (an unmounted volume), all it gave stays in force until files are back.
+ * What cannot be read at start ends the start: no earlier version of it could stay in force, and it may forbid something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
