@@ -1,7 +1,8 @@
 /**
- * What a measured round lost to others while it ran: to the hypervisor, which gives the cores to other machines (`stolen`), and to
- * processes of this machine that are no part of the bench (`others`). On a shared machine a round of which much was lost says more
- * about the neighbours than about the server. Linux only: elsewhere nothing is known, and nothing counts as disturbed.
+ * What a measured round lost to others while it ran: to the hypervisor, which gives the cores to other machines
+ * (`stolen`), and to processes of this machine that are no part of the bench (`others`). On a shared machine a round of
+ * which much was lost says more about the neighbours than about the server. Linux only: elsewhere nothing is known, and
+ * nothing counts as disturbed.
  */
 import { readFileSync } from 'node:fs';
 
@@ -16,7 +17,10 @@ export interface CpuTimes {
 /** USER_HZ, in which /proc/stat counts: 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100;
 
-/** The `cpu` line of /proc/stat (proc_stat(5)); undefined for a text without one, or with fewer fields than Linux has had since 2.6.11. */
+/**
+ * The `cpu` line of /proc/stat (proc_stat(5)); undefined for a text without one, or with fewer fields than Linux has
+ * had since 2.6.11.
+ */
 export function parseCpuTimes(text: string): CpuTimes | undefined {
   const fields = /^cpu +(.*)$/m.exec(text)?.[1]?.trim().split(/\s+/).map(Number);
   // What guests of this machine used stands behind these, but is part of `user` already.
@@ -50,8 +54,9 @@ export interface Lost {
 }
 
 /**
- * What was lost between two readings, in which the bench (server, proxies and its own process) used `ours` CPU seconds. The kernel
- * samples what cores do and measures what processes use, so `others` is off by some hundredths of a second, never below 0.
+ * What was lost between two readings, in which the bench (server, proxies and its own process) used `ours` CPU seconds.
+ * The kernel samples what cores do and measures what processes use, so `others` is off by some hundredths of a second,
+ * never below 0.
  */
 export function lostBetween(before: CpuTimes | undefined, after: CpuTimes | undefined, ours: number): Lost | undefined {
   if (before === undefined || after === undefined) return undefined;
@@ -77,8 +82,8 @@ export interface Limits {
 }
 
 /**
- * Less than this is never a disturbance, seconds: a cheap round wants so little that one step of the kernel's count would be more than
- * any limit; and what others used is only known as well as the kernel's samples are.
+ * Less than this is never a disturbance, seconds: a cheap round wants so little that one step of the kernel's count
+ * would be more than any limit; and what others used is only known as well as the kernel's samples are.
  */
 const LEAST_STOLEN_S = 0.02;
 const LEAST_OTHERS_S = 0.05;

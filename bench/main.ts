@@ -1,6 +1,7 @@
 /**
- * `npm run bench`: measures the real ctl-discovery from outside and prints one table. Without names every bench runs; see `--help`.
- * The server is what `npm run build` makes, because that is what production runs; `--server sources` runs the sources.
+ * `npm run bench`: measures the real ctl-discovery from outside and prints one table. Without names every bench runs;
+ * see `--help`. The server is what `npm run build` makes, because that is what production runs; `--server sources` runs
+ * the sources.
  */
 
 import { parseCommandLine, usage } from './options.ts';

@@ -16,7 +16,10 @@ import { monotonicMs } from './world/clock.ts';
 import { createIdentities, type Identities } from './world/identities.ts';
 import { type Change, type ChangeKind, namespaceName, World, type WorldSize } from './world/world.ts';
 
-/** All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a core. */
+/**
+ * All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a
+ * core.
+ */
 const QUIET_STEPS = 4;
 const STEP_MS = 50;
 const REST_LOAD = 0.15;

@@ -1,4 +1,7 @@
-/** What a run of the benches is asked for: sizes, protocol, rounds, where results go. One table; the help text comes from it. */
+/**
+ * What a run of the benches is asked for: sizes, protocol, rounds, where results go. One table; the help text comes
+ * from it.
+ */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { RoundsPolicy } from './rounds.ts';

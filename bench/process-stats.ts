@@ -6,8 +6,8 @@ const TICKS_PER_SECOND = 100;
 const MIB = 1024;
 
 /**
- * CPU seconds of a process and its threads. The scheduler's own sums are in nanoseconds but lack threads that have ended; where they
- * cannot be read, `/proc/PID/stat` counts hundredths of a second.
+ * CPU seconds of a process and its threads. The scheduler's own sums are in nanoseconds but lack threads that have
+ * ended; where they cannot be read, `/proc/PID/stat` counts hundredths of a second.
  */
 export function cpuSeconds(pid: number): number {
   return threadSeconds(pid) ?? statSeconds(pid);

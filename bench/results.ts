@@ -13,7 +13,10 @@ export interface Row {
   readonly bench: string;
   readonly what: string;
   readonly size: Size;
-  /** Milliseconds from the change to its bytes at each proxy, of all proxies and rounds together: one bad round shows in it. */
+  /**
+   * Milliseconds from the change to its bytes at each proxy, of all proxies and rounds together: one bad round shows in
+   * it.
+   */
   readonly latency?: Quantiles;
   /** Each quantile is the median over the rounds of that of one round: one bad round of three does not show in it. */
   readonly medianRound?: Quantiles;
@@ -44,7 +47,9 @@ export interface Outcome {
   readonly tables?: readonly Table[];
 }
 
-/** Of an even number of values, half-way between the two in the middle: of two rounds, neither the good nor the bad one. */
+/**
+ * Of an even number of values, half-way between the two in the middle: of two rounds, neither the good nor the bad one.
+ */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const [low, high] = [Math.floor((sorted.length - 1) / 2), Math.floor(sorted.length / 2)];

@@ -1,13 +1,17 @@
 /**
- * The measured rounds of one row of the table: those that count, and how many were thrown away because the machine was disturbed while
- * they ran. A thrown-away round is run again; a row has only so many repetitions, so that a machine that is never quiet ends too.
+ * The measured rounds of one row of the table: those that count, and how many were thrown away because the machine was
+ * disturbed while they ran. A thrown-away round is run again; a row has only so many repetitions, so that a machine
+ * that is never quiet ends too.
  */
 import { isDisturbed, type Limits, type Lost, lostText } from './disturbance.ts';
 
 export interface RoundsPolicy extends Limits {
   /** Rounds of one row that may be run again, in all. */
   readonly repeats: number;
-  /** Waited before each of them: disturbances come in phases, and a cheap round would spend all of its repetitions in one. */
+  /**
+   * Waited before each of them: disturbances come in phases, and a cheap round would spend all of its repetitions in
+   * one.
+   */
   readonly pauseMs: number;
 }
 
@@ -44,8 +48,8 @@ export interface RoundsContext {
 }
 
 /**
- * Measures one round and adds it; when the machine was disturbed, it is measured again as long as the series has repetitions left.
- * `measure` is told how often the round was measured before.
+ * Measures one round and adds it; when the machine was disturbed, it is measured again as long as the series has
+ * repetitions left. `measure` is told how often the round was measured before.
  */
 export async function addRound<R extends Measured>(
   { policy, progress, pause }: RoundsContext,

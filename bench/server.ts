@@ -81,8 +81,8 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     name: 'ctl-discovery',
     command: process.execPath,
     args: [...profiling, options.program, 'discovery', ...flags],
-    // The push engine is measured: making an authority's key at the start takes from 0.1 to 2 CPU s, each time another. So there is no
-    // authority, and no TLS where there are no files for it.
+    // The push engine is measured: making an authority's key at the start takes from 0.1 to 2 CPU s, each time another.
+    // So there is no authority, and no TLS where there are no files for it.
     env: {
       ENABLE_CA_SERVER: 'false',
       CTL_CERT_PROVIDER: 'none',

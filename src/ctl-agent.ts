@@ -8,8 +8,8 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
   process.exit(1);
 }
 
-// An agent idles beside every workload: optimizing compilers and a young generation that grows would cost it a third of its memory,
-// and save nothing that anybody would notice.
+// An agent idles beside every workload: optimizing compilers and a young generation that grows would cost it a third of
+// its memory, and save nothing that anybody would notice.
 if (process.argv.includes('proxy')) {
   restartWith({ options: ['--no-opt', '--no-maglev', '--semi-space-growth-factor=1', NO_DEBUGGER_ON_SIGNAL] });
 }

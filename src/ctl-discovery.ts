@@ -11,11 +11,11 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
   process.exit(1);
 }
 
-// V8 keeps the young generation at the size that it once grew to: with thousands of proxies coming at once that is 200 MB which
-// are never needed again.
+// V8 keeps the young generation at the size that it once grew to: with thousands of proxies coming at once that is 200
+// MB which are never needed again.
 const YOUNG_GENERATION = '--max-semi-space-size=8';
-// glibc gives each thread heaps of its own, and keeps larger and larger blocks in them once it has seen one freed: what a thousand
-// proxies' requests took for a moment stays resident between what they need for good.
+// glibc gives each thread heaps of its own, and keeps larger and larger blocks in them once it has seen one freed: what
+// a thousand proxies' requests took for a moment stays resident between what they need for good.
 const MALLOC = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' };
 if (process.argv[2] === 'discovery') {
   // What the build compiled ahead, for this thread and those that it starts. Node would not look there by itself.

@@ -1,6 +1,6 @@
 /**
- * Options and variables that a process can only be given when it starts, so that a service starts once more, as the same process (same
- * id, same files). What the caller has set already is left as it is.
+ * Options and variables that a process can only be given when it starts, so that a service starts once more, as the
+ * same process (same id, same files). What the caller has set already is left as it is.
  */
 
 /** A debugger on a production process hands its memory, keys included, to whoever can send it a signal. */
@@ -12,7 +12,9 @@ export interface NodeOptions {
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Starts this process again with what it lacks of these; returns when it lacks nothing, or the platform cannot do it. */
+/**
+ * Starts this process again with what it lacks of these; returns when it lacks nothing, or the platform cannot do it.
+ */
 export function restartWith({ options, variables = {} }: NodeOptions): void {
   const said = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(' ')];
   const nameOf = (option: string): string => option.split('=')[0] ?? option;

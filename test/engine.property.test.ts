@@ -1,7 +1,7 @@
 /**
- * The engine as a whole, against itself: after any changes, with proxies that come and go in between, each proxy has what it would have
- * from an engine that starts now and remembers no encoded endpoints; and a change that leaves a proxy's configuration as it is
- * sends it nothing.
+ * The engine as a whole, against itself: after any changes, with proxies that come and go in between, each proxy has
+ * what it would have from an engine that starts now and remembers no encoded endpoints; and a change that leaves a
+ * proxy's configuration as it is sends it nothing.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +34,10 @@ const NODES = [
 /** A proxy that acknowledges all it is told. */
 class Client implements PushSink {
   session: ProxySession | undefined;
-  /** Pushes, but for moves to other views or placements with equal content: only a stream can tell that there is nothing to send. */
+  /**
+   * Pushes, but for moves to other views or placements with equal content: only a stream can tell that there is nothing
+   * to send.
+   */
   pushes = 0;
   #views = '';
   #told: Content | undefined;

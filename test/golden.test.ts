@@ -1,7 +1,7 @@
 /**
- * Golden files: `golden/<name>/in.yaml` (see `golden-harness/input.ts`) is what a user writes, `out.yaml` beside it what proxies
- * get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to real Envoys,
- * the newest and the oldest that are supported.
+ * Golden files: `golden/<name>/in.yaml` (see `golden-harness/input.ts`) is what a user writes, `out.yaml` beside it
+ * what proxies get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to real
+ * Envoys, the newest and the oldest that are supported.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The safety net of incremental generation: after any sequence of changes, what a proxy has from generating only the units that have
- * read what changed is, byte for byte, what generating everything afresh gives.
+ * The safety net of incremental generation: after any sequence of changes, what a proxy has from generating only the
+ * units that have read what changed is, byte for byte, what generating everything afresh gives.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * What is remembered makes no difference: a mesh whose memos are switched off generates what one with memos does, byte for byte, after any
- * changes.
+ * What is remembered makes no difference: a mesh whose memos are switched off generates what one with memos does, byte
+ * for byte, after any changes.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,7 +1,7 @@
 /**
- * How many bytes one sidecar gets of a small mesh like that of the benches, type by type, so that no field comes to every resource
- * unseen. They are most of what a cold start costs, and of nearly everything over mutual TLS. More of them need a reason; fewer,
- * a lower bound here.
+ * How many bytes one sidecar gets of a small mesh like that of the benches, type by type, so that no field comes to
+ * every resource unseen. They are most of what a cold start costs, and of nearly everything over mutual TLS. More of
+ * them need a reason; fewer, a lower bound here.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,7 +27,10 @@ function* documents(): Generator<string> {
 
 type Bytes = Readonly<Partial<Record<XdsType, number>>>;
 
-/** The resources themselves, as fields of a response; SotW leaves names and versions out. Endpoints have short names there. */
+/**
+ * The resources themselves, as fields of a response; SotW leaves names and versions out. Endpoints have short names
+ * there.
+ */
 async function bytesOf(mode: 'delta' | 'sotw', sds: boolean): Promise<Bytes> {
   const resources = [...documents()].map((text) => parse(parseYaml(text)));
   const mesh = new Mesh(inline, resources);

@@ -1,6 +1,6 @@
 /**
- * Workers against the main thread: after any changes, a worker that was told what changed, however late and through however many
- * updates, or that was started anew in between, generates what the main thread generates, byte for byte.
+ * Workers against the main thread: after any changes, a worker that was told what changed, however late and through
+ * however many updates, or that was started anew in between, generates what the main thread generates, byte for byte.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
 /**
- * Soak of the engine: thousands of proxies that come and go while configuration churns leave nothing behind in its tables.
+ * Soak of the engine: thousands of proxies that come and go while configuration churns leave nothing behind in its
+ * tables.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

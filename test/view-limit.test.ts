@@ -1,4 +1,7 @@
-/** A caller whose proxies want more different configurations than one caller may have, as its next proxy is told on the wire. */
+/**
+ * A caller whose proxies want more different configurations than one caller may have, as its next proxy is told on the
+ * wire.
+ */
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';

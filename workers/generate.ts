@@ -1,6 +1,6 @@
 /**
- * The piscina entry point of listener, cluster and route generation. Generation runs beside the main thread so that watches,
- * endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
+ * The piscina entry point of listener, cluster and route generation. Generation runs beside the main thread so that
+ * watches, endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { compileLittle } from '../src/core/compile-little.ts';

@@ -1,15 +1,15 @@
 /**
- * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica of
- * what generation reads of the mesh; a task first brings the replica from `fromVersion` to `toVersion`, then generates. A worker that stands
- * elsewhere (it was restarted after a crash) answers `behind` and is given everything.
+ * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica
+ * of what generation reads of the mesh; a task first brings the replica from `fromVersion` to `toVersion`, then
+ * generates. A worker that stands elsewhere (it was restarted after a crash) answers `behind` and is given everything.
  */
 import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../src/generate/types.ts';
 import type { MeshDelta, ModelSettings } from '../src/model/types.ts';
 import type { ToldReads } from '../src/push/read-numbers.ts';
 
 /**
- * What changed of what generation reads between two snapshot versions. `fromVersion` 0 means: forget everything, this is all there is;
- * then mesh configuration, networks and settings are present.
+ * What changed of what generation reads between two snapshot versions. `fromVersion` 0 means: forget everything, this
+ * is all there is; then mesh configuration, networks and settings are present.
  */
 export interface ReplicaUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;

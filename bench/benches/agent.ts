@@ -1,4 +1,7 @@
-/** What an agent costs the workload that it stands beside: how soon Envoy runs, and the memory of the agent's own process. */
+/**
+ * What an agent costs the workload that it stands beside: how soon Envoy runs, and the memory of the agent's own
+ * process.
+ */
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { startTestCa } from '../../src/agent/identity/testing/test-ca.ts';

@@ -1,4 +1,7 @@
-/** From an edit of a file to its bytes at every proxy, for each kind of change; and what the program itself says about it. */
+/**
+ * From an edit of a file to its bytes at every proxy, for each kind of change; and what the program itself says about
+ * it.
+ */
 import {
   type Bench,
   joinProxies,

@@ -1,4 +1,6 @@
-/** What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first. */
+/**
+ * What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first.
+ */
 import { join } from 'node:path';
 import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
@@ -102,7 +104,8 @@ function generatedRow(
   const encodeMs = timed(rounds, () => messages.map((message) => codec.encode(message).finish()));
   const bytes = resources.reduce((sum, resource) => sum + resource.bytes.length, 0);
   return {
-    // Clusters and listeners are written by protobufjs; routes too, but a virtual host that is as it was is not written again.
+    // Clusters and listeners are written by protobufjs; routes too, but a virtual host that is as it was is not written
+    // again.
     cells: [type, resources.length, bytes, encodeMs, encodeMs, timed(rounds, make)],
     asking: resources.flatMap(({ name, refs }) => (refs.length === 0 ? [] : [name])),
   };

@@ -1,4 +1,7 @@
-/** How fast a route configuration reaches all proxies, against the same number of bytes written to as many plain TCP sockets. */
+/**
+ * How fast a route configuration reaches all proxies, against the same number of bytes written to as many plain TCP
+ * sockets.
+ */
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { Owner } from '../../test/harness/owner.ts';

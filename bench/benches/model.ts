@@ -1,6 +1,6 @@
 /**
- * What the model costs without the server around it: the step from one snapshot to the next, the first snapshot of a large mesh, and the
- * replica of a generation worker that was started anew.
+ * What the model costs without the server around it: the step from one snapshot to the next, the first snapshot of a
+ * large mesh, and the replica of a generation worker that was started anew.
  */
 import { fileURLToPath } from 'node:url';
 import { defaultDiscoverySettings } from '../../src/cli/index.ts';

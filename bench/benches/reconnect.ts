@@ -1,6 +1,6 @@
 /**
- * All proxies come back at once with what they had: to the same process, and to one that was started anew. Nothing has changed, so
- * nothing should be sent; the server being done is seen by its streams being open and its CPU at rest.
+ * All proxies come back at once with what they had: to the same process, and to one that was started anew. Nothing has
+ * changed, so nothing should be sent; the server being done is seen by its streams being open and its CPU at rest.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Owner } from '../../test/harness/owner.ts';

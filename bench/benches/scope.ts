@@ -1,4 +1,7 @@
-/** Many services, a Sidecar per namespace that lets its proxies see fifty of them, one proxy in each: one Sidecar is changed. */
+/**
+ * Many services, a Sidecar per namespace that lets its proxies see fifty of them, one proxy in each: one Sidecar is
+ * changed.
+ */
 import {
   type Bench,
   type BenchContext,

@@ -1,7 +1,8 @@
 /**
- * Certificates per second that the authority signs, and per second of CPU: all of what a request costs behind the gRPC server, on the
- * main thread and in one signing worker. Goals: 2,000 for RSA keys, 4,000 for P-256, on a machine whose OpenSSL can: RSA signatures depend on the CPU's
- * generation (three times as many with AVX-512 IFMA), so what OpenSSL does alone stands beside.
+ * Certificates per second that the authority signs, and per second of CPU: all of what a request costs behind the gRPC
+ * server, on the main thread and in one signing worker. Goals: 2,000 for RSA keys, 4,000 for P-256, on a machine whose
+ * OpenSSL can: RSA signatures depend on the CPU's generation (three times as many with AVX-512 IFMA), so what OpenSSL
+ * does alone stands beside.
  */
 import { createPrivateKey, randomBytes, sign as signature, verify } from 'node:crypto';
 import { defaultDiscoverySettings } from '../../src/cli/index.ts';
@@ -58,7 +59,10 @@ async function measure(authority: Authority, key: KeyPair, rounds: number): Prom
   };
 }
 
-/** What the machine can do at most, per second of CPU: one signature by the authority's key and one verified of the request's. */
+/**
+ * What the machine can do at most, per second of CPU: one signature by the authority's key and one verified of the
+ * request's.
+ */
 function bound(authorityKey: string, key: KeyPair): number {
   const signer = createPrivateKey(authorityKey);
   const [data, publicKey] = [randomBytes(500), spki(key.publicKey)];

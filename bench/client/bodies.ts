@@ -1,6 +1,6 @@
 /**
- * The resources of responses, read once however many proxies get them: what arrives is compared with the bodies known so far, in place
- * and piece by piece, and only what nobody has got before is put together and parsed.
+ * The resources of responses, read once however many proxies get them: what arrives is compared with the bodies known
+ * so far, in place and piece by piece, and only what nobody has got before is put together and parsed.
  */
 import { anyValue, contentHash, eachField, factsOf } from '../../test/harness/sim-refs.ts';
 import type { Mode } from '../options.ts';

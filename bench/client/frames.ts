@@ -1,7 +1,7 @@
 /**
- * HTTP/2 frames, as far as a gRPC client with one stream needs them. Written by hand, because a thousand clients in one process
- * must cost little: node:http2 makes a buffer and an event for every 16 KiB that arrive.
- * Source: RFC 9113 (frames), RFC 7541 (header fields, here only as literals without an index).
+ * HTTP/2 frames, as far as a gRPC client with one stream needs them. Written by hand, because a thousand clients in one
+ * process must cost little: node:http2 makes a buffer and an event for every 16 KiB that arrive. Source: RFC 9113
+ * (frames), RFC 7541 (header fields, here only as literals without an index).
  */
 
 export const FRAME = { data: 0, headers: 1, rstStream: 3, settings: 4, ping: 6, goaway: 7, windowUpdate: 8 } as const;

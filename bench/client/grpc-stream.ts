@@ -1,6 +1,6 @@
 /**
- * One gRPC call on one TCP connection, reading into a buffer that all connections share: what has arrived is handed on in place and
- * is gone when the handler returns.
+ * One gRPC call on one TCP connection, reading into a buffer that all connections share: what has arrived is handed on
+ * in place and is gone when the handler returns.
  */
 import { connect, type Socket, type SocketConstructorOpts } from 'node:net';
 import { type ConnectionOptions, type SecureContext, connect as secureConnect, type TLSSocket } from 'node:tls';

@@ -1,11 +1,13 @@
-/** What the bench and the process of simulated proxies say to each other: a closed union of plain data over Node's IPC. */
+/**
+ * What the bench and the process of simulated proxies say to each other: a closed union of plain data over Node's IPC.
+ */
 import type { Mode } from '../options.ts';
 
 export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds' | 'vhds';
 
 /**
- * Shows that a change has arrived. `changed`: the resource differs from what the proxy had when the watch began; `received`:
- * a response of the type holds it (an empty name: any response of the type).
+ * Shows that a change has arrived. `changed`: the resource differs from what the proxy had when the watch began;
+ * `received`: a response of the type holds it (an empty name: any response of the type).
  */
 export interface Predicate {
   readonly type: ProxyType;
@@ -61,7 +63,9 @@ export type Command =
   /** Answered when each of them has got the bytes of a round; the next round begins then. */
   | { readonly op: 'rawArrived'; readonly timeoutMs: number };
 
-/** Monotonic ms at which it had arrived at each proxy, 0 where it has not; proxies that were not watched are left out. */
+/**
+ * Monotonic ms at which it had arrived at each proxy, 0 where it has not; proxies that were not watched are left out.
+ */
 export interface Arrivals {
   readonly at: readonly number[];
   readonly missing: number;

@@ -1,9 +1,10 @@
 /**
- * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges everything,
- * and after a break says what it has, as an Envoy does. Its state is references to shared sets.
+ * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges
+ * everything, and after a break says what it has, as an Envoy does. Its state is references to shared sets.
  *
- * Virtual hosts as Envoy 1.40 was seen to ask for them over Delta: when the first route configuration that wants some has come, all of
- * them, in a request that names none; after a break likewise, behind the routes and with the versions that it has.
+ * Virtual hosts as Envoy 1.40 was seen to ask for them over Delta: when the first route configuration that wants some
+ * has come, all of them, in a request that names none; after a break likewise, behind the routes and with the versions
+ * that it has.
  */
 import type { SecureContext } from 'node:tls';
 import type { Mode } from '../options.ts';

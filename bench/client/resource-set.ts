@@ -1,6 +1,6 @@
 /**
- * What a proxy has of a type, as an immutable set that all proxies in the same state share: the step from one set to the next is made
- * once and remembered, so that a thousand proxies that get the same bytes cost one.
+ * What a proxy has of a type, as an immutable set that all proxies in the same state share: the step from one set to
+ * the next is made once and remembered, so that a thousand proxies that get the same bytes cost one.
  */
 import { hash } from 'node:crypto';
 import type { Body, Resource } from './bodies.ts';

@@ -1,4 +1,7 @@
-/** From pieces of a gRPC stream to discovery responses: the head is read, the resources are left to the book of known bodies. */
+/**
+ * From pieces of a gRPC stream to discovery responses: the head is read, the resources are left to the book of known
+ * bodies.
+ */
 import { type Body, type BodyBook, BodyMatch } from './bodies.ts';
 import type { ProxyType } from './messages.ts';
 

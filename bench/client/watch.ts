@@ -10,7 +10,10 @@ interface Waiting {
   at: number;
 }
 
-/** What the proxy calls a resource: endpoints are stated by their cluster, which says what they are called (`service_name`). */
+/**
+ * What the proxy calls a resource: endpoints are stated by their cluster, which says what they are called
+ * (`service_name`).
+ */
 function nameAt(proxy: BenchProxy, { type, name }: Predicate): string {
   return type === 'eds' ? (proxy.set('cds').map.get(name)?.refs[0] ?? name) : name;
 }

@@ -1,6 +1,7 @@
 /**
- * What the project aims at, and what a run measured beside it. The aims are for one size of mesh, in plain text, and count from outside:
- * 1,000 services of 5 endpoints, 1,000 proxies in 10 namespaces, every service visible to every proxy, proxies on the same two cores.
+ * What the project aims at, and what a run measured beside it. The aims are for one size of mesh, in plain text, and
+ * count from outside: 1,000 services of 5 endpoints, 1,000 proxies in 10 namespaces, every service visible to every
+ * proxy, proxies on the same two cores.
  */
 import { type Mode, modeText, type Size } from '../options.ts';
 import type { Row, Table } from '../results.ts';
@@ -113,7 +114,10 @@ function linesOf(aim: Aim, row: Row, rows: readonly Row[]): Cells[] {
   });
 }
 
-/** With `plain`, what is shown and judged is how many times that row's figure it is. None when the figure was not measured. */
+/**
+ * With `plain`, what is shown and judged is how many times that row's figure it is. None when the figure was not
+ * measured.
+ */
 function lineOf({ aim }: Aim, figure: Figure, row: Row, most: number, plain?: Row): Cells[] {
   const measured = (pick: ((row: Row) => number | undefined) | undefined): number | undefined => {
     const [value, base] = [pick?.(row), plain === undefined ? 1 : pick?.(plain)];
@@ -129,8 +133,8 @@ function lineOf({ aim }: Aim, figure: Figure, row: Row, most: number, plain?: Ro
 }
 
 /**
- * What was reached on a disturbed machine is reached all the same; not so a ratio, of which the disturbed part may be what it is
- * measured by.
+ * What was reached on a disturbed machine is reached all the same; not so a ratio, of which the disturbed part may be
+ * what it is measured by.
  */
 function verdict(value: number, middle: number | undefined, most: number, row: Row, plain?: Row): string {
   const reached = value <= most;

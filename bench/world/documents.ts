@@ -1,6 +1,6 @@
 /**
- * The generated mesh as YAML texts: the same numbers give the same bytes. Each function writes one resource; what varies from
- * round to round comes in as `version`.
+ * The generated mesh as YAML texts: the same numbers give the same bytes. Each function writes one resource; what
+ * varies from round to round comes in as `version`.
  */
 
 const API = 'networking.mesh.io/v1alpha3';

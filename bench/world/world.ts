@@ -147,8 +147,8 @@ export class World {
   }
 
   /**
-   * The change of this kind in this round; `service removed` takes away what `service added` of the same round brought. Another
-   * attempt changes the same service to something else again.
+   * The change of this kind in this round; `service removed` takes away what `service added` of the same round brought.
+   * Another attempt changes the same service to something else again.
    */
   change(kind: ChangeKind, round: number, attempt = 0): Change {
     const { services, endpoints } = this.size;

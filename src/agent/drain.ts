@@ -1,15 +1,16 @@
 /**
- * The agent's end (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or SIGINT → Terminated
- * when the drain time has passed, or at once when Envoy has ended by itself or a second signal comes. There is one deadline,
- * and nothing that is waited for can outlast it.
+ * The agent's end (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or
+ * SIGINT → Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second signal
+ * comes. There is one deadline, and nothing that is waited for can outlast it.
  *
  *   0               half of the time                 all of it
  *   ├── discourage ──┼── no new connections ─────────┤ SIGTERM, SIGKILL
  *
- * In the first half Envoy still accepts connections, so that callers that have not learned yet that the endpoint goes away are
- * served, and every answer tells its connection to end (`connection: close`, GOAWAY). Then the listeners are closed: a caller that comes
- * all the same is refused before it has sent anything, which every client may retry elsewhere, and what is under way has
- * the second half to complete. Listeners that stayed open to the end would lose the requests that arrived last.
+ * In the first half Envoy still accepts connections, so that callers that have not learned yet that the endpoint goes
+ * away are served, and every answer tells its connection to end (`connection: close`, GOAWAY). Then the listeners are
+ * closed: a caller that comes all the same is refused before it has sent anything, which every client may retry
+ * elsewhere, and what is under way has the second half to complete. Listeners that stayed open to the end would lose
+ * the requests that arrived last.
  */
 import type { Logger } from '../observe/logging.ts';
 

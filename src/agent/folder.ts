@@ -3,8 +3,9 @@ import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder and those above it that are missing. Node's own recursive way never comes back where the system says ENOENT for a
- * folder whose parent exists, as /proc does. `mode` is for the folders that are made. Rejects with the system's error.
+ * Makes a folder and those above it that are missing. Node's own recursive way never comes back where the system says
+ * ENOENT for a folder whose parent exists, as /proc does. `mode` is for the folders that are made. Rejects with the
+ * system's error.
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   try {

@@ -1,6 +1,6 @@
 /**
- * Requests of the agent to Envoy's admin interface and to the application. Each has a connection of its own that ends with it:
- * connections kept for probes are how agents leak them.
+ * Requests of the agent to Envoy's admin interface and to the application. Each has a connection of its own that ends
+ * with it: connections kept for probes are how agents leak them.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http';
 

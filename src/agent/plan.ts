@@ -1,4 +1,7 @@
-/** Everything that is decided before Envoy starts: settings, proxy configuration and the machine, brought together and checked. */
+/**
+ * Everything that is decided before Envoy starts: settings, proxy configuration and the machine, brought together and
+ * checked.
+ */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';

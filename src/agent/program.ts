@@ -1,6 +1,6 @@
 /**
- * ctl-agent proxy, put together: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it; drained and ended
- * by a signal. Envoy is started before anything that it does not need is loaded.
+ * ctl-agent proxy, put together: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it;
+ * drained and ended by a signal. Envoy is started before anything that it does not need is loaded.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -151,7 +151,8 @@ function supervise(
   });
   // Looked at where the agent waits for it; until then it is no unhandled fault.
   supervisor.ended.catch(() => undefined);
-  // However the agent's process ends, short of being killed: an Envoy without an agent would serve on, and keep its ports.
+  // However the agent's process ends, short of being killed: an Envoy without an agent would serve on, and keep its
+  // ports.
   process.once('exit', () => supervisor.signal('SIGKILL'));
   return supervisor;
 }

@@ -1,6 +1,6 @@
 /**
- * The contracts inside ctl-agent: certificates come from a `SecretSource`; the SDS server, the health endpoints, OUTPUT_CERTS and the
- * connections to the control plane all read the same one.
+ * The contracts inside ctl-agent: certificates come from a `SecretSource`; the SDS server, the health endpoints,
+ * OUTPUT_CERTS and the connections to the control plane all read the same one.
  *
  *   token ─▶ CA client ─▶ secret source ─▶ SDS server (UDS) ─▶ Envoy
  *                                     └──▶ OUTPUT_CERTS, metrics
@@ -29,7 +29,10 @@ export interface SecretSource {
   current(): WorkloadSecrets | undefined;
   /** Called after every change. Returns how to stop. */
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
-  /** Starts getting and rotating them: resolves at once, whatever the control plane's state; faults are retried with backoff and logged. */
+  /**
+   * Starts getting and rotating them: resolves at once, whatever the control plane's state; faults are retried with
+   * backoff and logged.
+   */
   start(): void;
   close(): Promise<void>;
 }

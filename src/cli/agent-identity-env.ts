@@ -1,6 +1,7 @@
 /**
- * The environment variables of `ctl-agent proxy` that are about the workload's key, certificates and token (specification: ctl-agent
- * "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are beyond the specification: a mesh without a cluster has its files elsewhere.
+ * The environment variables of `ctl-agent proxy` that are about the workload's key, certificates and token
+ * (specification: ctl-agent "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are beyond the specification: a mesh
+ * without a cluster has its files elsewhere.
  */
 
 import type { EnvTable } from './env-table.ts';

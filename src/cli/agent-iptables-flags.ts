@@ -1,6 +1,6 @@
 /**
- * Flags and variables of `ctl-agent mesh-iptables` and `mesh-clean-iptables` (specification: ctl-agent "ctl-agent mesh-iptables").
- * A flag with an environment default has the setting of its variable, and that default stands there.
+ * Flags and variables of `ctl-agent mesh-iptables` and `mesh-clean-iptables` (specification: ctl-agent "ctl-agent
+ * mesh-iptables"). A flag with an environment default has the setting of its variable, and that default stands there.
  */
 
 import { agentCommonFlags } from './agent-flags.ts';

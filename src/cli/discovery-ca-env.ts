@@ -1,4 +1,7 @@
-/** The environment variables of the certificate authority of ctl-discovery (specification: ctl-discovery "Environment variables"). */
+/**
+ * The environment variables of the certificate authority of ctl-discovery (specification: ctl-discovery "Environment
+ * variables").
+ */
 
 import type { EnvTable } from './env-table.ts';
 

@@ -1,6 +1,7 @@
 /**
- * The environment variables of ctl-discovery that are about who may call it and how it shows itself (specification: ctl-discovery and
- * ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR and CTL_JWT_PUB_KEY_REFRESH_INTERVAL are our own).
+ * The environment variables of ctl-discovery that are about who may call it and how it shows itself (specification:
+ * ctl-discovery and ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR and CTL_JWT_PUB_KEY_REFRESH_INTERVAL are
+ * our own).
  */
 
 import type { EnvTable } from './env-table.ts';

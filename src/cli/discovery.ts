@@ -1,4 +1,6 @@
-/** The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick. */
+/**
+ * The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick.
+ */
 
 import { closeLogging, getScope } from '../observe/logging.ts';
 import { envCommand } from './commands/env.ts';

@@ -20,7 +20,10 @@ interface BoolFlag extends FlagBase<boolean> {
 interface TextFlag extends FlagBase<string> {
   readonly type: 'string';
   readonly default: string;
-  /** What counts when the flag is not given, where that is not the default that the specification names; the meaning says so. */
+  /**
+   * What counts when the flag is not given, where that is not the default that the specification names; the meaning
+   * says so.
+   */
   readonly whenNotGiven?: string;
   /** The only values taken, besides the default. */
   readonly values?: readonly string[];

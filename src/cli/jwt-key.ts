@@ -1,6 +1,6 @@
 /**
- * The key of ctl-jwt, from its file. Which algorithm fits a key the key says; what a verifier must know of it is its public half alone
- * (RFC 7517 section 4, RFC 7518 section 3).
+ * The key of ctl-jwt, from its file. Which algorithm fits a key the key says; what a verifier must know of it is its
+ * public half alone (RFC 7517 section 4, RFC 7518 section 3).
  */
 
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
@@ -56,7 +56,9 @@ function privateKeyOf(file: string, pem: Buffer): KeyObject {
   }
 }
 
-/** Algorithms that the key can sign with, the one by default first. Throws when it is of a kind that nobody verifies. */
+/**
+ * Algorithms that the key can sign with, the one by default first. Throws when it is of a kind that nobody verifies.
+ */
 function algorithmsOf(file: string, key: KeyObject): readonly string[] {
   const { namedCurve = '', modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
@@ -75,7 +77,9 @@ function algorithmsOf(file: string, key: KeyObject): readonly string[] {
   }
 }
 
-/** `alg` and `kid` are by the key when ''. Rejects with CtlError naming the file, or the algorithm that does not fit. */
+/**
+ * `alg` and `kid` are by the key when ''. Rejects with CtlError naming the file, or the algorithm that does not fit.
+ */
 export async function readSigningKey(file: string, wanted: { alg: string; kid: string }): Promise<SigningKey> {
   const key = privateKeyOf(file, await readPem(file));
   const algorithms = algorithmsOf(file, key);

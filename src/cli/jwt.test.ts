@@ -1,4 +1,6 @@
-/** ctl-jwt as its users see it: keys of every kind, claims of every form, and what it says of keys that it cannot use. */
+/**
+ * ctl-jwt as its users see it: keys of every kind, claims of every form, and what it says of keys that it cannot use.
+ */
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';

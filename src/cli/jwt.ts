@@ -1,6 +1,7 @@
 /**
- * The program ctl-jwt: prints a token signed with a key of one's own, or the key set by which such tokens are verified. For trying out and
- * testing RequestAuthentication and AuthorizationPolicy; it knows nothing of a mesh. This is the program's door.
+ * The program ctl-jwt: prints a token signed with a key of one's own, or the key set by which such tokens are verified.
+ * For trying out and testing RequestAuthentication and AuthorizationPolicy; it knows nothing of a mesh. This is the
+ * program's door.
  */
 
 import { jwtFlags } from './jwt-flags.ts';

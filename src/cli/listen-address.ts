@@ -17,7 +17,10 @@ export function parseListenAddress(text: string): ListenAddress {
   return { host: host === '' || host === '*' ? undefined : host, port: parseInteger(match[3] ?? '', 0, 65_535) };
 }
 
-/** `host:port` at which a program on this machine that listens on an address is called. Throws as {@link parseListenAddress}. */
+/**
+ * `host:port` at which a program on this machine that listens on an address is called. Throws as {@link
+ * parseListenAddress}.
+ */
 export function dialAddress(listening: string): string {
   const { host = 'localhost', port } = parseListenAddress(listening);
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;

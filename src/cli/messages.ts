@@ -1,6 +1,6 @@
 /**
- * What the programs say about themselves on the console (not logs, not output): one line each on stderr, `program: text`.
- * consola carries them, so that a caller can turn them into something else by setting another reporter.
+ * What the programs say about themselves on the console (not logs, not output): one line each on stderr, `program:
+ * text`. consola carries them, so that a caller can turn them into something else by setting another reporter.
  */
 
 import { type ConsolaInstance, createConsola } from 'consola/core';

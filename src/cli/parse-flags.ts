@@ -1,9 +1,9 @@
 /**
  * The command-line reader. citty defines the commands, but its reader takes unknown flags, drops values it cannot read
  * and knows no lists or `-x=value`; the specification's programs behave like their kind (pflag), so this one is strict:
- * `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, letters of bools together,
- * `--` ends the flags, the last of several occurrences counts and lists grow. Whatever it does not know is an error
- * naming it.
+ * `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, letters of bools
+ * together, `--` ends the flags, the last of several occurrences counts and lists grow. Whatever it does not know is an
+ * error naming it.
  */
 
 import { didYouMean } from '../core/nearest.ts';

@@ -1,9 +1,9 @@
 /**
- * Variables that the specification names for a program and this version does not act on (specification: ctl-discovery and ctl-agent
- * "Environment variables"). Their values are checked all the same, and those that ask for something are reported at the start.
- * A variable leaves these tables for `discovery-env.ts` or `agent-env.ts` when what it does exists. Of those that both programs
- * share, the agent's table has none that only a control plane could act on. POD_NAME and ORCH_SERVICE_HOST are not in it:
- * deployments set them by themselves, and they ask for nothing.
+ * Variables that the specification names for a program and this version does not act on (specification: ctl-discovery
+ * and ctl-agent "Environment variables"). Their values are checked all the same, and those that ask for something are
+ * reported at the start. A variable leaves these tables for `discovery-env.ts` or `agent-env.ts` when what it does
+ * exists. Of those that both programs share, the agent's table has none that only a control plane could act on.
+ * POD_NAME and ORCH_SERVICE_HOST are not in it: deployments set them by themselves, and they ask for nothing.
  */
 import type { Environment } from './env-table.ts';
 import { messageOf, usageError } from './errors.ts';
@@ -74,8 +74,8 @@ export const AGENT_UNSERVED: UnservedVariables = {
 };
 
 /**
- * The variables that ask for something that this version does not do, in order of their names. Throws a `CtlError` naming the first
- * whose value cannot be read.
+ * The variables that ask for something that this version does not do, in order of their names. Throws a `CtlError`
+ * naming the first whose value cannot be read.
  */
 export function unservedVariables({ booleansAndTexts, numbers }: UnservedVariables, env: Environment): string[] {
   const asking: string[] = [];

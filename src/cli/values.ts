@@ -1,4 +1,6 @@
-/** Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read. */
+/**
+ * Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read.
+ */
 
 import { formatDuration, parseDuration } from './duration.ts';
 import { messageOf, usageError } from './errors.ts';
@@ -44,8 +46,8 @@ function inRange(
 }
 
 /**
- * The value of a flag given as `text`; `before` is what earlier occurrences gave (lists grow, other flags take the last).
- * Throws a `CtlError` that names the flag and the text.
+ * The value of a flag given as `text`; `before` is what earlier occurrences gave (lists grow, other flags take the
+ * last). Throws a `CtlError` that names the flag and the text.
  */
 export function parseFlagValue(name: string, spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
   try {

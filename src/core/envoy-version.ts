@@ -10,7 +10,7 @@ export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolea
 }
 
 /**
- * The oldest Envoy that generated configuration is tried with. It knows what replaces the fields that it and later ones log as deprecated;
- * older ones, and those that do not say what they are, get the fields that every Envoy knows.
+ * The oldest Envoy that generated configuration is tried with. It knows what replaces the fields that it and later ones
+ * log as deprecated; older ones, and those that do not say what they are, get the fields that every Envoy knows.
  */
 export const OLDEST_TRIED: EnvoyRelease = [1, 36];

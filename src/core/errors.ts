@@ -1,9 +1,11 @@
 /**
- * The one error class of meshd: a code that every border (gRPC, HTTP, command line, admission) can map, and the place the
- * fault was found in, so that a user gets one clear line instead of a stack trace.
+ * The one error class of meshd: a code that every border (gRPC, HTTP, command line, admission) can map, and the place
+ * the fault was found in, so that a user gets one clear line instead of a stack trace.
  */
 
-/** Canonical codes; names as in gRPC (https://grpc.io/docs/guides/status-codes/), because that is the commonest border. */
+/**
+ * Canonical codes; names as in gRPC (https://grpc.io/docs/guides/status-codes/), because that is the commonest border.
+ */
 export type CtlErrorCode =
   | 'invalid_argument'
   | 'not_found'

@@ -1,7 +1,7 @@
 /**
- * Names of secrets whose content stands in files of the proxy's machine, which its agent reads and serves: a file that is missing
- * or broken then costs the connections that need it and no listener, and a replaced one is taken without a new configuration.
- * The names are those that the field's other agents understand.
+ * Names of secrets whose content stands in files of the proxy's machine, which its agent reads and serves: a file that
+ * is missing or broken then costs the connections that need it and no listener, and a replaced one is taken without a
+ * new configuration. The names are those that the field's other agents understand.
  */
 
 const KEY_PAIR = 'file-cert:';
@@ -11,8 +11,8 @@ const SEPARATOR = '~';
 const MAX_NAME_LENGTH = 1000;
 
 /**
- * In place of a path: the authorities that the machine trusts. Where they are differs between distributions, so that the agent has to
- * find them.
+ * In place of a path: the authorities that the machine trusts. Where they are differs between distributions, so that
+ * the agent has to find them.
  */
 export const SYSTEM_AUTHORITIES = 'system';
 

@@ -11,8 +11,8 @@ export interface Identity {
 }
 
 /**
- * gRPC metadata by which an agent tells the authority the trust domain that its operator has set. Of a request for a certificate only
- * the key counts, so that otherwise nobody would notice that the two are set differently.
+ * gRPC metadata by which an agent tells the authority the trust domain that its operator has set. Of a request for a
+ * certificate only the key counts, so that otherwise nobody would notice that the two are set differently.
  */
 export const TRUST_DOMAIN_METADATA = 'mesh-trust-domain';
 
@@ -22,7 +22,9 @@ const MAX_URI_BYTES = 2048;
 /** SPIFFE-ID section 2.1: lower-case letters, digits, `.`, `-`, `_`; at most 255 bytes. */
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
 
-/** Names of namespaces and service accounts: what a path segment of a SPIFFE ID may hold (section 2.2), not `.` or `..`. */
+/**
+ * Names of namespaces and service accounts: what a path segment of a SPIFFE ID may hold (section 2.2), not `.` or `..`.
+ */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,253}$/;
 
 /** Whether a text can be a trust domain. */

@@ -1,11 +1,15 @@
 /**
- * Which HTTP requests come from a program on this machine that a person runs here. Two things prove it together: the connection comes
- * from a loopback address, and the request names a loopback host. The second keeps out web pages that a browser on this machine shows:
- * a page whose host name is made to resolve to 127.0.0.1 (DNS rebinding) still sends its own name as `Host`.
+ * Which HTTP requests come from a program on this machine that a person runs here. Two things prove it together: the
+ * connection comes from a loopback address, and the request names a loopback host. The second keeps out web pages that
+ * a browser on this machine shows: a page whose host name is made to resolve to 127.0.0.1 (DNS rebinding) still sends
+ * its own name as `Host`.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Source address of connections that a sidecar hands to the application (Istio's `InboundPassthroughBindIpv4`): its callers are remote. */
+/**
+ * Source address of connections that a sidecar hands to the application (Istio's `InboundPassthroughBindIpv4`): its
+ * callers are remote.
+ */
 const SIDECAR_SOURCE = '127.0.0.6';
 
 /** What proxies add to requests that they forward: such a request may come from anywhere. */

@@ -1,6 +1,7 @@
 /**
- * Results that are remembered by an object which they are made of. That object is immutable, and the result goes when it does. The
- * maker of a `Memos` owns what its memos remember, and can switch them off: results must be the same, only slower.
+ * Results that are remembered by an object which they are made of. That object is immutable, and the result goes when
+ * it does. The maker of a `Memos` owns what its memos remember, and can switch them off: results must be the same, only
+ * slower.
  */
 
 /** How often a memo was asked, and how often it had to make the result. */
@@ -47,7 +48,10 @@ export class WeakPairMemo<A extends object, B extends object, V> {
     this.#enabled = enabled;
   }
 
-  /** The result for these two, in this order: remembered, or made now. Throws what `make` throws; then nothing is remembered. */
+  /**
+   * The result for these two, in this order: remembered, or made now. Throws what `make` throws; then nothing is
+   * remembered.
+   */
   get(one: A, two: B, make: () => V): V {
     this.#asked++;
     const known = this.#enabled ? this.#results.get(one)?.get(two) : undefined;

@@ -20,7 +20,10 @@ function distance(a: string, b: string): number {
 /** Longer words are nobody's misspelling, and comparing them would cost. */
 const MAX_LENGTH = 64;
 
-/** The candidate that is most like the word, whatever their case; undefined when none is near: at most one edit in three letters. */
+/**
+ * The candidate that is most like the word, whatever their case; undefined when none is near: at most one edit in three
+ * letters.
+ */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_LENGTH) return undefined;
   let [best, least]: [string | undefined, number] = [undefined, Math.max(1, Math.floor(word.length / 3)) + 1];

@@ -16,16 +16,24 @@ function bucketOf(key: string): number {
 /** A set of changes for {@link PMap.with}: a value sets the key, `undefined` removes it. */
 export type PMapChanges<V> = Iterable<readonly [key: string, value: V | undefined]>;
 
-/** Entries in order of an earlier map, and the keys that may differ since: cheaper to bring up to date than to sort again. */
+/**
+ * Entries in order of an earlier map, and the keys that may differ since: cheaper to bring up to date than to sort
+ * again.
+ */
 interface EarlierOrder<V> {
   readonly sorted: readonly (readonly [string, V])[];
   readonly changed: readonly string[];
 }
 
-/** With more than one changed key for so many entries, all are sorted again: what was before is not held on to for long. */
+/**
+ * With more than one changed key for so many entries, all are sorted again: what was before is not held on to for long.
+ */
 const ENTRIES_PER_CHANGE = 32;
 
-/** Immutable map from string to `V`. Iteration order is not insertion order; use {@link PMap.sorted} where order matters. */
+/**
+ * Immutable map from string to `V`. Iteration order is not insertion order; use {@link PMap.sorted} where order
+ * matters.
+ */
 export class PMap<V> {
   static #empty: PMap<never> | undefined;
   readonly size: number;

@@ -2,9 +2,10 @@
 import type { Identity } from './identity.ts';
 
 /**
- * Name of the static cluster of a bootstrap through which an Envoy asks its agent for the secrets `default` and `ROOTCA`. Envoy
- * refuses whatever names a cluster that it does not have, so a proxy says that it has it: node metadata
- * {@link SDS_CLUSTER_METADATA} with this name as its value. Bootstraps of Istio's agent have a cluster of this name too.
+ * Name of the static cluster of a bootstrap through which an Envoy asks its agent for the secrets `default` and
+ * `ROOTCA`. Envoy refuses whatever names a cluster that it does not have, so a proxy says that it has it: node metadata
+ * {@link SDS_CLUSTER_METADATA} with this name as its value. Bootstraps of Istio's agent have a cluster of this name
+ * too.
  */
 export const SDS_CLUSTER = 'sds-grpc';
 
@@ -12,8 +13,8 @@ export const SDS_CLUSTER = 'sds-grpc';
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 
 /**
- * Names of the listeners that take redirected connections; every sidecar whose interception is not NONE is sent both. Istio's proxies
- * have them under the same names.
+ * Names of the listeners that take redirected connections; every sidecar whose interception is not NONE is sent both.
+ * Istio's proxies have them under the same names.
  */
 export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
 export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
@@ -46,7 +47,10 @@ export interface ProxyNode {
   readonly meshVersion: string;
   /** Whether its route configurations may leave their virtual hosts to VHDS on the stream that it opened. */
   readonly discoversVirtualHosts: boolean;
-  /** Whether its clusters are to ask for their endpoints by short names, because the proxy repeats them all on its stream. */
+  /**
+   * Whether its clusters are to ask for their endpoints by short names, because the proxy repeats them all on its
+   * stream.
+   */
   readonly shortEndpointNames: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither speaks nor takes mutual TLS. */
   readonly sds: boolean;

@@ -1,6 +1,7 @@
 /**
- * What of configuration is not shown on debug pages and in messages, by what a value is. Which fields hold such values is said where the
- * fields are defined: by the schemas of the resources, and by the annotations of Envoy's messages (`protobuf/sensitive.ts`).
+ * What of configuration is not shown on debug pages and in messages, by what a value is. Which fields hold such values
+ * is said where the fields are defined: by the schemas of the resources, and by the annotations of Envoy's messages
+ * (`protobuf/sensitive.ts`).
  */
 
 /** Replaces what is not shown; the same text as in Envoy's own config dump. */
@@ -10,7 +11,10 @@ export const REDACTED = '[redacted]';
 const SECRET_WORDS =
   /authorization|cookie|token|secret|passw|passphrase|credential|signature|session|bearer|jwt|(?:^|[-_.])(?:auth|key|pwd)(?:$|[-_.])|(?:api|access|private)key/i;
 
-/** Whether the value of a header, query parameter or metadata key of this name may be a credential. Pseudo-headers hold none. */
+/**
+ * Whether the value of a header, query parameter or metadata key of this name may be a credential. Pseudo-headers hold
+ * none.
+ */
 export function isSecretName(name: string): boolean {
   return !name.startsWith(':') && SECRET_WORDS.test(name);
 }

@@ -1,7 +1,7 @@
 /**
- * Stack frames of bundled code, by the source files that it was made of. Node maps frames by itself only when it starts with
- * `--enable-source-maps`, and then keeps every map in memory; here a map is read when a frame of its file is shown for the first time,
- * from `<file>.map` beside the file. Sources that run as they are have none.
+ * Stack frames of bundled code, by the source files that it was made of. Node maps frames by itself only when it starts
+ * with `--enable-source-maps`, and then keeps every map in memory; here a map is read when a frame of its file is shown
+ * for the first time, from `<file>.map` beside the file. Sources that run as they are have none.
  */
 import { readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';

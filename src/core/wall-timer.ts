@@ -1,6 +1,6 @@
 /**
- * Timers for moments of the calendar. Node's timers count monotonic time: after the clock was set forward, or the machine slept, one of
- * twelve hours still takes twelve hours, and a certificate that it was to renew is long expired.
+ * Timers for moments of the calendar. Node's timers count monotonic time: after the clock was set forward, or the
+ * machine slept, one of twelve hours still takes twelve hours, and a certificate that it was to renew is long expired.
  */
 
 /** The clocks and the timer that a wall timer is made of. */
@@ -27,9 +27,9 @@ const machineTime: TimeSource = {
 };
 
 /**
- * Calls `run` once, as soon as `ms` have passed by the wall clock or by the monotonic clock, whichever is first: a clock that was set
- * forward makes it early, one that was set back does not make it late. A wait may be longer than the 2^31 ms of a Node timer.
- * Returns how to cancel.
+ * Calls `run` once, as soon as `ms` have passed by the wall clock or by the monotonic clock, whichever is first: a
+ * clock that was set forward makes it early, one that was set back does not make it late. A wait may be longer than the
+ * 2^31 ms of a Node timer. Returns how to cancel.
  */
 export function startWallTimer(ms: number, run: () => void, time: TimeSource = machineTime): () => void {
   const wallEnd = time.wallNow() + ms;

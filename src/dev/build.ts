@@ -1,6 +1,7 @@
 /**
- * `npm run build`: bundles the programs and their workers into `dist/`, with their npm packages and the generated protobuf
- * code; `npm run build -- FOLDER` into another folder, which is to be new and below this one, where packages are found. The same commit gives the same bytes: nothing of the clock or the machine goes in.
+ * `npm run build`: bundles the programs and their workers into `dist/`, with their npm packages and the generated
+ * protobuf code; `npm run build -- FOLDER` into another folder, which is to be new and below this one, where packages
+ * are found. The same commit gives the same bytes: nothing of the clock or the machine goes in.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
@@ -42,7 +43,10 @@ function buildStamp(): string {
 /** The generator's form of a decoder, from its head to the line that closes it at the same indentation. */
 const DECODER = /^( *)\w+\.decode = function[\s\S]*?\n\1\};\n/gm;
 
-/** The generated protobuf code, which is most of a bundle, made small: every thread that loads it keeps its text in memory. */
+/**
+ * The generated protobuf code, which is most of a bundle, made small: every thread that loads it keeps its text in
+ * memory.
+ */
 function generatedCode(decoders: boolean): Plugin {
   return {
     name: 'generated-code',
@@ -57,8 +61,8 @@ function generatedCode(decoders: boolean): Plugin {
 }
 
 /**
- * An `import` of node:http asks for all that it exports, among it what Node loads a whole HTTP client for: 60 ms. Taken as an
- * object, only what is used is asked for.
+ * An `import` of node:http asks for all that it exports, among it what Node loads a whole HTTP client for: 60 ms. Taken
+ * as an object, only what is used is asked for.
  */
 const LAZY_HTTP: Plugin = {
   name: 'lazy-http',
@@ -72,8 +76,9 @@ const LAZY_HTTP: Plugin = {
 };
 
 /**
- * Keeps what V8 makes of modules when it compiles them: a service that starts loads that instead, 0.15 CPU s less. Node takes it
- * from there as long as it is the same Node on the same kind of processor, and the user is who built; otherwise it compiles.
+ * Keeps what V8 makes of modules when it compiles them: a service that starts loads that instead, 0.15 CPU s less. Node
+ * takes it from there as long as it is the same Node on the same kind of processor, and the user is who built;
+ * otherwise it compiles.
  */
 function compileAhead(files: readonly string[]): void {
   const loadAll = 'for (const file of process.argv.slice(1)) await import(file);';

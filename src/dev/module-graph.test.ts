@@ -1,6 +1,6 @@
 /**
- * The shape of the program, read from its import statements: modules import downwards only and through each other's entry points, and
- * no file reaches itself through others. Tests and what they share may import from anywhere.
+ * The shape of the program, read from its import statements: modules import downwards only and through each other's
+ * entry points, and no file reaches itself through others. Tests and what they share may import from anywhere.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -30,7 +30,10 @@ const MODULES = [
   'agent',
 ];
 
-/** Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put it together. */
+/**
+ * Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put
+ * it together.
+ */
 const GENERATORS = [
   'indexes',
   'reads',
@@ -70,7 +73,10 @@ const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
   return [...statements].map(([, path]) => ({ from, to: normalize(join(dirname(from), path ?? '')) }));
 });
 
-/** Imports between the modules of a folder that go upwards, or past an entry point. A module is a folder, or a file beside them. */
+/**
+ * Imports between the modules of a folder that go upwards, or past an entry point. A module is a folder, or a file
+ * beside them.
+ */
 function misdirected(folder: string, order: readonly string[]): string[] {
   const moduleOf = (file: string) => /^([^/]+?)(?:\.ts|\/.*)$/.exec(file.slice(folder.length))?.[1] ?? file;
   const found: string[] = [];

@@ -7,8 +7,8 @@
  * Plain JavaScript without packages, because it runs before they are installed, under any Node from 18 on. Each step
  * first looks whether there is anything to do, so that a run with nothing to do costs a few tens of milliseconds.
  *
- * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one. The oldest Envoy that configuration is tried with is then
- * not installed; OLDEST_ENVOY_PATH may name one.
+ * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one. The oldest Envoy that configuration
+ * is tried with is then not installed; OLDEST_ENVOY_PATH may name one.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -38,7 +38,10 @@ const OLDEST_ENVOY_VERSION = '1.36.2';
 const envoyFolder = (version) => join(CACHE, `envoy-${version}`);
 const envoyBinary = (version) => join(envoyFolder(version), 'envoy/_bin/envoy');
 
-/** Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that bring them. */
+/**
+ * Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that
+ * bring them.
+ */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
 /** What each job runs, which steps it needs first, and which of them it can do without when they fail. */
@@ -152,7 +155,10 @@ function isGiven(variable) {
 
 const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
 
-/** Without root or apt the tests and the part of the demo that need these programs are skipped and say so; nothing else depends on them. */
+/**
+ * Without root or apt the tests and the part of the demo that need these programs are skipped and say so; nothing else
+ * depends on them.
+ */
 const canInstallPrograms = () => process.getuid?.() === 0 && onPath('apt-get');
 
 function installPrograms() {
@@ -167,8 +173,8 @@ const STEPS = {
   packages: {
     done: packagesInstalled,
     label: 'installing npm packages',
-    // Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made on.
-    // The versions are those of the lock file all the same, and it is not written.
+    // Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made
+    // on. The versions are those of the lock file all the same, and it is not written.
     work: () => run('npm', ['install', '--no-save', '--no-audit', '--no-fund']),
   },
   proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },

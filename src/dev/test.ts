@@ -1,12 +1,13 @@
 /**
- * `npm test`: lint and format, types, unit tests, golden tests and end-to-end tests, one stage after the other, each timed.
+ * `npm test`: lint and format, types, unit tests, golden tests and end-to-end tests, one stage after the other, each
+ * timed.
  *
  *   npm test                      everything
  *   npm test -- unit golden       only these stages
  *   npm test -- e2e restart       of the end-to-end tests, the files whose path holds `restart`
  *
- * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types count
- * as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
+ * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types
+ * count as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
  */
 import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';

@@ -11,8 +11,8 @@ function loopbackHosts(): string[] {
 }
 
 /**
- * The addresses that `--grpcAddr` means: of `localhost` both address families, because Envoys and agents may resolve the name to either.
- * A free port (0) is another one for each, so that is taken once.
+ * The addresses that `--grpcAddr` means: of `localhost` both address families, because Envoys and agents may resolve
+ * the name to either. A free port (0) is another one for each, so that is taken once.
  */
 export function plainAddresses(grpcAddr: string, hosts: () => readonly string[] = loopbackHosts): ListenAddress[] {
   const address = parseListenAddress(grpcAddr);

@@ -1,6 +1,6 @@
 /**
- * Who gets an answer: every address and path of the HTTP servers, for every kind of caller (CVE-2026-31838). Requests come from whichever
- * address the test says, through the real listeners, tokens through the real authenticator.
+ * Who gets an answer: every address and path of the HTTP servers, for every kind of caller (CVE-2026-31838). Requests
+ * come from whichever address the test says, through the real listeners, tokens through the real authenticator.
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';

@@ -1,7 +1,8 @@
 /**
- * Who may see which debug pages (docs/security-model.md). A caller either shows a bearer token, which the authenticators of xDS verify, or
- * is a program on this machine (`core/loopback.ts`). A token of the root namespace sees everything, one of another namespace what is of
- * that namespace. Loopback lets its user see; it is no identity (CVE-2022-39388): nothing else is granted by it.
+ * Who may see which debug pages (docs/security-model.md). A caller either shows a bearer token, which the
+ * authenticators of xDS verify, or is a program on this machine (`core/loopback.ts`). A token of the root namespace
+ * sees everything, one of another namespace what is of that namespace. Loopback lets its user see; it is no identity
+ * (CVE-2022-39388): nothing else is granted by it.
  */
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
@@ -33,14 +34,17 @@ export class DebugAccess {
   }
 
   /**
-   * What the caller may see. Rejects with CtlError `unauthenticated` (no credential, or one that does not hold), `permission_denied` (local,
-   * but not surely a program of this machine) or `unavailable` (cannot be found out now).
+   * What the caller may see. Rejects with CtlError `unauthenticated` (no credential, or one that does not hold),
+   * `permission_denied` (local, but not surely a program of this machine) or `unavailable` (cannot be found out now).
    */
   async viewerOf(request: RequestOrigin): Promise<Viewer> {
     return this.#options.open ? 'all' : this.#provedViewer(request);
   }
 
-  /** Rejects as {@link viewerOf} does, and with `permission_denied` a caller who may not see everything. CTL_DEBUG_AUTH changes nothing of it. */
+  /**
+   * Rejects as {@link viewerOf} does, and with `permission_denied` a caller who may not see everything. CTL_DEBUG_AUTH
+   * changes nothing of it.
+   */
   async allOrRefuse(request: RequestOrigin): Promise<void> {
     const viewer = await this.#provedViewer(request);
     if (viewer === 'all') return;

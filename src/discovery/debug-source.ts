@@ -49,7 +49,9 @@ export function createDebugSource(parts: DebugParts): DebugSource {
   };
 }
 
-/** Of views that some proxy has: what nobody has any more is not looked at again, and so not known to be wrong still. */
+/**
+ * Of views that some proxy has: what nobody has any more is not looked at again, and so not known to be wrong still.
+ */
 export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
   return [...engine.views()].flatMap((view) =>
     view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],

@@ -1,7 +1,7 @@
 /**
- * Which proxy has which configuration (CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING): nonces carry the snapshot version that a response was made
- * from, so that what a proxy has acknowledged, type by type, is a version; what is kept here says which content a resource had at it. Old
- * versions are known for CTL_DISTRIBUTION_HISTORY_RETENTION.
+ * Which proxy has which configuration (CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING): nonces carry the snapshot version that
+ * a response was made from, so that what a proxy has acknowledged, type by type, is a version; what is kept here says
+ * which content a resource had at it. Old versions are known for CTL_DISTRIBUTION_HISTORY_RETENTION.
  */
 import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ConnectionStatus } from '../push/types.ts';
@@ -28,8 +28,9 @@ export interface ProxyDistribution {
   readonly proxy: string;
   readonly connectionId: string;
   /**
-   * For each type that the proxy asks for: the fingerprint of the resource that what it has acknowledged was made from. '' where there was
-   * no such resource then, or nothing is acknowledged; null where that is so long ago that it is not known any more.
+   * For each type that the proxy asks for: the fingerprint of the resource that what it has acknowledged was made from.
+   * '' where there was no such resource then, or nothing is acknowledged; null where that is so long ago that it is not
+   * known any more.
    */
   readonly versions: Readonly<Partial<Record<XdsType, string | null>>>;
   /** True when that is the resource as it is now, in each type. */
@@ -86,7 +87,10 @@ export class DistributionHistory {
     });
   }
 
-  /** The fingerprint of a resource at a snapshot version, given its changes and what it is now; null when that is not known. */
+  /**
+   * The fingerprint of a resource at a snapshot version, given its changes and what it is now; null when that is not
+   * known.
+   */
   #at(version: number, changes: readonly Change[], newest: string): string | null {
     const last = changes.findLast((change) => change.version <= version);
     if (last !== undefined) return last.after;

@@ -14,8 +14,8 @@ export interface ProblemLog {
 }
 
 /**
- * One line for each document that cannot be taken, and one when it can again; of thousands at once the first are written and the rest
- * counted, policies apart, so that other documents do not crowd them out.
+ * One line for each document that cannot be taken, and one when it can again; of thousands at once the first are
+ * written and the rest counted, policies apart, so that other documents do not crowd them out.
  */
 export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('validation'), laterOf = later): ProblemLog {
   const others = limitLog({ write: (message) => log.error(message), later: laterOf });
@@ -55,7 +55,9 @@ export function sharedLog(write = (message: string): void => getScope('validatio
   };
 }
 
-/** One line when the document in force is gone and that of another source takes its place; a flood of them is counted. */
+/**
+ * One line when the document in force is gone and that of another source takes its place; a flood of them is counted.
+ */
 export function takeoverLog(write = (message: string): void => getScope('validation').info(message)) {
   const log = limitLog({ write, later });
   return (key: ResourceKey, from: string, { source }: SourceDocument): void =>

@@ -1,6 +1,6 @@
 /**
- * Log lines about what proxies are not served, or refuse, because something is missing or wrong (listeners, credentials, authorizers):
- * one when it is found, one when it is over. `/debug/push_status` lists what is found now.
+ * Log lines about what proxies are not served, or refuse, because something is missing or wrong (listeners,
+ * credentials, authorizers): one when it is found, one when it is over. `/debug/push_status` lists what is found now.
  */
 import type { GenerationFinding } from '../generate/types.ts';
 import { type Logger, limitLog } from '../observe/index.ts';
@@ -10,7 +10,10 @@ const SETTLE_MS = 500;
 
 type Metric = GenerationFinding['metric'];
 
-/** Findings that an operator has to act on, since calls fail because of them. The others are conflicts that have a winner. */
+/**
+ * Findings that an operator has to act on, since calls fail because of them. The others are conflicts that have a
+ * winner.
+ */
 const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
   'ctl_invalid_out_listeners',
   'ctl_missing_credentials',

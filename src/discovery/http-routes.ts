@@ -29,8 +29,9 @@ function refuse(response: ServerResponse, error: CtlError): void {
 type Answer = (path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /**
- * Whoever connects chooses the target and what a page is made of: nothing of it may end the process. Whoever writes a policy chooses what
- * this program itself asks for: that is no way to profiles and pages that the network keeps from him.
+ * Whoever connects chooses the target and what a page is made of: nothing of it may end the process. Whoever writes a
+ * policy chooses what this program itself asks for: that is no way to profiles and pages that the network keeps from
+ * him.
  */
 function guarded(answer: Answer): RequestListener {
   const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -65,8 +66,8 @@ export interface HttpRoutes {
 }
 
 /**
- * A policy that is refused is in force as it last was, or as strict as can be: proxies are served, but not with what was written. Which
- * policies these are is not for everybody to know; `/debug/push_status` says it.
+ * A policy that is refused is in force as it last was, or as strict as can be: proxies are served, but not with what
+ * was written. Which policies these are is not for everybody to know; `/debug/push_status` says it.
  */
 function readyText(source: DebugSource | undefined): string {
   const refused = source?.refusedPolicies() ?? [];

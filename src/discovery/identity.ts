@@ -1,6 +1,6 @@
 /**
- * Who may call, and how this program shows itself: the certificate authority, the authenticators and the certificate of the secured
- * address, wired together from the settings.
+ * Who may call, and how this program shows itself: the certificate authority, the authenticators and the certificate of
+ * the secured address, wired together from the settings.
  *
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secured address ◀── files
@@ -69,7 +69,9 @@ interface Wiring {
   readonly closers: Close[];
 }
 
-/** Tokens are made for one of these when AUDIENCE does not say: those of agents of both names, and of issuers per mesh. */
+/**
+ * Tokens are made for one of these when AUDIENCE does not say: those of agents of both names, and of issuers per mesh.
+ */
 function audiencesOf({ audience }: DiscoverySettings, trustDomain: string): string[] {
   return audience === '' ? ['mesh-ca', 'istio-ca', trustDomain] : [audience];
 }
@@ -104,8 +106,8 @@ function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): 
 }
 
 /**
- * Opens everything that identity needs. Rejects with CtlError naming the setting or file that cannot be used; then nothing is left
- * open.
+ * Opens everything that identity needs. Rejects with CtlError naming the setting or file that cannot be used; then
+ * nothing is left open.
  */
 export async function openIdentity(
   settings: DiscoverySettings,
@@ -131,7 +133,10 @@ export async function openIdentity(
   }
 }
 
-/** Without a CA server the authority still signs the certificate of the secured address, where that does not come from files. */
+/**
+ * Without a CA server the authority still signs the certificate of the secured address, where that does not come from
+ * files.
+ */
 function needsAuthority({ enableCaServer, certProvider }: DiscoverySettings, files: TlsFiles | undefined): boolean {
   return enableCaServer || (files === undefined && certProvider === 'meshd');
 }

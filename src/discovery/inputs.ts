@@ -1,6 +1,6 @@
 /**
- * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have been read
- * once, and followed from then on.
+ * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have
+ * been read once, and followed from then on.
  */
 import type { DiscoverySettings } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
@@ -51,13 +51,15 @@ export interface SourceHandlers {
 /** The sources of the program: the configured ones in their order, and those that are added while it runs. */
 export interface Sources {
   /**
-   * Starts the configured ones. Resolves when each has been read once; a configuration directory that does not exist is waited for. Rejects
-   * with CtlError when something that is there cannot be read at start. Called once, before `add` and `remove`.
+   * Starts the configured ones. Resolves when each has been read once; a configuration directory that does not exist is
+   * waited for. Rejects with CtlError when something that is there cannot be read at start. Called once, before `add`
+   * and `remove`.
    */
   open(handlers: SourceHandlers): Promise<void>;
   /**
-   * Starts another source; resolves when it has been read once, which nothing waits for. One of the same id is closed first, and what it
-   * told stays in force until the new one lists. Rejects with CtlError when it cannot be read at start, or is of another cluster than that one.
+   * Starts another source; resolves when it has been read once, which nothing waits for. One of the same id is closed
+   * first, and what it told stays in force until the new one lists. Rejects with CtlError when it cannot be read at
+   * start, or is of another cluster than that one.
    */
   add(source: Source): Promise<void>;
   /** Closes a source; what it told goes. Does nothing when there is none of this id. */
@@ -89,7 +91,10 @@ export function checkRegistries({ registries, configDir }: DiscoverySettings): v
   throw new CtlError('failed_precondition', message, { field: '--registries' });
 }
 
-/** The sources in the order of `--registries`; a directory that is no registry (only configuration is read from it) comes first. */
+/**
+ * The sources in the order of `--registries`; a directory that is no registry (only configuration is read from it)
+ * comes first.
+ */
 export function configuredSources(settings: DiscoverySettings): Source[] {
   const { configDir, registries, clusterID: cluster } = settings;
   const log = getScope('source');

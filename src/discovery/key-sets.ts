@@ -1,7 +1,7 @@
 /**
- * The key sets of token issuers, between snapshots and the JWKS resolver: what the published RequestAuthentications refer to is
- * wanted, and what is fetched comes back as events of a source named `jwks`, debounced like those of any other. Nothing waits for it, except
- * the start, for a moment.
+ * The key sets of token issuers, between snapshots and the JWKS resolver: what the published RequestAuthentications
+ * refer to is wanted, and what is fetched comes back as events of a source named `jwks`, debounced like those of any
+ * other. Nothing waits for it, except the start, for a moment.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Snapshot } from '../model/types.ts';
@@ -15,8 +15,9 @@ import { systemClock } from '../sources/index.ts';
 import { countedFetch } from './outgoing.ts';
 
 /**
- * How long the start waits for the first attempts. Envoys that are connected have the keys from before: served a moment too early, without
- * keys, they would refuse good tokens until the keys come. Who needs longer to answer is waited for no more.
+ * How long the start waits for the first attempts. Envoys that are connected have the keys from before: served a moment
+ * too early, without keys, they would refuse good tokens until the keys come. Who needs longer to answer is waited for
+ * no more.
  */
 const FIRST_KEYS_MS = 3000;
 

@@ -34,12 +34,15 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
   };
 }
 
-/** What the mesh configuration can say and only a start can take: the certificate authority, its roots and every index rest on it. */
+/**
+ * What the mesh configuration can say and only a start can take: the certificate authority, its roots and every index
+ * rest on it.
+ */
 const FIXED = ['rootNamespace', 'trustDomain'] as const;
 
 /**
- * Tells of changes of the mesh configuration that need a restart, each once. What stays in force is what `first` says, or the
- * settings in its place.
+ * Tells of changes of the mesh configuration that need a restart, each once. What stays in force is what `first` says,
+ * or the settings in its place.
  */
 export function restartWatch(
   settings: DiscoverySettings,

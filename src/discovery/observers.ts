@@ -105,8 +105,8 @@ class PushCounts {
 }
 
 /**
- * Callers that are turned away, under the scope of the reason: `authn` when nobody knows who they are, `authorization` when they may not have
- * what they ask for, else the scope of the service.
+ * Callers that are turned away, under the scope of the reason: `authn` when nobody knows who they are, `authorization`
+ * when they may not have what they ask for, else the scope of the service.
  */
 export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError, what: string) => void {
   const [authn, authorization, others] = (['authn', 'authorization', otherwise] as const).map((scope) =>
@@ -212,7 +212,10 @@ export function logNameConflicts(conflicts: readonly NameConflict[]): void {
   if (more > 0) log.warn(`${more} more name conflicts, see /debug/configz`);
 }
 
-/** One line where endpoints stand only in documents of the kind that CTL_USE_ENDPOINT_SLICE leaves out, and none when it is over. */
+/**
+ * One line where endpoints stand only in documents of the kind that CTL_USE_ENDPOINT_SLICE leaves out, and none when it
+ * is over.
+ */
 export function ignoredEndpointsLog(): (snapshot: Snapshot) => void {
   let said = false;
   return (snapshot) => {
@@ -294,7 +297,9 @@ function updateType(key: string): 'eds' | 'svc' | 'config' {
 
 export type RejectGauge = 'ctl_xds_cds_reject' | 'ctl_xds_eds_reject' | 'ctl_xds_lds_reject' | 'ctl_xds_rds_reject';
 
-/** The reject gauges of the types that have one; virtual hosts are routes, whether they come with these or one by one. */
+/**
+ * The reject gauges of the types that have one; virtual hosts are routes, whether they come with these or one by one.
+ */
 export const REJECT_GAUGES: Readonly<Partial<Record<XdsType, RejectGauge>>> = {
   cds: 'ctl_xds_cds_reject',
   eds: 'ctl_xds_eds_reject',

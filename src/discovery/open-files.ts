@@ -2,8 +2,8 @@
 import { openFilesLimit, readProcessLimits } from '../core/open-files.ts';
 
 /**
- * Part of the file descriptors that gRPC connections may have. Of the rest, each HTTP server has its part (src/http), and files, watches and
- * outgoing requests have what is left.
+ * Part of the file descriptors that gRPC connections may have. Of the rest, each HTTP server has its part (src/http),
+ * and files, watches and outgoing requests have what is left.
  */
 const PART = 0.8;
 

@@ -6,8 +6,9 @@ import type { Fetch } from '../security/index.ts';
 const MAX_FAILED = 1024;
 
 /**
- * The same fetch, counted: `num_outgoing_requests`, `num_failed_outgoing_requests` (no answer, or one that is neither a success nor a
- * redirect), `num_outgoing_retries` (a URL is asked again after that) and `outgoing_latency` (until the answer begins).
+ * The same fetch, counted: `num_outgoing_requests`, `num_failed_outgoing_requests` (no answer, or one that is neither a
+ * success nor a redirect), `num_outgoing_retries` (a URL is asked again after that) and `outgoing_latency` (until the
+ * answer begins).
  * @param now monotonic milliseconds
  */
 export function countedFetch(fetch: Fetch, metrics: Metrics, now: () => number): Fetch {

@@ -1,6 +1,6 @@
 /**
- * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses beside it.
- * What is here is wiring and the order of starting and stopping; what each part does is in its own file.
+ * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses
+ * beside it. What is here is wiring and the order of starting and stopping; what each part does is in its own file.
  */
 import { Registry } from 'prom-client';
 import { type DiscoverySettings, type Environment, parseListenAddress } from '../cli/index.ts';

@@ -1,9 +1,9 @@
 /**
- * From events to publications: the store takes events, the debounce says when, the model makes the next snapshot, the engine
- * pushes it. This is the main thread's clockwork; each wheel of it is tested by itself in its own room.
+ * From events to publications: the store takes events, the debounce says when, the model makes the next snapshot, the
+ * engine pushes it. This is the main thread's clockwork; each wheel of it is tested by itself in its own room.
  *
- * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside, without
- * holding up the others, and goes with each later publication until it is taken or replaced.
+ * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside,
+ * without holding up the others, and goes with each later publication until it is taken or replaced.
  */
 import type { Model, ModelStep, ModelUpdate } from '../model/index.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';

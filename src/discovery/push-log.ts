@@ -1,6 +1,6 @@
 /**
- * One line for each push that changed something for some proxy: what, for how many proxies, how long it took until the last of them had
- * acknowledged it. Changes that follow each other faster than lines may be written share one.
+ * One line for each push that changed something for some proxy: what, for how many proxies, how long it took until the
+ * last of them had acknowledged it. Changes that follow each other faster than lines may be written share one.
  */
 
 /** Time between two lines, ms. */
@@ -52,7 +52,10 @@ export class PushLog {
     });
   }
 
-  /** The proxy has acknowledged it after so many ms from the first event; undefined: it needed nothing of it, or has gone. */
+  /**
+   * The proxy has acknowledged it after so many ms from the first event; undefined: it needed nothing of it, or has
+   * gone.
+   */
   ended(connectionId: string, milliseconds: number | undefined): void {
     this.#underWay--;
     if (milliseconds !== undefined) {

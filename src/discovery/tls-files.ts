@@ -1,7 +1,7 @@
 /**
- * Certificate, key and CA of the secured gRPC address, from files (--tlsCertFile, --tlsKeyFile, --caCertFile). They are looked at
- * again and again, because whoever renews them may swap links, rename, or write in place; a pair that does not fit together, as
- * it is between two writes, leaves the last good one in force.
+ * Certificate, key and CA of the secured gRPC address, from files (--tlsCertFile, --tlsKeyFile, --caCertFile). They are
+ * looked at again and again, because whoever renews them may swap links, rename, or write in place; a pair that does
+ * not fit together, as it is between two writes, leaves the last good one in force.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -73,7 +73,10 @@ export interface TlsFiles {
   follow(onMaterial: (material: TlsMaterial) => void, onProblem: (error: CtlError) => void): () => void;
 }
 
-/** Undefined when no certificate is named. Throws CtlError invalid_argument naming the flag when the files cannot be used. */
+/**
+ * Undefined when no certificate is named. Throws CtlError invalid_argument naming the flag when the files cannot be
+ * used.
+ */
 export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undefined> {
   if (files.tlsCertFile === '' && files.tlsKeyFile === '' && files.caCertFile === '') return undefined;
   for (const [flag, file] of [

@@ -1,6 +1,6 @@
 /**
- * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Units that have read a changed fact are
- * generated again, and no others; a property test compares that with generating everything.
+ * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Units that have read a
+ * changed fact are generated again, and no others; a property test compares that with generating everything.
  */
 import { gatewayName, hostMatches, isWildcardHost } from '../model/index.ts';
 import type { ChangeSet, MergedDestinationRule, MeshSnapshot, Scope, ScopeChange, Service } from '../model/types.ts';
@@ -22,8 +22,8 @@ import { changedCredentials, namingSecrets } from './secrets/index.ts';
 import type { Unit } from './types.ts';
 
 /**
- * Changed facts. A fact that is a list has members: names of units that may be new. Undefined for a fact that is none: where a list of
- * units was made of it, all of them may be others.
+ * Changed facts. A fact that is a list has members: names of units that may be new. Undefined for a fact that is none:
+ * where a list of units was made of it, all of them may be others.
  */
 export type FactChanges = ReadonlyMap<Fact, ReadonlySet<Unit> | undefined>;
 
@@ -47,7 +47,10 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
   return { everything: false, meshWide: meshFacts(previous, next, change), scopes };
 }
 
-/** The facts that a document is part of, as the mesh and these scopes have it: a unit that has read one of them has read the document. */
+/**
+ * The facts that a document is part of, as the mesh and these scopes have it: a unit that has read one of them has read
+ * the document.
+ */
 export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   const meshWide: Collected = new Map([[fact.resource(key), undefined]]);
@@ -150,7 +153,10 @@ function routeFacts(
 /** How an egress listener's `bind` says that it is a unix domain socket. */
 const SOCKET = 'unix://';
 
-/** The ports at which a scope has listeners for a service: its own, and those of egress listeners that take whatever its ports are. */
+/**
+ * The ports at which a scope has listeners for a service: its own, and those of egress listeners that take whatever its
+ * ports are.
+ */
 function portsOf(scope: Scope, host: string): { readonly number: number; readonly http: boolean }[] {
   const own = scope.services.get(host)?.ports.filter(isStream) ?? [];
   const found = own.map((port) => ({ number: port.port, http: mayBeHttp(port) }));

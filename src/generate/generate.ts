@@ -1,6 +1,6 @@
 /**
- * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing leaves
- * here that refers to what does not exist.
+ * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing
+ * leaves here that refers to what does not exist.
  */
 
 import type { MeshSnapshot } from '../model/types.ts';
@@ -112,9 +112,9 @@ export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): re
 }
 
 /**
- * Builds the selected units, those that depend on it for each of the placements. Deterministic: equal snapshots, views and selections give
- * equal bytes, and a unit's bytes do not depend on what else is selected, or on the other placements. Never throws for what is in the
- * configuration.
+ * Builds the selected units, those that depend on it for each of the placements. Deterministic: equal snapshots, views
+ * and selections give equal bytes, and a unit's bytes do not depend on what else is selected, or on the other
+ * placements. Never throws for what is in the configuration.
  */
 export function generate(
   mesh: MeshSnapshot,
@@ -183,16 +183,16 @@ function attempt(make: () => UnitOutput): UnitOutput | Error {
 }
 
 /**
- * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds back its
- * other new clusters or listeners meanwhile.
+ * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds
+ * back its other new clusters or listeners meanwhile.
  */
 function danglingRefs(
   snapshot: MeshReader,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
   let routeUnits: ReadonlySet<Unit> | undefined;
-  // A cluster is kept for views that see its service and destination rule alike, and these decide who provides its endpoints: what holds
-  // for one view holds for all that are given the same object.
+  // A cluster is kept for views that see its service and destination rule alike, and these decide who provides its
+  // endpoints: what holds for one view holds for all that are given the same object.
   const clusters = snapshot.memos.weak<GeneratedResource, { provided: boolean }>('provided clusters');
   return (type, resources) => {
     for (const resource of resources) {

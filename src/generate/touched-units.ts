@@ -46,7 +46,9 @@ export class TouchedUnits {
     this.#units[type] = 'all';
   }
 
-  /** A fact that a list of units was made of has changed; `members`: those that may be new, undefined where any may be. */
+  /**
+   * A fact that a list of units was made of has changed; `members`: those that may be new, undefined where any may be.
+   */
   list(type: GeneratedType, members: ReadonlySet<Unit> | undefined): void {
     if (members === undefined) this.all(type);
     else this.add(type, members);
@@ -58,7 +60,9 @@ export class TouchedUnits {
   }
 }
 
-/** The units of a view that a change touches, of those of which it is known what was read for them; undefined for none. */
+/**
+ * The units of a view that a change touches, of those of which it is known what was read for them; undefined for none.
+ */
 export function touchedUnits(
   reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>,
   { everything, meshWide, scopes }: ChangedFacts,

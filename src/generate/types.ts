@@ -1,6 +1,7 @@
 /**
- * What generation takes and gives. A view is the equivalence class of proxies that share one part of their configuration;
- * the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to stand in the view.
+ * What generation takes and gives. A view is the equivalence class of proxies that share one part of their
+ * configuration; the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to
+ * stand in the view.
  */
 
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
@@ -13,7 +14,10 @@ export type GeneratedType = (typeof GENERATED_TYPES)[number];
 export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'] as const;
 export type XdsType = (typeof XDS_TYPES)[number];
 
-/** What is generated for those who ask for a type: listeners go with the routes that they ask for, and these with their virtual hosts. */
+/**
+ * What is generated for those who ask for a type: listeners go with the routes that they ask for, and these with their
+ * virtual hosts.
+ */
 export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> = {
   cds: ['cds'],
   eds: ['cds'],
@@ -25,20 +29,29 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
 
 export type IpFamily = 'ipv4' | 'ipv6';
 
-/** The address families of a proxy's machine. Part of the keys of views: a class of three, however many addresses proxies report. */
+/**
+ * The address families of a proxy's machine. Part of the keys of views: a class of three, however many addresses
+ * proxies report.
+ */
 export type NodeFamilies = IpFamily | 'dual';
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
 /** What an Envoy can do, as far as generation cares. Part of every view's key. */
 export interface Capabilities {
-  /** Extension names of `node.extensions` that generation asks about (sorted); undefined: the node sent no list, assume all. */
+  /**
+   * Extension names of `node.extensions` that generation asks about (sorted); undefined: the node sent no list, assume
+   * all.
+   */
   readonly extensions: readonly string[] | undefined;
   /** Whether mesh certificates can be fetched from the agent: see `SDS_CLUSTER` of core/proxy.ts. */
   readonly sds: boolean;
   /** Set where that agent is Istio's. */
   readonly istioAgent?: true;
-  /** Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TRIED` of core/envoy-version.ts. */
+  /**
+   * Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TRIED` of
+   * core/envoy-version.ts.
+   */
   readonly replacements?: true;
 }
 
@@ -55,13 +68,13 @@ export interface OutboundView {
   /** Only the labels that `snapshot.sourceLabels(scope)` has, by key and value. */
   readonly sourceLabels: Readonly<Record<string, string>>;
   /**
-   * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any other suffix,
-   * which short names lead nowhere.
+   * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any
+   * other suffix, which short names lead nowhere.
    */
   readonly dnsDomain: string;
   /**
-   * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their own (VHDS),
-   * so that a changed one is all that has to be sent.
+   * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their
+   * own (VHDS), so that a changed one is all that has to be sent.
    */
   readonly virtualHosts: 'inline' | 'discovered';
   readonly endpointNames: EndpointNames;
@@ -88,11 +101,17 @@ export interface InboundView {
   readonly families: NodeFamilies;
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
-  /** Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served, where they differ. */
+  /**
+   * Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served,
+   * where they differ.
+   */
   readonly peerAuthentication: PeerAuthentication;
   /** Policies about requests; what they say is read of the snapshot. */
   readonly policies: WorkloadPolicies;
-  /** The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas share the view. */
+  /**
+   * The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas
+   * share the view.
+   */
   readonly addresses: readonly string[];
   readonly capabilities: Capabilities;
 }
@@ -104,11 +123,14 @@ export interface GatewayView {
   /** `namespace/name` of the Gateway resources that select it, precedence order. */
   readonly gateways: readonly string[];
   /**
-   * Those of `gateways` whose servers the proxy may have certificates of Secrets for: it has proved that it runs as a workload of
-   * this namespace that the Gateway selects. Only those of which some server names a Secret.
+   * Those of `gateways` whose servers the proxy may have certificates of Secrets for: it has proved that it runs as a
+   * workload of this namespace that the Gateway selects. Only those of which some server names a Secret.
    */
   readonly credentialed: readonly string[];
-  /** Whether the proxy may have client certificates of Secrets: it has proved that it runs as a workload that some Gateway selects. */
+  /**
+   * Whether the proxy may have client certificates of Secrets: it has proved that it runs as a workload that some
+   * Gateway selects.
+   */
   readonly clientCredentials: boolean;
   /** Policies about requests to the gateway's workload, and so to all services bound to it. */
   readonly policies: WorkloadPolicies;
@@ -122,13 +144,17 @@ export interface GatewayView {
 export type View = OutboundView | InboundView | GatewayView;
 
 /**
- * Where a proxy is, as far as the mesh's configuration tells places apart. Proxies of one view may be in several places: only endpoints, and
- * clusters that carry their endpoints, read this, so that no more than these is made for each place.
+ * Where a proxy is, as far as the mesh's configuration tells places apart. Proxies of one view may be in several
+ * places: only endpoints, and clusters that carry their endpoints, read this, so that no more than these is made for
+ * each place.
  */
 export interface Placement {
   /** '' for all networks that have no gateways. */
   readonly network: string;
-  /** `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have are `*`. */
+  /**
+   * `region/zone/subzone` where some rule of the mesh reads it, else ''; parts that neither rules nor endpoints have
+   * are `*`.
+   */
   readonly locality: string;
 }
 
@@ -136,22 +162,25 @@ export interface Placement {
 export const NOWHERE: Placement = { network: '', locality: '' };
 
 /**
- * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route configuration
- * names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.) A route configuration whose virtual hosts are discovered has its own
- * name: the unit of `vhds` that they stand in.
+ * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route
+ * configuration names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.) A route configuration whose virtual hosts are
+ * discovered has its own name: the unit of `vhds` that they stand in.
  */
 export interface GeneratedResource {
   readonly name: string;
   /** Encoded protobuf message (not the Any around it). */
   readonly bytes: Uint8Array;
-  /** The same bytes in pieces, the same objects as long as they are unchanged; absent when the message is made as a whole. */
+  /**
+   * The same bytes in pieces, the same objects as long as they are unchanged; absent when the message is made as a
+   * whole.
+   */
   readonly pieces?: readonly Uint8Array[];
   readonly refs: readonly string[];
 }
 
 /**
- * The unit of incremental work: what is generated together and replaced together. Outbound clusters: a host name; listeners: a
- * port (`80`) or `virtual`; routes: the route configuration's name; inbound and gateway parts likewise.
+ * The unit of incremental work: what is generated together and replaced together. Outbound clusters: a host name;
+ * listeners: a port (`80`) or `virtual`; routes: the route configuration's name; inbound and gateway parts likewise.
  */
 export type Unit = string;
 
@@ -164,7 +193,10 @@ export type GeneratedUnits = Readonly<Partial<Record<GeneratedType, ReadonlyMap<
 /** What a unit is in each of the placements asked for, in their order. */
 export type PlacedResources = readonly (readonly GeneratedResource[])[];
 
-/** Things found wrong while generating, for `ctl_conflict_*` and friends and for /debug/push_status: metric name → what → details. */
+/**
+ * Things found wrong while generating, for `ctl_conflict_*` and friends and for /debug/push_status: metric name → what
+ * → details.
+ */
 export interface GenerationFinding {
   readonly metric:
     | 'ctl_conflict_inbound_listener'
@@ -192,8 +224,9 @@ export interface UnitOutput {
 }
 
 /**
- * A room's generator for one type and one part: pure, and reading nothing but the snapshot, the view and the placements. `units` are all
- * units that exist in the snapshot; `generate` must also take units that do not (any more) and then make nothing.
+ * A room's generator for one type and one part: pure, and reading nothing but the snapshot, the view and the
+ * placements. `units` are all units that exist in the snapshot; `generate` must also take units that do not (any more)
+ * and then make nothing.
  */
 export interface UnitGenerator<V extends View> {
   readonly units: (snapshot: MeshReader, view: V) => readonly Unit[];
@@ -209,8 +242,8 @@ export interface TypeReads {
 }
 
 /**
- * `units` has an entry for each selected unit that could be built, but for clusters that depend on the placement, which are in
- * `placed`. Where the selection was `all`, a unit that is nowhere here nor in `failures` is gone.
+ * `units` has an entry for each selected unit that could be built, but for clusters that depend on the placement, which
+ * are in `placed`. Where the selection was `all`, a unit that is nowhere here nor in `failures` is gone.
  */
 export interface GenerationResult {
   readonly units: GeneratedUnits;

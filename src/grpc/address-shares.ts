@@ -1,8 +1,9 @@
 /**
- * Something that there is so much of for all clients together: connections, streams, watches, memory. Whoever asks first could take all
- * of it before anybody has said who he is, and leave nothing to who comes later. One address may hold most, for thousands of proxies can
- * come from behind one address translation, but never so much that nothing is left for other addresses. Clients behind the same address
- * are not told apart: where that is not enough, they have to come encrypted.
+ * Something that there is so much of for all clients together: connections, streams, watches, memory. Whoever asks
+ * first could take all of it before anybody has said who he is, and leave nothing to who comes later. One address may
+ * hold most, for thousands of proxies can come from behind one address translation, but never so much that nothing is
+ * left for other addresses. Clients behind the same address are not told apart: where that is not enough, they have to
+ * come encrypted.
  */
 
 /** Places of one address for each that is still free: so at most 4 of 5 are of one address. */
@@ -20,7 +21,8 @@ export class AddressShares {
 
   /**
    * Takes a place, or several.
-   * @returns what to call, any number of times, when they are free again; undefined when there are not so many for this address
+   * @returns what to call, any number of times, when they are free again; undefined when there are not so many for this
+   * address
    */
   enter(remoteAddress: string, places = 1): (() => void) | undefined {
     const address = networkOf(remoteAddress);
@@ -46,8 +48,8 @@ export class AddressShares {
 }
 
 /**
- * What counts as one address: one of IPv4, also where it stands in one of IPv6; of IPv6 the first 64 bits, for the others everyone chooses
- * for himself.
+ * What counts as one address: one of IPv4, also where it stands in one of IPv6; of IPv6 the first 64 bits, for the
+ * others everyone chooses for himself.
  */
 export function networkOf(address: string): string {
   if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1);

@@ -1,6 +1,6 @@
 /**
- * Clients that mean harm: each costs the server little, and itself its connection, while another client is served on. What is kept for one
- * that does not read is looked at in connection.test.ts.
+ * Clients that mean harm: each costs the server little, and itself its connection, while another client is served on.
+ * What is kept for one that does not read is looked at in connection.test.ts.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

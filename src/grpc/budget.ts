@@ -1,7 +1,7 @@
 /**
- * Frames that cost their sender nothing and us something: pings, settings, resets, empty frames, windows that grow by a few bytes. A
- * client that behaves sends few; one that sends thousands a second attacks (CVE-2019-9511, -9512, -9514, -9515, -9518, CVE-2023-44487,
- * CVE-2024-27316, CVE-2025-8671).
+ * Frames that cost their sender nothing and us something: pings, settings, resets, empty frames, windows that grow by a
+ * few bytes. A client that behaves sends few; one that sends thousands a second attacks (CVE-2019-9511, -9512, -9514,
+ * -9515, -9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
  */
 
 /** In so much time … */

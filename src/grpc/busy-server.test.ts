@@ -1,6 +1,6 @@
 /**
- * A server that was busy with something else for longer than its patience: what its clients did meanwhile counts, although it is only read
- * now. They live in a thread of their own, since they are not busy.
+ * A server that was busy with something else for longer than its patience: what its clients did meanwhile counts,
+ * although it is only read now. They live in a thread of their own, since they are not busy.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,4 +1,7 @@
-/** The server against requests that break the rules of HTTP/2, and such as look odd but are fine: what is wrong ends its stream only. */
+/**
+ * The server against requests that break the rules of HTTP/2, and such as look odd but are fine: what is wrong ends its
+ * stream only.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {

@@ -1,4 +1,7 @@
-/** The server against a client that breaks the rules of HTTP/2: the connection or the stream ends as RFC 9113 says, and all others are served on. */
+/**
+ * The server against a client that breaks the rules of HTTP/2: the connection or the stream ends as RFC 9113 says, and
+ * all others are served on.
+ */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import {

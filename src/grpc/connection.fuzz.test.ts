@@ -1,6 +1,6 @@
 /**
- * Any frames in any order, cut anywhere: a connection takes them or ends by a rule of HTTP/2, never by a fault of its own; what it keeps is
- * bounded, and every call and every write learns its end exactly once.
+ * Any frames in any order, cut anywhere: a connection takes them or ends by a rule of HTTP/2, never by a fault of its
+ * own; what it keeps is bounded, and every call and every write learns its end exactly once.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';

@@ -1,4 +1,7 @@
-/** What a connection keeps for a client that does not read: a socket that takes nothing until the test says so, and a clock of its own. */
+/**
+ * What a connection keeps for a client that does not read: a socket that takes nothing until the test says so, and a
+ * clock of its own.
+ */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';

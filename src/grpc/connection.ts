@@ -1,7 +1,7 @@
 /**
- * The life of one HTTP/2 connection of a client: it begins with settings, is kept alive by pings, and ends when the client breaks a rule,
- * says nothing, takes nothing, or is asked to move and has no streams any more. incoming.ts has what the client sends, outlet.ts what it is sent.
- * Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8 (GOAWAY)
+ * The life of one HTTP/2 connection of a client: it begins with settings, is kept alive by pings, and ends when the
+ * client breaks a rule, says nothing, takes nothing, or is asked to move and has no streams any more. incoming.ts has
+ * what the client sends, outlet.ts what it is sent. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8 (GOAWAY)
  */
 import type { Socket } from 'node:net';
 import { FrameReader } from './frame-reader.ts';

@@ -1,7 +1,7 @@
 /**
- * Cuts what a socket brings into frames. The payload of DATA is handed on where it lies, in as many pieces as it comes in; that of all other
- * frames, which are short, as a whole.
- * Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2 (frame size), 6.1 (DATA, padding)
+ * Cuts what a socket brings into frames. The payload of DATA is handed on where it lies, in as many pieces as it comes
+ * in; that of all other frames, which are short, as a whole. Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2 (frame
+ * size), 6.1 (DATA, padding)
  */
 import { ERROR, FLAG_PADDED, FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, Http2Error, PREFACE } from './frames.ts';
 
@@ -41,8 +41,8 @@ export class FrameReader {
   }
 
   /**
-   * Takes what has come, or the first part of it when `late` says that this is enough for now; `late` is asked between frames.
-   * Throws Http2Error, after which the connection cannot be read any further.
+   * Takes what has come, or the first part of it when `late` says that this is enough for now; `late` is asked between
+   * frames. Throws Http2Error, after which the connection cannot be read any further.
    * @returns how many bytes were taken: some in any case
    */
   take(bytes: Buffer, late: () => boolean): number {

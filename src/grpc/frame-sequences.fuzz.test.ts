@@ -1,7 +1,8 @@
 /**
- * A million sequences of frames, each on a connection of its own: whatever comes, in whatever pieces, nothing is thrown, what is sent follows
- * HTTP/2 and the client's windows, what is kept is bounded, every call and every write learns its end once, and a connection that does not
- * end answers. A second connection is served all the while. What any sequence does follows from its number.
+ * A million sequences of frames, each on a connection of its own: whatever comes, in whatever pieces, nothing is
+ * thrown, what is sent follows HTTP/2 and the client's windows, what is kept is bounded, every call and every write
+ * learns its end once, and a connection that does not end answers. A second connection is served all the while. What
+ * any sequence does follows from its number.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';

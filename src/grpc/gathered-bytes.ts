@@ -1,6 +1,7 @@
 /**
- * Bytes that come in pieces and are kept together. A client chooses how small its pieces are, and a piece that is kept as an object of its
- * own costs a hundred times its byte: here pieces cost at most twice their bytes, however small they are.
+ * Bytes that come in pieces and are kept together. A client chooses how small its pieces are, and a piece that is kept
+ * as an object of its own costs a hundred times its byte: here pieces cost at most twice their bytes, however small
+ * they are.
  */
 const NOTHING = Buffer.alloc(0);
 

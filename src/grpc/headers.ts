@@ -150,7 +150,9 @@ export function httpError(status: number): Buffer {
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
-/** The `grpc-timeout` of a call, ms; undefined without any. Throws Http2Error of the stream for one that cannot be read. */
+/**
+ * The `grpc-timeout` of a call, ms; undefined without any. Throws Http2Error of the stream for one that cannot be read.
+ */
 export function timeoutMs(metadata: Metadata, stream: number): number | undefined {
   const [text] = metadata.get('grpc-timeout');
   if (text === undefined) return undefined;

@@ -1,6 +1,6 @@
 /**
- * What a client sends: its frames become streams, and what happens on them; what it may say and when, and what is not put up with.
- * Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
+ * What a client sends: its frames become streams, and what happens on them; what it may say and when, and what is not
+ * put up with. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
  */
 import { CtlError } from '../core/errors.ts';
 import { Budget } from './budget.ts';
@@ -28,8 +28,8 @@ import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
 /**
- * A client that lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients give back a part of their
- * window, or what a message had.
+ * A client that lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients
+ * give back a part of their window, or what a message had.
  */
 const TINY_UPDATE_BYTES = 128;
 
@@ -183,8 +183,8 @@ export class Incoming implements FrameSink {
   }
 
   /**
-   * What came with one read was taken: what it lets us send is sent now, once, however many frames let us. Throws Http2Error for
-   * what ends the connection.
+   * What came with one read was taken: what it lets us send is sent now, once, however many frames let us. Throws
+   * Http2Error for what ends the connection.
    */
   settle(): void {
     if (this.over) return;
@@ -262,7 +262,10 @@ export class Incoming implements FrameSink {
     }
   }
 
-  /** A fault of the stream's owner ends that stream; one without a stream, or a rule that the client has broken, the connection. */
+  /**
+   * A fault of the stream's owner ends that stream; one without a stream, or a rule that the client has broken, the
+   * connection.
+   */
   #fault(stream: Stream | undefined, error: unknown): void {
     if (stream === undefined || error instanceof Http2Error) throw error;
     this.#options.onError(error);
@@ -289,7 +292,8 @@ export class Incoming implements FrameSink {
       if (payload.length > 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS with ACK and content');
       return;
     }
-    // Streams count from the new window at once; what follows for each of them is looked at once for all frames of a read.
+    // Streams count from the new window at once; what follows for each of them is looked at once for all frames of a
+    // read.
     if (this.#peer.take(payload) !== 0) this.#windowsChanged = true;
     this.#mayPump = true;
     this.#outlet.control(SETTINGS_ACK);

@@ -1,7 +1,6 @@
 /**
- * The open streams of a connection, as what they are to each other: what they send goes out by one outlet, and what comes for them fills
- * one window.
- * Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
+ * The open streams of a connection, as what they are to each other: what they send goes out by one outlet, and what
+ * comes for them fills one window. Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../core/errors.ts';
 import {
@@ -22,7 +21,10 @@ import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 import type { ConnectionInfo } from './types.ts';
 
-/** What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a reader. */
+/**
+ * What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a
+ * reader.
+ */
 export const RECEIVE_WINDOW_BYTES = 256 * 1024;
 
 export interface OpenStreamsOptions {

@@ -1,7 +1,7 @@
 /**
- * What a connection sends. Data goes to the socket in slices, the next when the one before has left, so that what waits in memory is
- * bounded whatever the client does: how slowly it reads, how small its windows are, and how much it asks for that is no data.
- * Source: RFC 9113 sections 5.2 and 6.9 (flow control)
+ * What a connection sends. Data goes to the socket in slices, the next when the one before has left, so that what waits
+ * in memory is bounded whatever the client does: how slowly it reads, how small its windows are, and how much it asks
+ * for that is no data. Source: RFC 9113 sections 5.2 and 6.9 (flow control)
  */
 import type { Socket } from 'node:net';
 import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_HEADER_BYTES, Http2Error, MAX_WINDOW_BYTES } from './frames.ts';
@@ -9,12 +9,15 @@ import { type Batch, framedBytes } from './send-queue.ts';
 import { SlicePool } from './slice-pool.ts';
 import type { Stream } from './stream.ts';
 
-/** Bytes on their way to the socket: large enough that slicing costs nothing, small enough that a slow reader shows progress. */
+/**
+ * Bytes on their way to the socket: large enough that slicing costs nothing, small enough that a slow reader shows
+ * progress.
+ */
 const PLAIN_SLICE_BYTES = 256 * 1024;
 
 /**
- * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, hence less at a time: with the headers of its four frames,
- * just four TLS records of 16 KiB.
+ * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, hence less at a time: with the headers
+ * of its four frames, just four TLS records of 16 KiB.
  */
 const TLS_SLICE_BYTES = 4 * (16_384 - FRAME_HEADER_BYTES);
 
@@ -23,7 +26,10 @@ const tlsSlices = new SlicePool(framedBytes(TLS_SLICE_BYTES));
 /** Answers to pings and the like that wait behind the slices for a client that does not read them. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
-/** What a batch counts beyond its payload: a client whose windows let one byte pass at a time must not have us keep thousands of writes. */
+/**
+ * What a batch counts beyond its payload: a client whose windows let one byte pass at a time must not have us keep
+ * thousands of writes.
+ */
 const BATCH_BYTES = 512;
 
 export interface OutletOptions {

@@ -1,6 +1,6 @@
 /**
- * What the client has asked for by SETTINGS. Of its frame size nothing is made: the smallest is as good as any, and always allowed.
- * Source: RFC 9113 sections 6.5.2 and 6.9.2; RFC 7541 section 4.2
+ * What the client has asked for by SETTINGS. Of its frame size nothing is made: the smallest is as good as any, and
+ * always allowed. Source: RFC 9113 sections 6.5.2 and 6.9.2; RFC 7541 section 4.2
  */
 import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_PAYLOAD_BYTES, Http2Error, MAX_WINDOW_BYTES, SETTING } from './frames.ts';
 

@@ -1,7 +1,7 @@
 /**
- * Plain connections of a whole server. All of them are read into the same memory (shared-reads.ts), so whatever one has left unfinished is
- * written over by the next: each is cut at another byte, and each is answered as if it had been alone. And each is a socket that took over
- * another's place, which has to be free again however it ends.
+ * Plain connections of a whole server. All of them are read into the same memory (shared-reads.ts), so whatever one has
+ * left unfinished is written over by the next: each is cut at another byte, and each is answered as if it had been
+ * alone. And each is a socket that took over another's place, which has to be free again however it ends.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';

@@ -1,13 +1,14 @@
 /**
- * How long connections may read before others get their turn. A read brings up to 256 KiB, in which a client can put thousands of calls:
- * taken to their end they would hold the event loop, and with it every other client, for a second. So a connection reads for one slice of
- * time; what is left over waits in memory, its socket is not read from meanwhile, and it goes on in later turns of the event loop, in
- * order of arrival with others that wait. Connections that bring little never wait.
+ * How long connections may read before others get their turn. A read brings up to 256 KiB, in which a client can put
+ * thousands of calls: taken to their end they would hold the event loop, and with it every other client, for a second.
+ * So a connection reads for one slice of time; what is left over waits in memory, its socket is not read from
+ * meanwhile, and it goes on in later turns of the event loop, in order of arrival with others that wait. Connections
+ * that bring little never wait.
  */
 
 /**
- * One connection at a time, ms. What proxies send when they connect, some hundred kB of names, takes less for each read. Calls take as long
- * again, or longer, when their handlers go on behind it.
+ * One connection at a time, ms. What proxies send when they connect, some hundred kB of names, takes less for each
+ * read. Calls take as long again, or longer, when their handlers go on behind it.
  */
 const SLICE_MS = 2;
 

@@ -1,6 +1,7 @@
 /**
- * What a stream still has to send, and how it is cut into DATA frames. Chunks go out as they are, unless they are so small that a copy
- * is less work than a write of their own, or have to be encrypted, for which they must lie side by side anyway.
+ * What a stream still has to send, and how it is cut into DATA frames. Chunks go out as they are, unless they are so
+ * small that a copy is less work than a write of their own, or have to be encrypted, for which they must lie side by
+ * side anyway.
  */
 import { FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from './frames.ts';
 import type { SlicePool } from './slice-pool.ts';
@@ -56,7 +57,10 @@ export class SendQueue {
     return this.#writes.splice(0);
   }
 
-  /** Takes up to `room` bytes; with `slices`, which must hold them and their frames, they are copied into one of those unless they are few. */
+  /**
+   * Takes up to `room` bytes; with `slices`, which must hold them and their frames, they are copied into one of those
+   * unless they are few.
+   */
   cut(room: number, slices: SlicePool | undefined): Batch {
     const slice = this.#pending(Math.min(room, MAX_COPIED_BYTES + 1)) > MAX_COPIED_BYTES ? slices?.take() : undefined;
     const batch: Batch = { pieces: [], bytes: 0, finished: [], slice };

@@ -1,6 +1,6 @@
 /**
- * The gRPC server: accepts connections on one or several listeners, finds the handler of each call, and keeps watch over the connections
- * with one timer for all.
+ * The gRPC server: accepts connections on one or several listeners, finds the handler of each call, and keeps watch
+ * over the connections with one timer for all.
  */
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
@@ -24,8 +24,8 @@ import type {
 import { UnaryCalls } from './unary.ts';
 
 /**
- * Waiting connections per listener. With Node's 511, a thousand proxies that come back within 50 ms would have to send their SYN again
- * after a second. The kernel caps it at net.core.somaxconn.
+ * Waiting connections per listener. With Node's 511, a thousand proxies that come back within 50 ms would have to send
+ * their SYN again after a second. The kernel caps it at net.core.somaxconn.
  */
 const ACCEPT_BACKLOG = 4096;
 
@@ -81,8 +81,8 @@ class Http2GrpcServer implements GrpcServer {
   }
 
   /**
-   * When this process was busy for long, or was not let run, its timers come first: what clients have said and taken meanwhile is heard of
-   * before any of them is judged.
+   * When this process was busy for long, or was not let run, its timers come first: what clients have said and taken
+   * meanwhile is heard of before any of them is judged.
    */
   #tick(): void {
     setImmediate(() => {
@@ -110,7 +110,8 @@ class Http2GrpcServer implements GrpcServer {
     this.#listening.push({ server, close: () => secure?.stop() });
     return new Promise((resolve, reject) => {
       server.on('error', (error) => {
-        // Later on, a connection could not be taken, for want of memory or of a file descriptor: those that stand go on.
+        // Later on, a connection could not be taken, for want of memory or of a file descriptor: those that stand go
+        // on.
         if (server.listening) this.#options.observer.internalError(error, 'listener');
         else reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error));
       });

@@ -1,16 +1,21 @@
 /**
- * Sockets that are read into one buffer of the process. By default Node allocates 64 KiB for each read, outside of V8's heap, until
- * the collector lets go of them: for a thousand proxies that answer a push that was a quarter of what the push cost. On encrypted ones it
- * allocates for each record of 16 KiB: for proxies that come back with 600 kB each that was a fifth of what TLS cost.
+ * Sockets that are read into one buffer of the process. By default Node allocates 64 KiB for each read, outside of V8's
+ * heap, until the collector lets go of them: for a thousand proxies that answer a push that was a quarter of what the
+ * push cost. On encrypted ones it allocates for each record of 16 KiB: for proxies that come back with 600 kB each that
+ * was a fifth of what TLS cost.
  *
- * Node has this for sockets that it connects (`onread`), not for those that it accepts. So the handle of an accepted socket is given to a
- * socket of our own; an encrypted one, whose handle knows its socket, is told what `onread` would have told it. None of the names for that
- * is in the documentation; where something is not as expected, the socket is read as usual.
+ * Node has this for sockets that it connects (`onread`), not for those that it accepts. So the handle of an accepted
+ * socket is given to a socket of our own; an encrypted one, whose handle knows its socket, is told what `onread` would
+ * have told it. None of the names for that is in the documentation; where something is not as expected, the socket is
+ * read as usual.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
-/** Most of one read. An acknowledgement has 100 bytes, over the state-of-the-world protocol 20 kB; a proxy that comes back brings 600 kB. */
+/**
+ * Most of one read. An acknowledgement has 100 bytes, over the state-of-the-world protocol 20 kB; a proxy that comes
+ * back brings 600 kB.
+ */
 const READ_BYTES = 256 * 1024;
 
 /** Content of the largest TLS record: OpenSSL gives one at a time. */
@@ -29,8 +34,8 @@ export interface SharedReads {
 let shared: Buffer | undefined;
 
 /**
- * Takes over a socket that was accepted and not read from (`pauseOnConnect`). The accepted one has no connection any more; it closes, and is
- * counted by its server, as long as the one that is returned.
+ * Takes over a socket that was accepted and not read from (`pauseOnConnect`). The accepted one has no connection any
+ * more; it closes, and is counted by its server, as long as the one that is returned.
  */
 export function readShared(accepted: Socket): SharedReads {
   const handle: unknown = Reflect.get(accepted, '_handle');
@@ -60,8 +65,8 @@ export function readShared(accepted: Socket): SharedReads {
 let recordBuffer: Buffer | undefined;
 
 /**
- * Has an encrypted socket read so whose handshake was just done (`secureConnection`). It stays the socket that it is; what it reads does
- * not pass through its stream.
+ * Has an encrypted socket read so whose handshake was just done (`secureConnection`). It stays the socket that it is;
+ * what it reads does not pass through its stream.
  */
 export function readSharedSecured(socket: TLSSocket): SharedReads {
   const handle: unknown = Reflect.get(socket, '_handle');

@@ -1,6 +1,6 @@
 /**
- * Buffers for slices on their way to encrypted sockets. What is encrypted has to lie side by side: it is put together here once, in
- * buffers that go round, and not by the TLS layer in a new one each time.
+ * Buffers for slices on their way to encrypted sockets. What is encrypted has to lie side by side: it is put together
+ * here once, in buffers that go round, and not by the TLS layer in a new one each time.
  */
 
 /** Kept while nobody needs them: as many as pushes are under way by default. */

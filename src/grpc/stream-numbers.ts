@@ -1,6 +1,6 @@
 /**
- * Which streams a connection has had. Their numbers grow, so that of one that is not open the number tells whether it is still to come
- * (idle) or over. Source: RFC 9113 sections 5.1 and 5.1.1
+ * Which streams a connection has had. Their numbers grow, so that of one that is not open the number tells whether it
+ * is still to come (idle) or over. Source: RFC 9113 sections 5.1 and 5.1.1
  */
 import { ERROR, Http2Error } from './frames.ts';
 
@@ -16,7 +16,10 @@ export class StreamNumbers {
     return this.#last;
   }
 
-  /** Headers have come for a stream that is not open. False when they are to be passed over; throws Http2Error for a number that cannot be. */
+  /**
+   * Headers have come for a stream that is not open. False when they are to be passed over; throws Http2Error for a
+   * number that cannot be.
+   */
   begin(id: number): boolean {
     if (id % 2 === 0) throw new Http2Error(ERROR.protocol, 'a stream with an even number');
     if (id > this.#last) {

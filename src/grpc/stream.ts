@@ -1,6 +1,6 @@
 /**
- * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are closed.
- * Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
+ * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are
+ * closed. Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../core/errors.ts';
 import { ERROR, type ErrorCode } from './frames.ts';
@@ -88,7 +88,9 @@ export class Stream implements StreamCall {
     return this.#closed;
   }
 
-  /** Bytes that may be sent; below nothing when the client has taken back more than was left (RFC 9113 section 6.9.2). */
+  /**
+   * Bytes that may be sent; below nothing when the client has taken back more than was left (RFC 9113 section 6.9.2).
+   */
   get sendWindow(): number {
     return this.#host.initialSendWindow + this.#sendCredit;
   }
@@ -233,7 +235,10 @@ export class Stream implements StreamCall {
     this.close();
   }
 
-  /** Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not {@link atEnd}. */
+  /**
+   * Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not
+   * {@link atEnd}.
+   */
   cut(room: number, slices: SlicePool | undefined): Batch {
     const batch = this.#writes.cut(Math.min(room, this.sendWindow), slices);
     this.#sendCredit -= batch.bytes;
@@ -250,8 +255,8 @@ export class Stream implements StreamCall {
   }
 
   /**
-   * What waits has waited for longer than `limitMs` without a slice of it leaving for the socket: nobody reads at the other end, or so
-   * slowly that it might as well be nobody.
+   * What waits has waited for longer than `limitMs` without a slice of it leaving for the socket: nobody reads at the
+   * other end, or so slowly that it might as well be nobody.
    */
   isStuck(limitMs: number): boolean {
     return (!this.#writes.empty || this.#leaving.size > 0) && this.#host.now() - this.#waitsSince > limitMs;

@@ -1,8 +1,8 @@
 /**
- * gRPC over HTTP/2, the server's side: the contracts that other modules use. Requests are read where they arrive, chunks that thousands of
- * streams share go to the socket as they are, and what a connection may cost is bounded. Why it is our own is in
- * docs/decisions/0001-own-grpc-server.md.
- * Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK), https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * gRPC over HTTP/2, the server's side: the contracts that other modules use. Requests are read where they arrive,
+ * chunks that thousands of streams share go to the socket as they are, and what a connection may cost is bounded. Why
+ * it is our own is in docs/decisions/0001-own-grpc-server.md. Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
 import type { CtlError } from '../core/errors.ts';
@@ -31,12 +31,17 @@ export interface CallHead {
   readonly connection: ConnectionInfo;
 }
 
-/** `drained`: the bytes have left for the socket; `timeout`: the other end reads nothing; `closed`: the call is over. */
+/**
+ * `drained`: the bytes have left for the socket; `timeout`: the other end reads nothing; `closed`: the call is over.
+ */
 export type SendResult = 'drained' | 'timeout' | 'closed';
 
 /** Takes what a client sends. */
 export interface CallReader {
-  /** Bytes of length-prefixed messages, cut anywhere. They may change after the return: what is to be kept has to be copied. */
+  /**
+   * Bytes of length-prefixed messages, cut anywhere. They may change after the return: what is to be kept has to be
+   * copied.
+   */
   data(bytes: Buffer): void;
   /** The client has said all that it has to say. */
   ended(): void;
@@ -54,8 +59,8 @@ export interface StreamCall extends CallHead {
   pause(): void;
   resume(): void;
   /**
-   * Sends length-prefixed messages given as chunks, which are never changed or copied and may be shared by any number of calls.
-   * `done` is called once, later or at once. Calls may overlap; they are written in order.
+   * Sends length-prefixed messages given as chunks, which are never changed or copied and may be shared by any number
+   * of calls. `done` is called once, later or at once. Calls may overlap; they are written in order.
    */
   write(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
   /** Ends with OK, or with the error's status, after what was written. */
@@ -97,7 +102,9 @@ export interface ListenerTls {
   readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized' | 'handshakeTimeout'>;
   /** Of the connections that come from now on. */
   context(): SecureContextOptions;
-  /** The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew. */
+  /**
+   * The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew.
+   */
   resume?(id: Buffer): Buffer | undefined;
   /** A handshake is done. False: nothing can be said of the client, and the connection is closed. */
   secured?(socket: TLSSocket): boolean;

@@ -1,6 +1,6 @@
 /**
- * Calls with one request and one answer. A request is gathered before anybody is asked who sends it, so what can be gathered is bounded:
- * in bytes per request, in requests of a connection that have not come whole, and in time.
+ * Calls with one request and one answer. A request is gathered before anybody is asked who sends it, so what can be
+ * gathered is bounded: in bytes per request, in requests of a connection that have not come whole, and in time.
  */
 import { CtlError } from '../core/errors.ts';
 import { GatheredBytes } from './gathered-bytes.ts';

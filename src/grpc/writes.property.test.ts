@@ -1,6 +1,7 @@
 /**
- * Writes of several calls over one connection, whatever happens to them: each writer is told once, in order; what leaves is what was written;
- * nobody waits for ever who is let send; and no bytes change that the socket was given and has not read.
+ * Writes of several calls over one connection, whatever happens to them: each writer is told once, in order; what
+ * leaves is what was written; nobody waits for ever who is let send; and no bytes change that the socket was given and
+ * has not read.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';

@@ -1,6 +1,6 @@
 /**
- * HTTP servers whose connections are bounded in number and in time, so that clients that say nothing cannot keep probes away. Times
- * count from the moment at which a connection was accepted, not from its first byte.
+ * HTTP servers whose connections are bounded in number and in time, so that clients that say nothing cannot keep probes
+ * away. Times count from the moment at which a connection was accepted, not from its first byte.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -25,7 +25,10 @@ const CHECK_MS = 1_000;
 /** Paths of probes; answered whatever else is being answered. */
 const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
 
-/** Part of the places whose requests may be answered at a time: of the others one always waits for its client, and can make room for a probe. */
+/**
+ * Part of the places whose requests may be answered at a time: of the others one always waits for its client, and can
+ * make room for a probe.
+ */
 const ANSWERED = 0.5;
 
 /** A line about turned-away connections is written at most so often, ms. */
@@ -101,7 +104,10 @@ class Answers {
     this.#max = max;
   }
 
-  /** Takes one more, maybe in place of the oldest whose client has not taken what is there for it. False: there is none of those. */
+  /**
+   * Takes one more, maybe in place of the oldest whose client has not taken what is there for it. False: there is none
+   * of those.
+   */
   begin(response: ServerResponse): boolean {
     if (this.#open.size >= this.#max) {
       const unread = [...this.#open].find(({ writableEnded }) => writableEnded);

@@ -1,8 +1,9 @@
 /**
- * Who may hold a connection of an HTTP server. Connections cost their owners nothing, and before a request is read nobody knows whether it
- * is a probe that must be answered. So a new connection gets a place as long as any connection waits for its client: when all places are taken, the
- * one of these that was accepted first is closed, of the address that holds most. No address holds more than three of four places.
- * Connections whose request is being answered are not touched.
+ * Who may hold a connection of an HTTP server. Connections cost their owners nothing, and before a request is read
+ * nobody knows whether it is a probe that must be answered. So a new connection gets a place as long as any connection
+ * waits for its client: when all places are taken, the one of these that was accepted first is closed, of the address
+ * that holds most. No address holds more than three of four places. Connections whose request is being answered are not
+ * touched.
  */
 import { networkOf } from '../grpc/index.ts';
 

@@ -1,4 +1,7 @@
-/** One mesh of several clusters: a Service of one name is one service, and what runs in a cluster is looked up in that cluster. */
+/**
+ * One mesh of several clusters: a Service of one name is one service, and what runs in a cluster is looked up in that
+ * cluster.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { MeshNetworks } from '../resources/mesh-config.ts';

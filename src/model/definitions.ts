@@ -1,6 +1,6 @@
 /**
- * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one for each host. What
- * several resources say of one service is merged here too.
+ * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one for each
+ * host. What several resources say of one service is merged here too.
  */
 import type { MeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type Resource } from '../resources/types.ts';
@@ -18,7 +18,10 @@ export interface DefinitionContext {
   readonly mesh: MeshConfig;
 }
 
-/** Age of Services that only other clusters have: cluster IPs of the program's own cluster come before equal ones of theirs. */
+/**
+ * Age of Services that only other clusters have: cluster IPs of the program's own cluster come before equal ones of
+ * theirs.
+ */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
 const EXPORT_TO = 'networking.mesh.io/exportTo';
@@ -159,9 +162,9 @@ export interface MergedService {
 }
 
 /**
- * Several resources of one namespace may define the same host. The orchestrator's comes first, then the oldest: it says what the
- * service is. The others add the ports that it lacks, their addresses, and endpoints; those that resolve in another way are
- * left out whole, because one cluster cannot do both.
+ * Several resources of one namespace may define the same host. The orchestrator's comes first, then the oldest: it says
+ * what the service is. The others add the ports that it lacks, their addresses, and endpoints; those that resolve in
+ * another way are left out whole, because one cluster cannot do both.
  */
 export function mergeDefinitions(definitions: readonly Service[]): MergedService | undefined {
   const [first, ...others] = [...definitions].sort(compareDefinitions);

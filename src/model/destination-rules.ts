@@ -1,6 +1,7 @@
 /**
- * Destination rules by namespace and host, those of one namespace for one host merged. Which one applies to a host is looked up
- * from the most specific pattern to the least, in the own namespace, then the service's, then the root namespace.
+ * Destination rules by namespace and host, those of one namespace for one host merged. Which one applies to a host is
+ * looked up from the most specific pattern to the least, in the own namespace, then the service's, then the root
+ * namespace.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -77,8 +78,8 @@ function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDest
 }
 
 /**
- * Groups that match a host, most specific first. Remembered for as long as the namespace's rules stand: a mesh-wide rule of the
- * root namespace is looked up for every host of every scope, with the same result.
+ * Groups that match a host, most specific first. Remembered for as long as the namespace's rules stand: a mesh-wide
+ * rule of the root namespace is looked up for every host of every scope, with the same result.
  */
 function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
   const byHost = memos
@@ -92,7 +93,10 @@ function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): 
   return groups;
 }
 
-/** Whether rules of a namespace are for single hosts alone: then there is no need to look for a dozen patterns of each host. */
+/**
+ * Whether rules of a namespace are for single hosts alone: then there is no need to look for a dozen patterns of each
+ * host.
+ */
 function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
   return memos
     .weak<PMap<RuleGroup>, boolean>('rules without patterns')

@@ -1,6 +1,6 @@
 /**
- * A part of a service's endpoints: those that one document says, such as one of its slices. A service keeps its parts, so that a
- * change of one of them leaves the others alone.
+ * A part of a service's endpoints: those that one document says, such as one of its slices. A service keeps its parts,
+ * so that a change of one of them leaves the others alone.
  */
 import { keepIfEqual } from './equal.ts';
 import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';

@@ -1,6 +1,6 @@
 /**
- * The endpoints of one service, part by part from what is known now: the orchestrator's Endpoints or slices joined with pods,
- * endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
+ * The endpoints of one service, part by part from what is known now: the orchestrator's Endpoints or slices joined with
+ * pods, endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
@@ -206,8 +206,9 @@ interface AddressReference {
 }
 
 /**
- * The workload behind an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that it names is unknown
- * it is held back: without the pod's labels it would be served outside its subsets and without mutual TLS.
+ * The workload behind an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that
+ * it names is unknown it is held back: without the pod's labels it would be served outside its subsets and without
+ * mutual TLS.
  */
 function resolveAddress(
   { meta: { namespace, cluster } }: EndpointsDocument,

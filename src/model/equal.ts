@@ -1,4 +1,7 @@
-/** Deep equality of plain data, and keeping the older of two equal values: identity is how the snapshot says "unchanged". */
+/**
+ * Deep equality of plain data, and keeping the older of two equal values: identity is how the snapshot says
+ * "unchanged".
+ */
 
 /** Equality of plain data (objects, arrays, primitives). A member that is `undefined` equals an absent one. */
 export function deepEqual(a: unknown, b: unknown): boolean {

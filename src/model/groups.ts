@@ -1,6 +1,6 @@
 /**
- * An index from one key to many: a persistent map of sorted lists. Changes are collected and applied at once, so that adding
- * thousands of members to one group copies its list once.
+ * An index from one key to many: a persistent map of sorted lists. Changes are collected and applied at once, so that
+ * adding thousands of members to one group copies its list once.
  */
 import type { PMap } from '../core/pmap.ts';
 import { lowerBound } from './order.ts';

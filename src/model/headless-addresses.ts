@@ -1,6 +1,7 @@
 /**
- * Where connections go that no virtual IP speaks of: the addresses of headless Services, port by port, and addresses that are known from
- * Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or filter chains there.
+ * Where connections go that no virtual IP speaks of: the addresses of headless Services, port by port, and addresses
+ * that are known from Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or
+ * filter chains there.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import type { Groups } from './groups.ts';
@@ -9,7 +10,9 @@ import { lowerBound } from './order.ts';
 import { protocolOfPort } from './protocol.ts';
 import type { HeldRange, ModelSettings, Service } from './types.ts';
 
-/** `port/address` (in the form of {@link sortableAddress}) → the documents that say that a headless Service is there. */
+/**
+ * `port/address` (in the form of {@link sortableAddress}) → the documents that say that a headless Service is there.
+ */
 export type HeadlessAddresses = Groups;
 
 /** Note in what a service read: the headless addresses in a range. */
@@ -31,7 +34,10 @@ function eachAddress(document: EndpointsDocument, use: (address: string, namesPo
       for (const { ip, targetRef } of list) use(ip, targetRef?.kind === 'Pod');
 }
 
-/** Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no Pod. Some may stand there twice. */
+/**
+ * Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no
+ * Pod. Some may stand there twice.
+ */
 export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
   if (document === undefined) return [];
   const bare: string[] = [];
@@ -42,8 +48,8 @@ export function bareAddresses(document: EndpointsDocument | undefined): readonly
 }
 
 /**
- * Ports of a headless Service at which its connections meet those of other services: a filter chain that another one has for their
- * destination would come before them. Where pods have listeners of their own, those of plain TCP do not.
+ * Ports of a headless Service at which its connections meet those of other services: a filter chain that another one
+ * has for their destination would come before them. Where pods have listeners of their own, those of plain TCP do not.
  */
 function sharedPorts({ content: { spec } }: Resource<'Service'>, settings: ModelSettings): readonly number[] {
   if (spec.clusterIP !== 'None' || spec.type === 'ExternalName') return [];
@@ -103,8 +109,8 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
 }
 
 /**
- * Ports of a ServiceEntry's service at which one of its ranges would take the connections to a headless Service of another namespace.
- * Adds what was looked up to `reads`.
+ * Ports of a ServiceEntry's service at which one of its ranges would take the connections to a headless Service of
+ * another namespace. Adds what was looked up to `reads`.
  */
 export function heldRanges(service: Service, headless: HeadlessAddresses, reads: Set<string>): readonly HeldRange[] {
   const held: HeldRange[] = [];

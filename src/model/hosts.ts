@@ -1,6 +1,6 @@
 /**
- * Host names as a mesh writes them: exact (`reviews.default.svc.cluster.local`), wildcard (`*.example.com`), or all (`*`).
- * Comparing is on lower-case text; wildcards stand only at the front, so suffixes say everything.
+ * Host names as a mesh writes them: exact (`reviews.default.svc.cluster.local`), wildcard (`*.example.com`), or all
+ * (`*`). Comparing is on lower-case text; wildcards stand only at the front, so suffixes say everything.
  */
 
 export function isWildcardHost(host: string): boolean {
@@ -8,8 +8,8 @@ export function isWildcardHost(host: string): boolean {
 }
 
 /**
- * Whether `pattern` covers every name that `host` covers: `*.example.com` matches `a.example.com` and `*.b.example.com`, not
- * `example.com`; an exact pattern matches itself alone.
+ * Whether `pattern` covers every name that `host` covers: `*.example.com` matches `a.example.com` and
+ * `*.b.example.com`, not `example.com`; an exact pattern matches itself alone.
  */
 export function hostMatches(pattern: string, host: string): boolean {
   if (pattern === '*') return true;
@@ -31,8 +31,8 @@ export function hostsOverlap(a: string, b: string): boolean {
 }
 
 /**
- * The patterns that could match a host, most specific first: the host itself, then `*.b.c`, `*.c`, `*`. Looking each up is
- * cheaper than trying all patterns.
+ * The patterns that could match a host, most specific first: the host itself, then `*.b.c`, `*.c`, `*`. Looking each up
+ * is cheaper than trying all patterns.
  */
 export function matchingPatterns(host: string): string[] {
   const patterns = [host];
@@ -47,8 +47,8 @@ export function matchingPatterns(host: string): string[] {
 }
 
 /**
- * A host as written in a resource of `namespace` → full name. Only names without a dot are short (`reviews`); wildcards and IPv6
- * addresses stay.
+ * A host as written in a resource of `namespace` → full name. Only names without a dot are short (`reviews`); wildcards
+ * and IPv6 addresses stay.
  */
 export function fullHostname(host: string, namespace: string, domain: string): string {
   const lower = canonicalHost(host);

@@ -1,4 +1,6 @@
-/** The door of the model: snapshots made and stepped; what they are stands in `types.ts`, host wildcards in `hosts.ts`. */
+/**
+ * The door of the model: snapshots made and stepped; what they are stands in `types.ts`, host wildcards in `hosts.ts`.
+ */
 
 export { fullHostname, hostMatches, hostsOverlap, isWildcardHost, serviceHostname } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';

@@ -1,4 +1,7 @@
-/** Indexes hold what there is: after any history they are those of a fresh replay, and nothing of what is gone stays in them. */
+/**
+ * Indexes hold what there is: after any history they are those of a fresh replay, and nothing of what is gone stays in
+ * them.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';

@@ -1,7 +1,7 @@
 /**
- * The mesh as generation sees it: services, who sees them, routes, rules, and the configuration that generation reads as it is. The main
- * thread and every worker have one, made by the same changes. Persistent maps, so that the next state shares everything that a
- * change leaves alone. Others see it through `MeshSnapshot`.
+ * The mesh as generation sees it: services, who sees them, routes, rules, and the configuration that generation reads
+ * as it is. The main thread and every worker have one, made by the same changes. Persistent maps, so that the next
+ * state shares everything that a change leaves alone. Others see it through `MeshSnapshot`.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -61,8 +61,8 @@ export interface MeshState {
 }
 
 /**
- * Whether generation reads a service's endpoints: its clusters carry them where proxies resolve names, and where the pods of a
- * headless service have listeners of their own. Endpoints of all other services reach proxies by EDS alone.
+ * Whether generation reads a service's endpoints: its clusters carry them where proxies resolve names, and where the
+ * pods of a headless service have listeners of their own. Endpoints of all other services reach proxies by EDS alone.
  */
 export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
   if (resolution === 'dns') return true;

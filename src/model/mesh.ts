@@ -1,6 +1,7 @@
 /**
- * The second stage of a change, the same on the main thread and in every worker: what the first stage derived, and the configuration that
- * generation reads, become what generation sees. Pure and deterministic: equal changes make equal states, however they are merged.
+ * The second stage of a change, the same on the main thread and in every worker: what the first stage derived, and the
+ * configuration that generation reads, become what generation sees. Pure and deterministic: equal changes make equal
+ * states, however they are merged.
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
@@ -29,7 +30,9 @@ export interface MeshStep {
   readonly changes: MeshChanges;
 }
 
-/** The next state, its scopes, and what differs. Costs what the change costs; whatever is equal stays the same object. */
+/**
+ * The next state, its scopes, and what differs. Costs what the change costs; whatever is equal stays the same object.
+ */
 export function updateMesh(before: MeshState, book: ScopeBook, delta: MeshDelta): MeshStep {
   const { version, mesh = before.mesh, networks = before.networks } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;

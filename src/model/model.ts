@@ -1,6 +1,7 @@
 /**
- * The model with its owner: the current snapshot, and the scopes that are kept up to date because somebody has acquired them. Others may be
- * asked for as well, but nobody is told how they change. The main thread has a `Model`, a worker a `MeshModel`.
+ * The model with its owner: the current snapshot, and the scopes that are kept up to date because somebody has acquired
+ * them. Others may be asked for as well, but nobody is told how they change. The main thread has a `Model`, a worker a
+ * `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
@@ -95,8 +96,8 @@ abstract class ScopeHolder<S extends MeshSnapshot> {
   }
 
   /**
-   * Has the scope of this id kept up to date: later steps say how it differs. To be released as often as it is acquired. A Sidecar's scope
-   * may be acquired while there is no such Sidecar.
+   * Has the scope of this id kept up to date: later steps say how it differs. To be released as often as it is
+   * acquired. A Sidecar's scope may be acquired while there is no such Sidecar.
    */
   acquire(id: string): void {
     if (!this.holders.has(id)) this.current.scopes.keep(id);
@@ -175,8 +176,8 @@ export class Model extends ScopeHolder<Snapshot> {
   }
 
   /**
-   * The next snapshot and what differs in it. Costs what the change costs; whatever is equal stays the same object. What throws leaves
-   * everything as it is.
+   * The next snapshot and what differs in it. Costs what the change costs; whatever is equal stays the same object.
+   * What throws leaves everything as it is.
    */
   apply({ changes, mesh, networks, version }: ModelUpdate): ModelStep {
     const before = this.#states;

@@ -1,4 +1,7 @@
-/** The networks of a mesh: those that the configuration names and those that endpoints are in. Which of them a proxy is in. */
+/**
+ * The networks of a mesh: those that the configuration names and those that endpoints are in. Which of them a proxy is
+ * in.
+ */
 import { PMap } from '../core/pmap.ts';
 import type { MeshNetworks } from '../resources/mesh-config.ts';
 import type { NetworkFinder } from './networks.ts';
@@ -31,7 +34,8 @@ export function nextNetworkNames(
 ): NetworkNames {
   const counts = nextCounts(before.counts, moves);
   if (counts === before.counts && configured === before.configured) return before;
-  // Mostly services only come to networks, or go from some, in which there are others: then the names need not be gathered again.
+  // Mostly services only come to networks, or go from some, in which there are others: then the names need not be
+  // gathered again.
   const isSame = (name: string): boolean => counts.has(name) === before.counts.has(name);
   if (configured === before.configured && counts.changedKeys(before.counts).every(isSame)) return { ...before, counts };
   const all = namesOf(configured, counts);
@@ -45,9 +49,9 @@ export function networksSaidBy({ network, labels }: ProxyPlace): readonly string
 }
 
 /**
- * The network in which a proxy has an address: what it says itself, else its label. Names that are no network of the mesh say nothing:
- * proxies may name one where the configuration of the mesh knows none. A proxy that says nothing is where the program's own cluster
- * has the address.
+ * The network in which a proxy has an address: what it says itself, else its label. Names that are no network of the
+ * mesh say nothing: proxies may name one where the configuration of the mesh knows none. A proxy that says nothing is
+ * where the program's own cluster has the address.
  */
 export function networkOfProxy(
   proxy: ProxyPlace,

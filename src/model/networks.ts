@@ -1,4 +1,6 @@
-/** The network of an endpoint that does not say it itself: found in the mesh networks by its address or by its registry. */
+/**
+ * The network of an endpoint that does not say it itself: found in the mesh networks by its address or by its registry.
+ */
 import type { MeshNetworks } from '../resources/mesh-config.ts';
 import { compareText } from './order.ts';
 
@@ -45,7 +47,10 @@ export function canonicalBytes(address: string): readonly number[] | undefined {
 /** An IPv4 address in the form of {@link addressId}: without zeros in front. */
 const PLAIN_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything else. */
+/**
+ * One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything
+ * else.
+ */
 export function addressId(written: string): string | undefined {
   if (PLAIN_IPV4.test(written)) return written;
   const [address = '', length] = written.split('/');
@@ -103,7 +108,10 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
-/** Finds the network of an address that resources of a cluster name (undefined: the program's own); '' when none says so. */
+/**
+ * Finds the network of an address that resources of a cluster name (undefined: the program's own); '' when none says
+ * so.
+ */
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**

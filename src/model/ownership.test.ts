@@ -147,7 +147,8 @@ test('the address of a Pod is none of other namespaces’ ServiceEntries', () =>
   assert.deepEqual(addressesOf(step(alone, [onNode]).snapshot), written);
   const own = resource('Pod', 'evil/db-0', { spec: {}, status });
   assert.deepEqual(addressesOf(step(alone, [own]).snapshot), written);
-  // Clusters may have the same addresses: to have one of them in some cluster gives nobody the traffic to another's pod.
+  // Clusters may have the same addresses: to have one of them in some cluster gives nobody the traffic to another's
+  // pod.
   const elsewhere = resource('Pod', 'evil/db-0', { spec: {}, status }, { cluster: 'far' });
   for (const pod of [own, elsewhere]) assert.deepEqual(addressesOf(step(alone, [pod, running]).snapshot), ['10.0.0.2']);
 });

@@ -1,7 +1,7 @@
 /**
- * Whose a name is, where documents of several namespaces claim it. A host name below the mesh's own DNS domain belongs to the
- * namespace that it contains; a virtual IP belongs to the orchestrator Service that has it. What a namespace says of names that are
- * not its own holds for its own callers at most. The rules stand in docs/security-model.md.
+ * Whose a name is, where documents of several namespaces claim it. A host name below the mesh's own DNS domain belongs
+ * to the namespace that it contains; a virtual IP belongs to the orchestrator Service that has it. What a namespace
+ * says of names that are not its own holds for its own callers at most. The rules stand in docs/security-model.md.
  */
 import type { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
@@ -21,8 +21,9 @@ type OwnershipSettings = Pick<ModelSettings, 'domain' | 'rootNamespace'>;
 
 /**
  * The namespace that a host (lower case, possibly a wildcard) belongs to by its name: `web.shop.svc.cluster.local`,
- * `*.shop.svc.cluster.local` and `web.shop.svc` are of `shop`. {@link SEVERAL} for wildcards such as `*.svc.cluster.local` and
- * `*.local`; undefined for names outside of the mesh's domain, which belong to nobody in particular.
+ * `*.shop.svc.cluster.local` and `web.shop.svc` are of `shop`. {@link SEVERAL} for wildcards such as
+ * `*.svc.cluster.local` and `*.local`; undefined for names outside of the mesh's domain, which belong to nobody in
+ * particular.
  */
 function namespaceOfHost(host: string, domain: string): string | undefined {
   const wildcard = isWildcardHost(host);
@@ -30,7 +31,8 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
   for (const tail of [`.svc.${domain}`, '.svc']) {
     if (suffix.endsWith(tail)) {
       const labels = suffix.slice(0, -tail.length).split('.');
-      // The first label of a wildcard may be the end of one: `*op.svc` covers names of every namespace that ends in `op`.
+      // The first label of a wildcard may be the end of one: `*op.svc` covers names of every namespace that ends in
+      // `op`.
       return wildcard && labels.length === 1 ? SEVERAL : labels.at(-1);
     }
     if (wildcard && tail.endsWith(suffix)) return SEVERAL;
@@ -38,18 +40,26 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
   return undefined;
 }
 
-/** Whether what `namespace` says of a host may hold for callers of other namespaces. The root namespace may say it of any host. */
+/**
+ * Whether what `namespace` says of a host may hold for callers of other namespaces. The root namespace may say it of
+ * any host.
+ */
 export function mayClaimForOthers(host: string, namespace: string, settings: OwnershipSettings): boolean {
   const owner = namespaceOfHost(host, settings.domain);
   return owner === undefined || owner === namespace || namespace === settings.rootNamespace;
 }
 
-/** `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is exported to them. */
+/**
+ * `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is exported to them.
+ */
 export function ownCallersOnly(exportTo: readonly string[]): readonly string[] {
   return isPublic(exportTo) || exportTo.includes('.') ? ['.'] : ['~'];
 }
 
-/** The services of one host name, in precedence order, that are in force: beside an orchestrator Service, no ServiceEntry is. */
+/**
+ * The services of one host name, in precedence order, that are in force: beside an orchestrator Service, no
+ * ServiceEntry is.
+ */
 export function servicesInForce(services: readonly Service[]): readonly Service[] {
   return services[0]?.registry === 'Orchestrator'
     ? services.filter(({ registry }) => registry === 'Orchestrator')
@@ -93,8 +103,8 @@ export interface AddressIndexes {
 }
 
 /**
- * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services, Pods and endpoints: a
- * listener there would take the connections to them. Adds what was looked up to `reads`.
+ * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services, Pods and
+ * endpoints: a listener there would take the connections to them. Adds what was looked up to `reads`.
  */
 export function withoutTakenAddresses(
   service: Service,
@@ -123,9 +133,10 @@ export function withHeldRanges(service: Service, { headlessAddresses }: AddressI
 }
 
 /**
- * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods of other namespaces that have it. Clusters may
- * have the same addresses, and nobody gets another one's by having it in some cluster. Where there is none, Endpoints
- * and EndpointSlices count, which anybody may write about any address: the oldest of them, so that nobody gets an address by naming it too.
+ * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods of other namespaces that have
+ * it. Clusters may have the same addresses, and nobody gets another one's by having it in some cluster. Where there is
+ * none, Endpoints and EndpointSlices count, which anybody may write about any address: the oldest of them, so that
+ * nobody gets an address by naming it too.
  */
 function ownerOutside(
   namespace: string,

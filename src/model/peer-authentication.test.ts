@@ -1,4 +1,7 @@
-/** Which mode holds where: the specification's scope rules row by row, and against an oracle that knows nothing of indexes. */
+/**
+ * Which mode holds where: the specification's scope rules row by row, and against an oracle that knows nothing of
+ * indexes.
+ */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';

@@ -1,9 +1,9 @@
 /**
- * Peer authentication: what transport the policies in force ask of a workload. Policies without selector hold for a namespace, or
- * for the whole mesh in the root namespace; those with one for the workloads of their namespace that match. The narrower scope
- * wins, within a scope the oldest, and what a policy leaves unset the wider scope says. Source: specification
- * "policy-resources", scope and precedence rules. What is in force in the place of a refused policy comes before all others of its
- * scope, and before narrower ones where it is not known whom the policy was for.
+ * Peer authentication: what transport the policies in force ask of a workload. Policies without selector hold for a
+ * namespace, or for the whole mesh in the root namespace; those with one for the workloads of their namespace that
+ * match. The narrower scope wins, within a scope the oldest, and what a policy leaves unset the wider scope says.
+ * Source: specification "policy-resources", scope and precedence rules. What is in force in the place of a refused
+ * policy comes before all others of its scope, and before narrower ones where it is not known whom the policy was for.
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/types.ts';
@@ -141,7 +141,10 @@ function modeOf(written: 'UNSET' | MutualTlsMode | undefined): MutualTlsMode | u
   return written === 'UNSET' ? undefined : written;
 }
 
-/** What holds for a workload. The ports are those that the policies name; whether they count, their binding to a service decides. */
+/**
+ * What holds for a workload. The ports are those that the policies name; whether they count, their binding to a service
+ * decides.
+ */
 export function peerAuthenticationOf(policies: PeerPolicies, namespace: string, labels: Labels): PeerAuthentication {
   if (policies.strict) return { mode: 'STRICT', ports: NO_PORTS };
   const own = policies.namespaces.get(namespace);
@@ -158,8 +161,8 @@ export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): M
 }
 
 /**
- * Namespaces of which clients may have to be told something else: they only care where mutual TLS is switched off altogether.
- * `all` when that changed for the mesh.
+ * Namespaces of which clients may have to be told something else: they only care where mutual TLS is switched off
+ * altogether. `all` when that changed for the mesh.
  */
 export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
   if (change === 'all') {

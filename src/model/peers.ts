@@ -14,8 +14,8 @@ export interface PeerCounts {
 export const NO_PEERS: PeerCounts = { accounts: new Map(), ready: new Map(), unready: new Map() };
 
 /**
- * The counts after a change of endpoints. Identities count whether their workloads take mutual TLS or not: a destination rule may know
- * better than labels, and switching it off is no news of who is there.
+ * The counts after a change of endpoints. Identities count whether their workloads take mutual TLS or not: a
+ * destination rule may know better than labels, and switching it off is no news of who is there.
  */
 export function countPeers(
   before: PeerCounts,

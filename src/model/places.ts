@@ -5,7 +5,10 @@ import type { Endpoint } from './types.ts';
 export interface Places {
   /** Locality (`region/zone/subzone`) → number of services that have endpoints in it. */
   readonly counts: PMap<number>;
-  /** Regions, zones (`region/zone`) and subzones (`region/zone/subzone`); the same object for as long as they are the same. */
+  /**
+   * Regions, zones (`region/zone`) and subzones (`region/zone/subzone`); the same object for as long as they are the
+   * same.
+   */
   readonly all: ReadonlySet<string>;
 }
 

@@ -1,4 +1,6 @@
-/** The protocol of a port: said by `appProtocol`, else by the prefix of its name (`http-web`), else known by its number. */
+/**
+ * The protocol of a port: said by `appProtocol`, else by the prefix of its name (`http-web`), else known by its number.
+ */
 import type { Protocol } from './types.ts';
 
 const NAMES: ReadonlyMap<string, Protocol> = new Map<string, Protocol>(
@@ -15,7 +17,8 @@ const NAMES: ReadonlyMap<string, Protocol> = new Map<string, Protocol>(
     mongo: 'Mongo',
     redis: 'Redis',
     mysql: 'MySQL',
-    // The orchestrator's own names (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
+    // The orchestrator's own names
+    // (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
     'kubernetes.io/h2c': 'HTTP2',
     'kubernetes.io/ws': 'HTTP',
     'kubernetes.io/wss': 'HTTPS',

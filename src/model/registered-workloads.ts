@@ -1,6 +1,6 @@
 /**
- * Who runs what, by the registry's word: a proxy says its labels itself, and its certificate proves only a namespace and a service
- * account. Whether workloads of that account have such labels is known from pods and workload entries.
+ * Who runs what, by the registry's word: a proxy says its labels itself, and its certificate proves only a namespace
+ * and a service account. Whether workloads of that account have such labels is known from pods and workload entries.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -54,9 +54,9 @@ interface Edit {
 }
 
 /**
- * The registered workloads after a change of resources, and the namespaces in which {@link registeredLabels} may answer otherwise:
- * another workload with labels that are known already does not count. Costs what the changed workloads are, and the number of label sets
- * of accounts that have a new one or lost one.
+ * The registered workloads after a change of resources, and the namespaces in which {@link registeredLabels} may answer
+ * otherwise: another workload with labels that are known already does not count. Costs what the changed workloads are,
+ * and the number of label sets of accounts that have a new one or lost one.
  */
 export function updateRegistered(
   before: RegisteredWorkloads,

@@ -1,6 +1,7 @@
 /**
- * The first stage of a change, on the main thread alone: resources become services, endpoints and workloads, stage by stage, each of which
- * looks only at what the one before found different. What generation reads of it goes on to the second stage (`mesh.ts`).
+ * The first stage of a change, on the main thread alone: resources become services, endpoints and workloads, stage by
+ * stage, each of which looks only at what the one before found different. What generation reads of it goes on to the
+ * second stage (`mesh.ts`).
  */
 import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
@@ -22,7 +23,10 @@ import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads 
 import { ownAddresses, podNetwork } from './workloads.ts';
 
 export interface RegistryUpdate {
-  /** Resources by key, as they are now; undefined: gone. Those of kinds that generation reads as they are do not count here. */
+  /**
+   * Resources by key, as they are now; undefined: gone. Those of kinds that generation reads as they are do not count
+   * here.
+   */
   readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
   readonly mesh?: MeshConfig | undefined;
   readonly networks?: MeshNetworks | undefined;
@@ -101,7 +105,10 @@ function configure(
   return { state: { ...before, ...changed, networkOf }, changed };
 }
 
-/** Pods with an address of their own at which nothing is served, after pods, addresses, or the networks that addresses are in changed. */
+/**
+ * Pods with an address of their own at which nothing is served, after pods, addresses, or the networks that addresses
+ * are in changed.
+ */
 function updateUnserved(
   before: State,
   state: State,

@@ -1,6 +1,7 @@
 /**
- * Which destination rule a scope has for a host. Most namespaces come to the same answers: rules are mostly public, and about services of
- * the namespace that they are in. These namespaces share one finder, by which generation knows that what it made for one of them holds for all.
+ * Which destination rule a scope has for a host. Most namespaces come to the same answers: rules are mostly public, and
+ * about services of the namespace that they are in. These namespaces share one finder, by which generation knows that
+ * what it made for one of them holds for all.
  */
 import { type Memos, WeakMemo } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
@@ -30,8 +31,8 @@ interface Sources {
 }
 
 /**
- * Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart: these have
- * the same finder, by which it knows that the answers are the same.
+ * Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart:
+ * these have the same finder, by which it knows that the answers are the same.
  */
 export function ruleFinder(sources: Sources, namespace: string, services: PMap<Service>): Finder {
   const { memos, rules, settings } = sources;
@@ -56,8 +57,9 @@ function viewOf(memos: Memos, rules: RuleTable, viewer: string): RuleView {
 }
 
 /**
- * Whether a namespace finds what one would that has no rules and is named by none: nobody exports rules to it by name, and its own are public
- * and about its own services, for which everybody looks there first. May say no where it is so after all.
+ * Whether a namespace finds what one would that has no rules and is named by none: nobody exports rules to it by name,
+ * and its own are public and about its own services, for which everybody looks there first. May say no where it is so
+ * after all.
  */
 function seesAsAnybody(memos: Memos, table: RuleTable, namespace: string, services: PMap<Service>): boolean {
   if (namedBy(memos, table).has(namespace)) return false;

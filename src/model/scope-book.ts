@@ -1,6 +1,6 @@
 /**
- * The scopes that are kept up to date, findable by what they look at. A book is a value too: the next state starts with the scopes
- * that its changes left alone.
+ * The scopes that are kept up to date, findable by what they look at. A book is a value too: the next state starts with
+ * the scopes that its changes left alone.
  */
 import { PMap } from '../core/pmap.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';

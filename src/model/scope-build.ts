@@ -1,6 +1,6 @@
 /**
- * Scopes from scratch, and the questions that building and updating share: which service a host name means to a listener, and
- * which services a scope needs because a virtual service leads there.
+ * Scopes from scratch, and the questions that building and updating share: which service a host name means to a
+ * listener, and which services a scope needs because a virtual service leads there.
  */
 import { PMap } from '../core/pmap.ts';
 import { membersOf } from './groups.ts';
@@ -34,7 +34,9 @@ export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan
   return sidecar === undefined ? undefined : planScope(namespace, sidecar);
 }
 
-/** The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes. */
+/**
+ * The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes.
+ */
 function choose(
   state: MeshState,
   namespace: string,
@@ -69,8 +71,8 @@ export function listenerService(
 }
 
 /**
- * All that a namespace sees: the map of public services, which is shared, with what differs for this namespace. A map without
- * differences is the shared map itself.
+ * All that a namespace sees: the map of public services, which is shared, with what differs for this namespace. A map
+ * without differences is the shared map itself.
  */
 export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
   const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
@@ -176,7 +178,9 @@ export interface ScopeParts {
   readonly watches: readonly string[];
 }
 
-/** Puts a scope together. It keeps the rules of its time, not the state, so that it does not hold on to old snapshots. */
+/**
+ * Puts a scope together. It keeps the rules of its time, not the state, so that it does not hold on to old snapshots.
+ */
 export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
   const { egress, services, routed, watches } = parts;
   const scope: Scope = {

@@ -1,6 +1,6 @@
 /**
- * What a Sidecar says about a scope, parsed once: which host names of which namespaces each of its egress listeners imports.
- * Without a Sidecar there is one listener that imports all.
+ * What a Sidecar says about a scope, parsed once: which host names of which namespaces each of its egress listeners
+ * imports. Without a Sidecar there is one listener that imports all.
  */
 import { keyOf, type Resource } from '../resources/types.ts';
 import { addTo } from './groups.ts';
@@ -43,7 +43,10 @@ export function defaultScopeId(namespace: string): string {
   return `${namespace}/`;
 }
 
-/** A root namespace's Sidecar makes one scope for each namespace that it applies to, with its own namespace in the middle. */
+/**
+ * A root namespace's Sidecar makes one scope for each namespace that it applies to, with its own namespace in the
+ * middle.
+ */
 export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   const { namespace: owner, name } = sidecar.meta;
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;

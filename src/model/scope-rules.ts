@@ -1,6 +1,6 @@
 /**
- * Which hosts of a scope have another destination rule than before. A rule for all hosts of the mesh concerns every host of every
- * scope, so scopes that must come to the same answer are compared once.
+ * Which hosts of a scope have another destination rule than before. A rule for all hosts of the mesh concerns every
+ * host of every scope, so scopes that must come to the same answer are compared once.
  */
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
@@ -23,8 +23,8 @@ interface Comparison {
 }
 
 /**
- * A comparer for one change of the rules. Two scopes come to the same answer when they share their services, their namespaces
- * have no rules of their own, and no rule is hidden from anybody.
+ * A comparer for one change of the rules. Two scopes come to the same answer when they share their services, their
+ * namespaces have no rules of their own, and no rule is hidden from anybody.
  */
 export function compareRulesOf(rulesBefore: RuleTable, rulesAfter: RuleTable): RuleComparer {
   const known: Comparison[] = [];

@@ -1,6 +1,6 @@
 /**
- * The last stage of a change: which built scopes it touches, how each looks now, and what exactly of it differs. The cost follows
- * the number of scopes that look at what changed.
+ * The last stage of a change: which built scopes it touches, how each looks now, and what exactly of it differs. The
+ * cost follows the number of scopes that look at what changed.
  */
 import type { Resource, ResourceKey } from '../resources/types.ts';
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
@@ -123,7 +123,8 @@ function touchedScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): 
     return known;
   };
   for (const { before, after } of inputs.services.values()) {
-    // A Service that comes or goes takes the host from other claimants or gives it back, whoever sees the Service itself.
+    // A Service that comes or goes takes the host from other claimants or gives it back, whoever sees the Service
+    // itself.
     const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
     for (const service of new Set([before, after, ...others])) {
       if (service === undefined) continue;

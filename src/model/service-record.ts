@@ -1,6 +1,7 @@
 /**
- * What is kept of a service from one snapshot to the next: its definition, and its endpoints in the parts that they are made of. A
- * change makes the parts again that it concerns and joins the differences; the rest of the service's endpoints is not looked at.
+ * What is kept of a service from one snapshot to the next: its definition, and its endpoints in the parts that they are
+ * made of. A change makes the parts again that it concerns and joins the differences; the rest of the service's
+ * endpoints is not looked at.
  */
 import { definitionOf, mergeDefinitions } from './definitions.ts';
 import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts';
@@ -99,7 +100,10 @@ export function nextRecord(
   return { record, delta, ...changedReads };
 }
 
-/** The parts by their plans: those that are concerned made again. `remade` are the ids of those that are new, other, or gone. */
+/**
+ * The parts by their plans: those that are concerned made again. `remade` are the ids of those that are new, other, or
+ * gone.
+ */
 function nextParts(
   plans: readonly PartPlan[],
   namespace: string,
@@ -128,7 +132,10 @@ function isConcerned(id: string, { reads }: EndpointPart, dirt: Dirt): boolean {
   return dirt === 'all' || dirt.has(id) || !reads.isDisjointFrom(dirt);
 }
 
-/** What differs between the parts. An endpoint that moves to another part and is equal stays the same object there, in `after`. */
+/**
+ * What differs between the parts. An endpoint that moves to another part and is equal stays the same object there, in
+ * `after`.
+ */
 function deltaOf(
   before: ServiceRecord['parts'],
   after: Map<string, EndpointPart>,

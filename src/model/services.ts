@@ -1,6 +1,6 @@
 /**
- * Services and their endpoints are computed again where something that they read changed, compared with what they were, and kept when
- * equal; then the indexes over them follow the differences.
+ * Services and their endpoints are computed again where something that they read changed, compared with what they were,
+ * and kept when equal; then the indexes over them follow the differences.
  */
 import type { Resource } from '../resources/types.ts';
 import type { EndpointIndexes } from './endpoints.ts';

@@ -1,6 +1,7 @@
 /**
- * The registry: resources, and the services, endpoints and workloads that they make. The main thread alone has it. Persistent maps, so
- * that the next state shares everything that a change leaves alone. Others see it through `Snapshot`.
+ * The registry: resources, and the services, endpoints and workloads that they make. The main thread alone has it.
+ * Persistent maps, so that the next state shares everything that a change leaves alone. Others see it through
+ * `Snapshot`.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -63,8 +64,8 @@ export interface State {
   readonly definers: Groups;
   readonly services: PMap<Service>;
   /**
-   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Endpoints or EndpointSlices that name it
-   * without a Pod.
+   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Endpoints or
+   * EndpointSlices that name it without a Pod.
    */
   readonly addressOwners: Groups;
   readonly headlessAddresses: HeadlessAddresses;

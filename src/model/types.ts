@@ -1,7 +1,7 @@
 /**
- * The snapshot: the mesh as plain immutable data, built incrementally from resource changes; equal inputs make equal snapshots
- * whatever the order of arrival. The main thread has the whole ({@link Snapshot}), every thread that generates what generation
- * may read ({@link MeshSnapshot}).
+ * The snapshot: the mesh as plain immutable data, built incrementally from resource changes; equal inputs make equal
+ * snapshots whatever the order of arrival. The main thread has the whole ({@link Snapshot}), every thread that
+ * generates what generation may read ({@link MeshSnapshot}).
  *
  *   resources ──changes──▶ services, endpoints, workloads ──▶ indexes (by address, host, namespace) ──▶ scopes (lazy, carried over)
  */
@@ -35,8 +35,8 @@ export interface ServicePort {
 }
 
 /**
- * How a client reaches the endpoints (Istio's `Resolution`): `eds` client-side load balancing over known endpoints, `dns` the
- * proxy resolves names, `passthrough` the original destination.
+ * How a client reaches the endpoints (Istio's `Resolution`): `eds` client-side load balancing over known endpoints,
+ * `dns` the proxy resolves names, `passthrough` the original destination.
  */
 export type Resolution = 'eds' | 'dns' | 'passthrough';
 
@@ -57,9 +57,15 @@ export interface Service {
   readonly hostname: string;
   readonly namespace: string;
   readonly ports: readonly ServicePort[];
-  /** Virtual IPs (cluster IPs) or ServiceEntry addresses (CIDRs allowed); empty for headless services and address-less entries. */
+  /**
+   * Virtual IPs (cluster IPs) or ServiceEntry addresses (CIDRs allowed); empty for headless services and address-less
+   * entries.
+   */
   readonly addresses: readonly string[];
-  /** Where ranges among {@link addresses} do not count, because connections there are to a headless Service of another namespace. */
+  /**
+   * Where ranges among {@link addresses} do not count, because connections there are to a headless Service of another
+   * namespace.
+   */
   readonly heldRanges?: readonly HeldRange[];
   readonly resolution: Resolution;
   /** A cluster-IP-less orchestrator service: its pods are reached by their own addresses. */
@@ -105,9 +111,9 @@ export interface Endpoint {
   /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
   readonly hostname: string;
   /**
-   * True when it takes mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`, or a workload entry with a
-   * service account and without that label), and no peer
-   * authentication policy switches mutual TLS off at this port.
+   * True when it takes mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`, or a workload
+   * entry with a service account and without that label), and no peer authentication policy switches mutual TLS off at
+   * this port.
    */
   readonly tlsReady: boolean;
 }
@@ -138,7 +144,9 @@ export interface ServicePeers {
   readonly ready: Readonly<Record<string, 'all' | 'some'>>;
 }
 
-/** A service port that a proxy itself serves, found by the proxy's addresses: the ground of its inbound configuration. */
+/**
+ * A service port that a proxy itself serves, found by the proxy's addresses: the ground of its inbound configuration.
+ */
 export interface BoundInstance {
   readonly service: ServiceKey;
   readonly hostname: string;
@@ -150,7 +158,10 @@ export type VirtualService = Resource<'VirtualService'>;
 export type Gateway = Resource<'Gateway'>;
 export type SidecarResource = Resource<'Sidecar'>;
 
-/** The destination rules for one host, merged as seen from one scope (same namespace lists; subsets joined; first policy wins). */
+/**
+ * The destination rules for one host, merged as seen from one scope (same namespace lists; subsets joined; first policy
+ * wins).
+ */
 export interface MergedDestinationRule {
   readonly host: string;
   /** Namespace of the rules, for exportTo and for short names. */
@@ -181,15 +192,18 @@ export interface EgressListener {
   readonly port: { readonly number: number; readonly protocol: Protocol; readonly name: string } | undefined;
   readonly bind: string;
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE';
-  /** Visible through this listener, hostname → service, one service a hostname (the scope's own namespace first, then the oldest). */
+  /**
+   * Visible through this listener, hostname → service, one service a hostname (the scope's own namespace first, then
+   * the oldest).
+   */
   readonly services: PMap<Service>;
   /** For gateway `mesh`, in precedence order (oldest first, then by namespace/name). */
   readonly virtualServices: readonly ResolvedVirtualService[];
 }
 
 /**
- * What a namespace's proxies, or those that a Sidecar selects, can see. Scopes are values shared by all proxies of the same
- * namespace and Sidecar; the next snapshot carries over each scope that its changes do not touch (same object).
+ * What a namespace's proxies, or those that a Sidecar selects, can see. Scopes are values shared by all proxies of the
+ * same namespace and Sidecar; the next snapshot carries over each scope that its changes do not touch (same object).
  */
 export interface Scope {
   /**
@@ -206,9 +220,9 @@ export interface Scope {
   readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
   readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
   /**
-   * Merged rule for a service of this scope as seen from it: own namespace, then the service's, then the root namespace.
-   * Undefined for hosts that are no services of the scope: there is no cluster that a rule could shape. One function always gives
-   * the same answers, and scopes that find the same rules may share it.
+   * Merged rule for a service of this scope as seen from it: own namespace, then the service's, then the root
+   * namespace. Undefined for hosts that are no services of the scope: there is no cluster that a rule could shape. One
+   * function always gives the same answers, and scopes that find the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }
@@ -227,7 +241,9 @@ export interface ProxyPlace {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Names of what changed between two snapshots, exact: a key stands here only if what generation reads of it differs. */
+/**
+ * Names of what changed between two snapshots, exact: a key stands here only if what generation reads of it differs.
+ */
 export interface ChangeSet {
   readonly fromVersion: number;
   readonly toVersion: number;
@@ -248,7 +264,10 @@ export interface ChangeSet {
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which {@link Snapshot.registeredLabels} may answer otherwise than before. */
   readonly workloads: ReadonlySet<string>;
-  /** Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound configuration. */
+  /**
+   * Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound
+   * configuration.
+   */
   readonly addresses: ReadonlySet<string>;
   /** Changed resources of {@link CONFIG_KINDS}, and PeerAuthentications, by key. */
   readonly configs: ReadonlyMap<
@@ -262,8 +281,8 @@ export interface ChangeSet {
 }
 
 /**
- * What changed of what generation reads, as it is now; undefined: gone. Plain data, which goes to other threads. Several in a row may be
- * merged by taking the newest of each key.
+ * What changed of what generation reads, as it is now; undefined: gone. Plain data, which goes to other threads.
+ * Several in a row may be merged by taking the newest of each key.
  */
 export interface MeshDelta {
   /** Of the state that it leads to. */
@@ -281,7 +300,9 @@ export interface MeshDelta {
 
 /** How a scope differs from the one of the previous snapshot. */
 export interface ScopeChange {
-  /** Its shape (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: regenerate everything of it. */
+  /**
+   * Its shape (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: regenerate everything of it.
+   */
   readonly everything: boolean;
   /** Host names of services added, removed or redefined in it. */
   readonly hosts: ReadonlySet<string>;
@@ -345,7 +366,9 @@ export interface MeshSnapshot {
   /** Of the model that made this snapshot: results of generation that are remembered with its values. */
   readonly memos: Memos;
   readonly services: PMap<Service>;
-  /** Endpoints, in stable order, of the services whose clusters or listeners are made of them: see `carriesEndpoints`. */
+  /**
+   * Endpoints, in stable order, of the services whose clusters or listeners are made of them: see `carriesEndpoints`.
+   */
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   /** Of services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;
@@ -365,28 +388,45 @@ export interface Snapshot extends MeshSnapshot {
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** The policies about requests to a workload with these labels. */
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
-  /** Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then by namespace. */
+  /**
+   * Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then
+   * by namespace.
+   */
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address of a network: those of different networks may have the same one. */
   instancesAt(network: string, address: string): readonly BoundInstance[];
-  /** The network of a proxy at one of its addresses: what it says, where that is a network of the mesh, else the one of the address. */
+  /**
+   * The network of a proxy at one of its addresses: what it says, where that is a network of the mesh, else the one of
+   * the address.
+   */
   networkOfProxy(proxy: ProxyPlace, address: string): string;
-  /** Networks that the configuration names or that endpoints are in. The same object for as long as they are the same. */
+  /**
+   * Networks that the configuration names or that endpoints are in. The same object for as long as they are the same.
+   */
   readonly networkNames: ReadonlySet<string>;
-  /** The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default Sidecar, then the root namespace's, then none. */
+  /**
+   * The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default
+   * Sidecar, then the root namespace's, then none.
+   */
   scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
-  /** Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace respected), oldest first, then by namespace/name. */
+  /**
+   * Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace
+   * respected), oldest first, then by namespace/name.
+   */
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
   /**
-   * Labels of the workloads (pods that have not ended, workload entries) that the registry knows to run as this service account, each set
-   * of labels once: labels that nobody has to be believed for.
+   * Labels of the workloads (pods that have not ended, workload entries) that the registry knows to run as this service
+   * account, each set of labels once: labels that nobody has to be believed for.
    */
   registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
-  /** Labels `key=value` that some virtual service's `sourceLabels` ask for, seen from a scope (sorted): no others matter. */
+  /**
+   * Labels `key=value` that some virtual service's `sourceLabels` ask for, seen from a scope (sorted): no others
+   * matter.
+   */
   sourceLabels(scopeId: string): readonly string[];
   /**
-   * Where endpoints are: regions, zones (`region/zone`) and subzones (`region/zone/subzone`). The same object for as long as they are the
-   * same.
+   * Where endpoints are: regions, zones (`region/zone`) and subzones (`region/zone/subzone`). The same object for as
+   * long as they are the same.
    */
   readonly places: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;

@@ -15,8 +15,8 @@ import { isPublic, isVisible, normaliseExportTo } from './visibility.ts';
 export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
   /**
-   * What of it holds for the mesh's callers in other namespaces: without the hosts that belong to a third namespace. The same
-   * object where that is all of it, undefined where it is nothing.
+   * What of it holds for the mesh's callers in other namespaces: without the hosts that belong to a third namespace.
+   * The same object where that is all of it, undefined where it is nothing.
    */
   readonly abroad: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
@@ -53,7 +53,10 @@ export function gatewayName(written: string, namespace: string): string {
   return `${owner ?? namespace}/${name}`;
 }
 
-/** Undefined for what generation must not see: parts of others (no hosts), and those that delegate, which is not supported. */
+/**
+ * Undefined for what generation must not see: parts of others (no hosts), and those that delegate, which is not
+ * supported.
+ */
 export function resolveVirtualService(
   resource: VirtualService,
   context: DefinitionContext,
@@ -236,7 +239,10 @@ function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
   return low;
 }
 
-/** Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees none otherwise than all do. */
+/**
+ * Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees none otherwise
+ * than all do.
+ */
 export function meshVirtualServices(tables: VirtualServiceTables, namespace: string): ResolvedList {
   const own = membersOf(tables.privateMesh, namespace);
   if (own.length === 0) return tables.publicMesh;

@@ -4,8 +4,8 @@ import { compareText } from './order.ts';
 const EVERYWHERE: readonly string[] = ['*'];
 
 /**
- * Normal form of an `exportTo` list, sorted: `*` swallows the rest, the own namespace is `.`, `~` stands only alone. An empty list
- * means the mesh's default, and an empty default means everywhere.
+ * Normal form of an `exportTo` list, sorted: `*` swallows the rest, the own namespace is `.`, `~` stands only alone. An
+ * empty list means the mesh's default, and an empty default means everywhere.
  */
 export function normaliseExportTo(
   exportTo: readonly string[] | undefined,

@@ -1,6 +1,6 @@
 /**
- * The first stage of a change: indexes of pods, workload entries, slices and definers, and which services have to be looked at
- * again because something that they are made of changed.
+ * The first stage of a change: indexes of pods, workload entries, slices and definers, and which services have to be
+ * looked at again because something that they are made of changed.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
@@ -114,8 +114,8 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
 }
 
 /**
- * `after` with its indexes of the addresses that Endpoints or EndpointSlices speak of. It depends on the Services whether these are
- * headless, and at which ports.
+ * `after` with its indexes of the addresses that Endpoints or EndpointSlices speak of. It depends on the Services
+ * whether these are headless, and at which ports.
  */
 export function indexEndpointAddresses(before: State, after: State, changed: readonly Changed[]): State {
   const headless = new GroupEdits();
@@ -267,7 +267,10 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
   }
 }
 
-/** Services with workloads for which a change of policies may switch mutual TLS off or on again, with the policies that they read. */
+/**
+ * Services with workloads for which a change of policies may switch mutual TLS off or on again, with the policies that
+ * they read.
+ */
 export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, Dirt> {
   const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);
   const reads =

@@ -1,7 +1,8 @@
 /**
- * Which request authentication and authorization policies hold for a workload: those of the root namespace for the whole mesh,
- * those of its own namespace, each with or without a selector. They add up; none replaces another. Those that name what they are for
- * (`targetRefs`) hold there and nowhere else. Source: specification "policy-resources", and Istio's security policy scopes.
+ * Which request authentication and authorization policies hold for a workload: those of the root namespace for the
+ * whole mesh, those of its own namespace, each with or without a selector. They add up; none replaces another. Those
+ * that name what they are for (`targetRefs`) hold there and nowhere else. Source: specification "policy-resources", and
+ * Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
 import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
@@ -39,7 +40,10 @@ interface PolicySources {
   readonly policies: PolicyTable;
 }
 
-/** The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces concerned cost. */
+/**
+ * The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces
+ * concerned cost.
+ */
 export function updatePolicies(
   state: PolicySources,
   changed: ChangeSet['configs'],
@@ -90,8 +94,8 @@ const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 
 /**
- * Whom a policy is for. What is targeted and cannot be had here (a waypoint's service, say) is nobody: a policy that was meant for one
- * thing must not allow anything elsewhere.
+ * Whom a policy is for. What is targeted and cannot be had here (a waypoint's service, say) is nobody: a policy that
+ * was meant for one thing must not allow anything elsewhere.
  */
 function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
   const { created } = policy.meta;

@@ -1,6 +1,6 @@
 /**
- * What stands behind an address: a pod, a workload entry, or an address alone. Whatever is looked up on the way is noted, so that
- * a later change of it (or its arrival) leads back here.
+ * What stands behind an address: a pod, a workload entry, or an address alone. Whatever is looked up on the way is
+ * noted, so that a later change of it (or its arrival) leads back here.
  */
 import type { PMap } from '../core/pmap.ts';
 import type { WorkloadEntrySpec } from '../resources/schemas.ts';
@@ -40,7 +40,9 @@ export const NETWORK_LABEL = 'topology.mesh.io/network';
 const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
 const NO_LABELS: Labels = {};
 
-/** `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none. */
+/**
+ * `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none.
+ */
 export function nodeLocality(labels: Labels): string {
   const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'] ?? '';
   const zone = labels['topology.kubernetes.io/zone'] ?? labels['failure-domain.beta.kubernetes.io/zone'] ?? '';
@@ -82,7 +84,10 @@ function isTlsReady(labels: Labels): boolean {
   return mode === 'mesh' || mode === 'istio';
 }
 
-/** An entry that does not say its mode takes mutual TLS when it has an identity (Istio 1.7: `getTLSModeFromWorkloadEntry`). */
+/**
+ * An entry that does not say its mode takes mutual TLS when it has an identity (Istio 1.7:
+ * `getTLSModeFromWorkloadEntry`).
+ */
 function isEntryTlsReady(labels: Labels, serviceAccount: string | undefined): boolean {
   return labels[TLS_MODE_LABEL] === undefined
     ? serviceAccount !== undefined && serviceAccount !== ''
@@ -98,7 +103,10 @@ export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
   return [...addresses];
 }
 
-/** Addresses by which a pod can be found: a finished pod's may belong to another one by now, a host-network pod's is its node's. */
+/**
+ * Addresses by which a pod can be found: a finished pod's may belong to another one by now, a host-network pod's is its
+ * node's.
+ */
 export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
   return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
 }
@@ -115,7 +123,9 @@ export function podHealth(pod: Resource<'Pod'>): Health {
   return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
 }
 
-/** The pod of a cluster that owns an address: those of other clusters may have the same one, on networks of their own. */
+/**
+ * The pod of a cluster that owns an address: those of other clusters may have the same one, on networks of their own.
+ */
 export function podAt(
   address: string,
   cluster: Cluster,

@@ -1,8 +1,8 @@
 /**
- * The histogram of this program: counts by upper bound, as Prometheus has them. prom-client's own looks its series up by the text of their
- * labels at each value, also through a handle; an endpoint's change is several values for each of a thousand proxies. Here a series
- * is found once, and a value is two additions.
- * Source: https://prometheus.io/docs/concepts/metric_types/#histogram
+ * The histogram of this program: counts by upper bound, as Prometheus has them. prom-client's own looks its series up
+ * by the text of their labels at each value, also through a handle; an endpoint's change is several values for each of
+ * a thousand proxies. Here a series is found once, and a value is two additions. Source:
+ * https://prometheus.io/docs/concepts/metric_types/#histogram
  */
 import type { Histogram, Registry } from 'prom-client';
 
@@ -85,7 +85,10 @@ export class Distribution<L extends string = string> {
     registry.registerMetric(this as unknown as Histogram);
   }
 
-  /** The series of these labels, to be kept by who has many values for it. Throws TypeError for a label that it does not have. */
+  /**
+   * The series of these labels, to be kept by who has many values for it. Throws TypeError for a label that it does not
+   * have.
+   */
   series(labels?: LabelValues<L>): Series {
     const { labelNames, buckets } = this.#options;
     const given: LabelValues<string> = labels ?? {};

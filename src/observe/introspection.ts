@@ -1,7 +1,7 @@
 /**
- * The introspection facility (`--introspect_address`, `--introspect_port`): a small HTTP server for whoever operates the
- * program, that shows its process, memory, build, settings and metrics and changes log levels while it runs. JSON under
- * `/scopej/`, `/envj/`, `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
+ * The introspection facility (`--introspect_address`, `--introspect_port`): a small HTTP server for whoever operates
+ * the program, that shows its process, memory, build, settings and metrics and changes log levels while it runs. JSON
+ * under `/scopej/`, `/envj/`, `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
  *
  * It listens on localhost unless told otherwise, and asks for no credential there. A web page opened in a browser on
  * the same machine must not reach it, so of requests from loopback only those for a loopback host are answered (no DNS

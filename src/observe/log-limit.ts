@@ -1,7 +1,8 @@
 /**
- * Keeps what callers do wrong from filling the log. Who is refused tries again, in the worst case thousands of times a second, and
- * the line that tells of somebody else must not drown in that, nor must the disk fill up. So of each caller some lines are written,
- * of all together some more, and the rest is counted and told of in one line at the end of the window.
+ * Keeps what callers do wrong from filling the log. Who is refused tries again, in the worst case thousands of times a
+ * second, and the line that tells of somebody else must not drown in that, nor must the disk fill up. So of each caller
+ * some lines are written, of all together some more, and the rest is counted and told of in one line at the end of the
+ * window.
  */
 
 /** A window begins with its first message and ends after this time. */

@@ -1,4 +1,6 @@
-/** Reads the values of `--log_output_level`, `--log_stacktrace_level` and `--log_caller`. Pure; knows only the tables. */
+/**
+ * Reads the values of `--log_output_level`, `--log_stacktrace_level` and `--log_caller`. Pure; knows only the tables.
+ */
 
 import { isLogLevel, LOG_LEVELS, LOG_SCOPES, type LogLevel, type ProgramName, type ScopeName } from './scopes.ts';
 
@@ -9,9 +11,9 @@ export function loggingScopes(program: ProgramName): readonly ScopeName[] {
 }
 
 /**
- * Reads comma-separated `<scope>:<level>` pairs. A bare level is meant for scope `default`; `all` sets every scope. Pairs
- * count in the order written, so `all:warn,ads:debug` is everything at warn except ads.
- * Throws an `Error` of one line naming the unknown scope or level.
+ * Reads comma-separated `<scope>:<level>` pairs. A bare level is meant for scope `default`; `all` sets every scope.
+ * Pairs count in the order written, so `all:warn,ads:debug` is everything at warn except ads. Throws an `Error` of one
+ * line naming the unknown scope or level.
  */
 export function parseScopeLevels(text: string, program: ProgramName): ReadonlyMap<ScopeName, LogLevel> {
   const levels = new Map<ScopeName, LogLevel>();

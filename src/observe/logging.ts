@@ -4,8 +4,8 @@
  *
  * Loggers are handed out once per scope and stay valid; configuring and changing levels at run time changes them in
  * place. A call below the scope's level costs one comparison, so debug lines may stay in hot paths as long as their
- * arguments are cheap; `enabled('debug')` guards the others. Until `configureLogging` is called (tests, worker threads),
- * warnings and worse go to stderr.
+ * arguments are cheap; `enabled('debug')` guards the others. Until `configureLogging` is called (tests, worker
+ * threads), warnings and worse go to stderr.
  */
 
 import { sourceFrame } from '../core/source-maps.ts';

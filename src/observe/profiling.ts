@@ -1,8 +1,9 @@
 /**
  * Profiles of the running program under `/debug/pprof` (`--profile`): a CPU profile over some seconds and a heap
  * snapshot, both in the forms that Chrome's and VS Code's developer tools open. Taking one costs the program time and
- * memory, so there is one at a time and a CPU profile has a longest duration. A heap snapshot holds all that the program knows,
- * private keys too: whoever calls `answer` has made sure that the request comes from one who may see everything.
+ * memory, so there is one at a time and a CPU profile has a longest duration. A heap snapshot holds all that the
+ * program knows, private keys too: whoever calls `answer` has made sure that the request comes from one who may see
+ * everything.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -1,4 +1,6 @@
-/** Scalars and enums of proto3 JSON: type and range are checked, because the encoder would bend a wrong value silently. */
+/**
+ * Scalars and enums of proto3 JSON: type and range are checked, because the encoder would bend a wrong value silently.
+ */
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
 

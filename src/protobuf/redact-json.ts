@@ -1,6 +1,6 @@
 /**
- * Leaves the secrets out of a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). What cannot be read as the message
- * that it should be may hold anything: it is not shown.
+ * Leaves the secrets out of a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). What cannot be
+ * read as the message that it should be may hold anything: it is not shown.
  */
 import protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactAll } from '../core/redact.ts';

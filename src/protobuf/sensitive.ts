@@ -1,7 +1,7 @@
 /**
- * Which fields of Envoy's messages hold secrets: those that the messages themselves annotate (`udpa.annotations.sensitive`), those whose name
- * says so although the annotation is missing, and values whose neighbour names them: a header that is set or matched, a query parameter,
- * a key of free-form metadata.
+ * Which fields of Envoy's messages hold secrets: those that the messages themselves annotate
+ * (`udpa.annotations.sensitive`), those whose name says so although the annotation is missing, and values whose
+ * neighbour names them: a header that is set or matched, a query parameter, a key of free-form metadata.
  */
 import type protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactKeySet, redactUrl } from '../core/redact.ts';
@@ -34,7 +34,10 @@ const NAMED: Readonly<Record<string, string>> = {
 /** Fields whose text is a key set. */
 const KEY_SETS: ReadonlySet<string> = new Set(['.envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.localJwks']);
 
-/** Texts that only their reader understands: in an `Any` they are how plugins (Wasm) get their configuration, keys in it included. */
+/**
+ * Texts that only their reader understands: in an `Any` they are how plugins (Wasm) get their configuration, keys in it
+ * included.
+ */
 const OPAQUE: ReadonlySet<string> = new Set(['.google.protobuf.StringValue', '.google.protobuf.BytesValue']);
 
 /** Whether nothing of what an `Any` of this type holds can be told to be no secret. */
@@ -71,7 +74,8 @@ export function isPlace(type: protobuf.Type, field: protobuf.Field): boolean {
 }
 
 /**
- * How the other fields of a message are shown by the name that it says: `read` gives one of its fields. Undefined: as they are.
+ * How the other fields of a message are shown by the name that it says: `read` gives one of its fields. Undefined: as
+ * they are.
  */
 export function namedRedaction(
   type: protobuf.Type,

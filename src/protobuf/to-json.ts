@@ -41,8 +41,9 @@ export function toProtoJson(messageName: string, bytes: Uint8Array): JsonValue {
 }
 
 /**
- * The same for people: without the secrets in it (`sensitive.ts`), and with long lists of messages as generators, which are made as they
- * are read and throw as {@link toProtoJson} does. A message that is not compiled may hold anything, so its bytes are not shown.
+ * The same for people: without the secrets in it (`sensitive.ts`), and with long lists of messages as generators, which
+ * are made as they are read and throw as {@link toProtoJson} does. A message that is not compiled may hold anything, so
+ * its bytes are not shown.
  */
 export function toShownJson(messageName: string, bytes: Uint8Array): unknown {
   return print(messageName, bytes, { depth: 0, shown: true });

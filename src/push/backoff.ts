@@ -4,8 +4,8 @@
 const JITTER = 0.2;
 
 /**
- * The delay after this many failures in a row (1, 2, …): `baseMs`, doubled with each failure, never more than `maxMs`, less up to a
- * fifth by `random` (0 ≤ x < 1).
+ * The delay after this many failures in a row (1, 2, …): `baseMs`, doubled with each failure, never more than `maxMs`,
+ * less up to a fifth by `random` (0 ≤ x < 1).
  */
 export function backoff(failures: number, baseMs: number, maxMs: number, random: () => number): number {
   const doubled = baseMs * 2 ** Math.min(failures - 1, 52);

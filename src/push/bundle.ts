@@ -1,6 +1,7 @@
 /**
- * Immutable bundles over a persistent map: the next bundle of a view shares all that did not change, so that the difference of
- * two bundles is found by comparing what they do not share, and two streams at the same pair of bundles share the answer.
+ * Immutable bundles over a persistent map: the next bundle of a view shares all that did not change, so that the
+ * difference of two bundles is found by comparing what they do not share, and two streams at the same pair of bundles
+ * share the answer.
  */
 import { PMap, type PMapChanges } from '../core/pmap.ts';
 import type { XdsType } from '../generate/types.ts';
@@ -78,7 +79,10 @@ export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>
   return content === contentOf(bundle) ? bundle : following(bundle, content);
 }
 
-/** The bundle of a view that follows `bundle` and has what `other`, of whatever view, has after `changes`: it shares memory with that. */
+/**
+ * The bundle of a view that follows `bundle` and has what `other`, of whatever view, has after `changes`: it shares
+ * memory with that.
+ */
 export function bundleAfter(bundle: Bundle, other: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
   return following(bundle, contentOf(other).with(changes));
 }

@@ -1,6 +1,6 @@
 /**
- * What has changed while jobs are under way. What a job reads is known when it is done: what of that changed meanwhile has to be made
- * again. Kept for as long as a job is under way that may have been taken before the change.
+ * What has changed while jobs are under way. What a job reads is known when it is done: what of that changed meanwhile
+ * has to be made again. Kept for as long as a job is under way that may have been taken before the change.
  */
 import type { ChangedFacts } from '../generate/index.ts';
 import type { PushReason } from './types.ts';
@@ -14,7 +14,9 @@ export interface LoggedChange {
   readonly reasons: ReadonlySet<PushReason>;
 }
 
-/** Changes that are remembered: more come only while a job hangs. Who has missed some is told that everything changed. */
+/**
+ * Changes that are remembered: more come only while a job hangs. Who has missed some is told that everything changed.
+ */
 const MAX_CHANGES = 1024;
 
 export class ChangeLog<Job> {

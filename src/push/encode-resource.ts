@@ -9,7 +9,9 @@ import { hash } from 'node:crypto';
 import type { XdsType } from '../generate/types.ts';
 import type { EncodedResource } from './types.ts';
 
-/** Type URLs of the generated types (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-types). */
+/**
+ * Type URLs of the generated types (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-types).
+ */
 export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
   cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
   eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
@@ -20,8 +22,9 @@ export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
 };
 
 /**
- * 96 bits: it goes with every resource, and back with every reconnect. Versions are only compared with others of the same name, so that
- * chance never makes two alike; and whoever may write a resource has no short work to make two of its contents alike on purpose.
+ * 96 bits: it goes with every resource, and back with every reconnect. Versions are only compared with others of the
+ * same name, so that chance never makes two alike; and whoever may write a resource has no short work to make two of
+ * its contents alike on purpose.
  */
 const VERSION_CHARACTERS = 16;
 

@@ -1,6 +1,6 @@
 /**
- * Load assignments, encoded once for all views that read the same: a change of a service that a hundred namespaces see costs one
- * encoding. Kept as long as the list of endpoints that it was made of is the snapshot's.
+ * Load assignments, encoded once for all views that read the same: a change of a service that a hundred namespaces see
+ * costs one encoding. Kept as long as the list of endpoints that it was made of is the snapshot's.
  */
 import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../generate/index.ts';
 import type { Endpoint } from '../model/types.ts';
@@ -50,7 +50,9 @@ export class EndpointEncoder {
     return resource;
   }
 
-  /** The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several. */
+  /**
+   * The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several.
+   */
   hostOfUnit(clusters: Encoded): string | undefined {
     let host = this.#hosts.get(clusters);
     if (host === undefined) {
@@ -63,8 +65,9 @@ export class EndpointEncoder {
   }
 
   /**
-   * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters and inputs, which
-   * come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several hosts, or one that fails.
+   * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters
+   * and inputs, which come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several
+   * hosts, or one that fails.
    */
   encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
     const host = this.hostOfUnit(clusters);

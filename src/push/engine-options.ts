@@ -18,7 +18,10 @@ export interface EngineObserver {
   pushBegan(): void;
   /** It was acknowledged, after so long; undefined: the proxy needed nothing of it, or has gone. */
   pushEnded(connectionId: string, milliseconds: number | undefined): void;
-  /** Something about one view or proxy, or a resource of this type, could not be worked out; the last good version stays. */
+  /**
+   * Something about one view or proxy, or a resource of this type, could not be worked out; the last good version
+   * stays.
+   */
   failed(message: string, type?: XdsType): void;
   /** An attempt to generate these types of a view has failed; what its proxies have stays, and it is tried again. */
   viewFailed(failure: FailingView, types: readonly XdsType[]): void;

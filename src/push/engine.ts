@@ -1,6 +1,6 @@
 /**
- * The push engine: takes published snapshots, has the units that changed generated once per view, and tells the proxies that
- * have those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
+ * The push engine: takes published snapshots, has the units that changed generated once per view, and tells the proxies
+ * that have those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
  *
  *   publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks
  *          └──▶ endpoints: encoded here, at once ────────────────────────────────────────────▶
@@ -199,8 +199,9 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /**
-   * Takes the next snapshot over. Endpoint changes are on their way when this returns, the rest when it is generated. Never throws
-   * for what stands in the snapshot: what cannot be worked out for one view or proxy leaves that one as it is.
+   * Takes the next snapshot over. Endpoint changes are on their way when this returns, the rest when it is generated.
+   * Never throws for what stands in the snapshot: what cannot be worked out for one view or proxy leaves that one as it
+   * is.
    */
   publish(publication: Publication): void {
     const { snapshot, changes, since, reasons } = publication;
@@ -238,7 +239,8 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
-        // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those that it has.
+        // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those
+        // that it has.
         if (moving.has(session) && this.#isAboutToMove(session)) session.hold(mergedPush(push, session.takeHeld()));
         else this.#pushes.tell(session, push);
       }
@@ -265,7 +267,9 @@ export class Engine implements PushEngine, SessionHost {
     return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
-  /** Encodes changed endpoints; returns the views that have others than before, in the placements in which they have. */
+  /**
+   * Encodes changed endpoints; returns the views that have others than before, in the placements in which they have.
+   */
   #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
     const changed: PlacedSessionView[] = [];
     const started = this.now();

@@ -1,6 +1,6 @@
 /**
- * A queue that serves its callers in turns: whoever has put in a thousand items waits for each of them while all others get one
- * of theirs. An item that several callers want is served at the first of their turns.
+ * A queue that serves its callers in turns: whoever has put in a thousand items waits for each of them while all others
+ * get one of theirs. An item that several callers want is served at the first of their turns.
  */
 
 export class FairQueue<T> {
@@ -17,7 +17,10 @@ export class FairQueue<T> {
     return this.#callersOf.has(item);
   }
 
-  /** Puts an item last in the lane of each of these callers; '' stands for none in particular. Does nothing for one that waits already. */
+  /**
+   * Puts an item last in the lane of each of these callers; '' stands for none in particular. Does nothing for one that
+   * waits already.
+   */
   add(item: T, callers: Iterable<string>): void {
     if (this.#callersOf.has(item)) return;
     const names = [...callers];

@@ -1,6 +1,6 @@
 /**
- * Where generation runs: in a pool of worker threads (`pool-generator.ts`); or, with no workers, on the main thread between other
- * work. Both serve the callers whose configuration is generated in turns.
+ * Where generation runs: in a pool of worker threads (`pool-generator.ts`); or, with no workers, on the main thread
+ * between other work. Both serve the callers whose configuration is generated in turns.
  */
 import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
 import { CtlError } from '../core/errors.ts';
@@ -26,8 +26,9 @@ export interface GeneratedJob {
 }
 
 /**
- * What has work to do. The job is taken when its turn has come, together with the snapshot that it is generated from, and taken again
- * when it has to be repeated: a job that was written down earlier would miss what later snapshots changed beside it.
+ * What has work to do. The job is taken when its turn has come, together with the snapshot that it is generated from,
+ * and taken again when it has to be repeated: a job that was written down earlier would miss what later snapshots
+ * changed beside it.
  */
 export interface JobSource {
   readonly key: string;
@@ -45,8 +46,8 @@ export interface Generator {
   /** Tells of the next snapshot. Jobs taken from now on are generated from it or a later one. */
   advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
   /**
-   * Rejects with CtlError `internal` when the job failed, however that came about, `unavailable` when closed. Nothing is repeated here:
-   * who submits it decides whether and when. One source may not be submitted twice at a time.
+   * Rejects with CtlError `internal` when the job failed, however that came about, `unavailable` when closed. Nothing
+   * is repeated here: who submits it decides whether and when. One source may not be submitted twice at a time.
    */
   submit(source: JobSource, options?: SubmitOptions): Promise<GeneratedJob>;
   /** Tells which scopes no view uses any more. */

@@ -1,6 +1,7 @@
 /**
- * Equal content, one object: views that generate the same bytes for a name share them, and so do the bundles before and after a
- * change. Entries are held weakly, so that what no bundle and no stream holds any more is freed without reference counts.
+ * Equal content, one object: views that generate the same bytes for a name share them, and so do the bundles before and
+ * after a change. Entries are held weakly, so that what no bundle and no stream holds any more is freed without
+ * reference counts.
  */
 import type { XdsType } from '../generate/types.ts';
 import { encodeResource } from './encode-resource.ts';

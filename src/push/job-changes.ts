@@ -1,8 +1,8 @@
 /**
- * What a job's answer changes in a view: units replaced, resources set and removed. Worked out before anything is touched, so
- * that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to fit here: no listener
- * is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener still asks for, and virtual hosts
- * come and go with their route configuration.
+ * What a job's answer changes in a view: units replaced, resources set and removed. Worked out before anything is
+ * touched, so that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to
+ * fit here: no listener is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener
+ * still asks for, and virtual hosts come and go with their route configuration.
  */
 import type { UnitAnswer } from '../../workers/protocol.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../generate/types.ts';
@@ -55,7 +55,9 @@ export function jobChanges(
   };
 }
 
-/** Resources set and (undefined) removed by replacing units. Removals first: a name may move from one unit to another. */
+/**
+ * Resources set and (undefined) removed by replacing units. Removals first: a name may move from one unit to another.
+ */
 export function resourceChanges(
   current: ReadonlyMap<Unit, readonly EncodedResource[]>,
   units: ReadonlyMap<Unit, readonly EncodedResource[] | undefined>,

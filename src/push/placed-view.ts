@@ -1,6 +1,6 @@
 /**
- * A view as proxies of one placement have it: with clusters and endpoints of their own where these depend on it, and with the view's own
- * bundles otherwise. Nothing here decides when something is generated: that is the view's business.
+ * A view as proxies of one placement have it: with clusters and endpoints of their own where these depend on it, and
+ * with the view's own bundles otherwise. Nothing here decides when something is generated: that is the view's business.
  */
 import type { GeneratedType, Placement, Unit, XdsType } from '../generate/types.ts';
 import type { Bundle, EncodedResource } from './types.ts';
@@ -35,7 +35,10 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   readonly clusters = new Map<Unit, readonly EncodedResource[]>();
   /** Whether its clusters and endpoints are there; from then on they follow the view's. */
   begun = false;
-  /** What there is now; another object whenever a bundle is another. The view's own where nothing of it depends on the placement. */
+  /**
+   * What there is now; another object whenever a bundle is another. The view's own where nothing of it depends on the
+   * placement.
+   */
   bundles: Bundles;
 
   constructor(view: V, key: string, placement: Placement, bundles: Bundles) {

@@ -1,7 +1,7 @@
 /**
- * Generation in a pool of worker threads. Callers are served in turns. A job that kills its worker, hangs or throws is handed back to
- * who submitted it; one that is submitted again after that runs `isolated`, in a thread of its own which is started for it and ended
- * after it, so that it holds nobody up while it is found out whether it fails again.
+ * Generation in a pool of worker threads. Callers are served in turns. A job that kills its worker, hangs or throws is
+ * handed back to who submitted it; one that is submitted again after that runs `isolated`, in a thread of its own which
+ * is started for it and ended after it, so that it holds nobody up while it is found out whether it fails again.
  */
 import { availableParallelism } from 'node:os';
 import type { GenerateAnswer } from '../../workers/protocol.ts';
@@ -14,8 +14,8 @@ import { ReplicaLog } from './replica-log.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /**
- * A job that takes longer hangs, or is one of those that others should not wait for: its worker is ended. The largest meshes take a
- * few seconds.
+ * A job that takes longer hangs, or is one of those that others should not wait for: its worker is ended. The largest
+ * meshes take a few seconds.
  */
 const JOB_TIMEOUT_MS = 15_000;
 /** The same for a job that nobody waits behind. */
@@ -27,7 +27,10 @@ const REPLICA_TIMEOUT_MS = 60_000;
 const FIRST_REST_MS = 10;
 const MAX_REST_MS = 30_000;
 
-/** Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits: fan-out). */
+/**
+ * Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits:
+ * fan-out).
+ */
 export function defaultWorkers(): number {
   return Math.max(1, Math.min(4, availableParallelism() - 1));
 }
@@ -194,7 +197,8 @@ export class PoolGenerator implements Generator {
     if (waiting === undefined) return;
     this.#waiting.delete(waiting.source);
     void this.#work(slot, async () => {
-      // Apart from the job, whose fault it would not be. One that lags behind is told the little that it lacks with the job.
+      // Apart from the job, whose fault it would not be. One that lags behind is told the little that it lacks with the
+      // job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
       const served = healthy && (await this.#run(slot, log, waiting, timeoutMs));
       if (served) return true;

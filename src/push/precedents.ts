@@ -1,6 +1,7 @@
 /**
- * Where the bundles of a view begin. Views of different namespaces hold nearly the same, so the first bundle of a view is made of the first
- * bundle of the view before it: what both have is shared, and units that are the same objects are not even looked at.
+ * Where the bundles of a view begin. Views of different namespaces hold nearly the same, so the first bundle of a view
+ * is made of the first bundle of the view before it: what both have is shared, and units that are the same objects are
+ * not even looked at.
  */
 import type { Unit } from '../generate/types.ts';
 import { bundleAfter, nextBundle } from './bundle.ts';
@@ -22,7 +23,8 @@ export class Precedents {
   readonly #last = new Map<string, Precedent>();
 
   /**
-   * A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may not change any more.
+   * A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may
+   * not change any more.
    * @param kind names those that hold nearly the same: a part, and a placement where it depends on that
    */
   begin(kind: string, empty: Bundle, units: UnitContents): Bundle {

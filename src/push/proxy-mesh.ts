@@ -1,6 +1,6 @@
 /**
- * What decides which views a proxy has: the questions that are asked of the mesh for it, each noted as a fact, and which of these facts a
- * change changes. Proxies for which a changed fact was read are placed again, and no others.
+ * What decides which views a proxy has: the questions that are asked of the mesh for it, each noted as a fact, and
+ * which of these facts a change changes. Proxies for which a changed fact was read are placed again, and no others.
  */
 import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../generate/index.ts';
 import { labelsMatch, networkAddress, networksSaidBy } from '../model/index.ts';
@@ -127,7 +127,8 @@ export function changedForProxies(
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
-  // Anyone who may write a WorkloadEntry can have places and networks come and go: these concern the proxies that asked for them by name.
+  // Anyone who may write a WorkloadEntry can have places and networks come and go: these concern the proxies that asked
+  // for them by name.
   const places = changedPlaces(previous, next);
   if (places === undefined) facts.add(LOCALITIES);
   for (const name of places ?? []) facts.add(placeNamed(name));

@@ -1,10 +1,11 @@
 /**
- * The push queue: at most one merged pending push per session, first come first served, and at most `throttle` pushes under way
- * (CTL_PUSH_THROTTLE). A push is under way until its bytes have drained to the socket, so that the sum of what waits in
- * buffers is bounded by the throttle and not by the number of proxies.
+ * The push queue: at most one merged pending push per session, first come first served, and at most `throttle` pushes
+ * under way (CTL_PUSH_THROTTLE). A push is under way until its bytes have drained to the socket, so that the sum of
+ * what waits in buffers is bounded by the throttle and not by the number of proxies.
  *
- * A session that is being pushed and gets new work goes back to the end of the queue when its push ends: no session can keep
- * others waiting. A push that ends at once, as those of a few bytes do, makes no promise: a changed endpoint is a thousand of them.
+ * A session that is being pushed and gets new work goes back to the end of the queue when its push ends: no session can
+ * keep others waiting. A push that ends at once, as those of a few bytes do, makes no promise: a changed endpoint is a
+ * thousand of them.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { PendingPush, PushOutcome, PushReason } from './types.ts';
@@ -51,7 +52,10 @@ export class PushQueue<S extends object> {
     return this.#underWay.size;
   }
 
-  /** Adds work for a session, merged with what it already waits for: the union of types, the newest version, the oldest event. */
+  /**
+   * Adds work for a session, merged with what it already waits for: the union of types, the newest version, the oldest
+   * event.
+   */
   enqueue(session: S, pending: PendingPush): void {
     const busy = this.#underWay.has(session);
     if (!busy && this.#waiting.size === 0 && this.#underWay.size < this.#options.throttle) {

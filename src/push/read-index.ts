@@ -1,6 +1,6 @@
 /**
- * Who has read what: from a fact to those that read it. What is read for many is one set of facts, so that what is kept grows with what
- * there is to read and not with the number of readers.
+ * Who has read what: from a fact to those that read it. What is read for many is one set of facts, so that what is kept
+ * grows with what there is to read and not with the number of readers.
  */
 import type { Fact, Facts } from '../generate/index.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Sets of facts cross the border of threads once: a worker tells each fact, and each set of facts, when it is first read, and names it by
- * its number from then on.
+ * Sets of facts cross the border of threads once: a worker tells each fact, and each set of facts, when it is first
+ * read, and names it by its number from then on.
  */
 import type { Fact, Facts } from '../generate/index.ts';
 import { ReadSet } from './read-index.ts';
@@ -18,7 +18,10 @@ export interface ToldReads {
 /** No set. */
 export const NO_READS = -1;
 
-/** Facts and sets that are remembered; where there are more, a worker begins anew. Facts of what is long gone are among them. */
+/**
+ * Facts and sets that are remembered; where there are more, a worker begins anew. Facts of what is long gone are among
+ * them.
+ */
 const MAX_REMEMBERED = 400_000;
 
 /** The worker's side. */
@@ -74,7 +77,9 @@ export class HeardReads {
   #facts: Fact[] = [];
   #sets: ReadSet[] = [];
 
-  /** Takes over what an answer tells; returns the sets that it names. Throws TypeError for numbers that were never told. */
+  /**
+   * Takes over what an answer tells; returns the sets that it names. Throws TypeError for numbers that were never told.
+   */
   hear({ fresh, facts, sets }: ToldReads): NumberedReads {
     if (fresh) {
       // Those who were given the others go on with them.

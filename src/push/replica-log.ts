@@ -1,7 +1,8 @@
 /**
- * What workers have to be told to catch up: what generation reads of the mesh that changed since the snapshot version that a worker stands
- * at, each in its newest form, and the whole of it for a worker that starts anew. Kept by name, not by update, so that a worker may
- * lag behind thousands of changes, for which it is never asked, and still catch up cheaply.
+ * What workers have to be told to catch up: what generation reads of the mesh that changed since the snapshot version
+ * that a worker stands at, each in its newest form, and the whole of it for a worker that starts anew. Kept by name,
+ * not by update, so that a worker may lag behind thousands of changes, for which it is never asked, and still catch up
+ * cheaply.
  */
 import type { ReplicaUpdate } from '../../workers/protocol.ts';
 import type { PMap } from '../core/pmap.ts';

@@ -1,6 +1,6 @@
 /**
- * A worker's replica of the mesh, as far as generation reads it. Only changes cross the thread border, as data, and the same code makes
- * the same of them as on the main thread.
+ * A worker's replica of the mesh, as far as generation reads it. Only changes cross the thread border, as data, and the
+ * same code makes the same of them as on the main thread.
  */
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
 import { MeshModel } from '../model/index.ts';
@@ -27,8 +27,9 @@ export class Replica {
   }
 
   /**
-   * Brings the replica up to date and runs the task's jobs. `behind` when the update does not start where the replica stands, `failed`
-   * when a job throws: the replica is as good as before. Throws when the update cannot be taken; then the replica has nothing.
+   * Brings the replica up to date and runs the task's jobs. `behind` when the update does not start where the replica
+   * stands, `failed` when a job throws: the replica is as good as before. Throws when the update cannot be taken; then
+   * the replica has nothing.
    */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();

@@ -1,6 +1,6 @@
 /**
- * When views whose generation failed are tried again: with growing delays, until it works. What has failed is remembered by key for
- * longer than the view, so that a proxy that comes back for it does not begin anew.
+ * When views whose generation failed are tried again: with growing delays, until it works. What has failed is
+ * remembered by key for longer than the view, so that a proxy that comes back for it does not begin anew.
  */
 import type { CtlError } from '../core/errors.ts';
 import { backoff } from './backoff.ts';

@@ -1,6 +1,6 @@
 /**
- * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main thread
- * does itself when there are no workers. One function for both is why their results are byte-equal.
+ * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main
+ * thread does itself when there are no workers. One function for both is why their results are byte-equal.
  */
 import type { EncodedSlot, GenerateJob, JobAnswer, UnitAnswer } from '../../workers/protocol.ts';
 import type { Memos, WeakMemo } from '../core/memo.ts';
@@ -31,8 +31,8 @@ function versionOf(versions: Versions, bytes: Uint8Array): string {
 }
 
 /**
- * The hash of the pieces' hashes. It says as much of the content as hashing the message, which is always made of the same pieces,
- * and a virtual host that changes does not cost hashing the thousand beside it.
+ * The hash of the pieces' hashes. It says as much of the content as hashing the message, which is always made of the
+ * same pieces, and a virtual host that changes does not cost hashing the thousand beside it.
  */
 function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
   return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
@@ -127,7 +127,10 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
   return { viewKey, gone: false, units, milliseconds, complete, findings, failures, lists };
 }
 
-/** Runs jobs one after the other; units that were `said` before are only named. Never throws for what is in the configuration (`generate` reports it in `failures`). */
+/**
+ * Runs jobs one after the other; units that were `said` before are only named. Never throws for what is in the
+ * configuration (`generate` reports it in `failures`).
+ */
 export function runJobs(
   snapshot: MeshSnapshot,
   jobs: readonly GenerateJob[],

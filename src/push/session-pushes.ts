@@ -1,6 +1,6 @@
 /**
- * What sessions are told, and when: pushes of what changed in their parts on their way to the queue, held back where another part of the
- * same proxy is about to change, and told with a move to other views.
+ * What sessions are told, and when: pushes of what changed in their parts on their way to the queue, held back where
+ * another part of the same proxy is about to change, and told with a move to other views.
  */
 
 import { PushQueue } from './queue.ts';
@@ -54,8 +54,8 @@ export class SessionPushes {
   }
 
   /**
-   * Moves the session to its wanted views if they are built. It is pushed what differs there, what changed in its present views just now,
-   * and what was held back for these.
+   * Moves the session to its wanted views if they are built. It is pushed what differs there, what changed in its
+   * present views just now, and what was held back for these.
    */
   move(session: Session, change: HeldPush): boolean {
     if (!session.isMoving) return false;
@@ -67,8 +67,9 @@ export class SessionPushes {
   }
 
   /**
-   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is held
-   * back for that part's commit, once, and for a move as often as it takes: a change that concerns two parts is one push.
+   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is
+   * held back for that part's commit, once, and for a move as often as it takes: a change that concerns two parts is
+   * one push.
    */
   commit(session: Session, committed: SessionView, change: HeldPush): void {
     // A part that it is about to have: told of when it has it.

@@ -1,4 +1,6 @@
-/** One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way. */
+/**
+ * One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way.
+ */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../generate/types.ts';
@@ -16,7 +18,9 @@ export interface SessionHost {
   converged(milliseconds: number): void;
   /** A change of the mesh is on its way to a proxy; called in pairs with {@link pushEnded}. */
   pushBegan(): void;
-  /** It was acknowledged after so many ms; undefined: it turned out that the proxy needs nothing of it, or it has gone. */
+  /**
+   * It was acknowledged after so many ms; undefined: it turned out that the proxy needs nothing of it, or it has gone.
+   */
   pushEnded(session: Session, milliseconds: number | undefined): void;
   /** What a session had last looked up: those of the same views ask one after the other. */
   shared: SharedContent;
@@ -106,8 +110,8 @@ export class Session implements ProxySession {
   /** Snapshot version by which it came to want them. */
   #wantedVersion = 0;
   /**
-   * Its secrets while it is to leave the views that it has. Others may keep those, and get new secrets by them; this proxy may be leaving
-   * because it has lost the right to them.
+   * Its secrets while it is to leave the views that it has. Others may keep those, and get new secrets by them; this
+   * proxy may be leaving because it has lost the right to them.
    */
   #lastSecrets: readonly Bundle[] | undefined;
   /** What {@link content} said last. */
@@ -181,9 +185,9 @@ export class Session implements ProxySession {
   }
 
   /**
-   * True for a view, or another placement of one that it has, that stands before the change by which the proxy moves there: others there have
-   * that already, but to this proxy it would be neither what it had nor what it is to have. One that cannot be generated at present is taken
-   * as it is, and so is any by a proxy that has nothing yet.
+   * True for a view, or another placement of one that it has, that stands before the change by which the proxy moves
+   * there: others there have that already, but to this proxy it would be neither what it had nor what it is to have.
+   * One that cannot be generated at present is taken as it is, and so is any by a proxy that has nothing yet.
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;

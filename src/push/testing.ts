@@ -1,6 +1,6 @@
 /**
- * A whole engine on real snapshots, for tests: resources as a user writes them, proxies that acknowledge all they are told, and a
- * generator whose jobs end when the test says so.
+ * A whole engine on real snapshots, for tests: resources as a user writes them, proxies that acknowledge all they are
+ * told, and a generator whose jobs end when the test says so.
  */
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';

@@ -1,6 +1,6 @@
 /**
- * What the engine offers to streams: interned encoded resources in immutable bundles, and sessions that say which bundles a
- * proxy should have. *What to serve* stands here; *how to talk* stands in `xds/`.
+ * What the engine offers to streams: interned encoded resources in immutable bundles, and sessions that say which
+ * bundles a proxy should have. *What to serve* stands here; *how to talk* stands in `xds/`.
  */
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
@@ -8,7 +8,8 @@ import type { XdsType } from '../generate/types.ts';
 /**
  * One resource, encoded once, shared by all proxies. `fragment` is a whole field of a DeltaDiscoveryResponse:
  * `resources { version, name, resource }` with `resource` (an Any) last. Because `DiscoveryResponse.resources` and
- * `Resource.resource` are both field 2, `fragment.subarray(anyOffset)` is the same resource as a field of a SotW response.
+ * `Resource.resource` are both field 2, `fragment.subarray(anyOffset)` is the same resource as a field of a SotW
+ * response.
  */
 export interface EncodedResource {
   readonly name: string;
@@ -43,7 +44,9 @@ export interface Bundle {
   sotwBody(): readonly Uint8Array[];
 }
 
-/** All parts of a proxy, by type, as they were at one moment: whenever any of them is another, this is another object. */
+/**
+ * All parts of a proxy, by type, as they were at one moment: whenever any of them is another, this is another object.
+ */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
 /** Why a push happens: the reasons that `ctl_push_triggers` is labelled with. */
@@ -62,13 +65,16 @@ export interface PendingPush {
 /** The stream's side of a session: told to bring its proxy up to date. */
 export interface PushSink {
   /**
-   * Sends what `session.content()` now holds and the proxy lacks. Answers when the push slot is free again, with what happened: at once
-   * when nothing large is left to drain to the socket, else when it has. Never throws or rejects.
+   * Sends what `session.content()` now holds and the proxy lacks. Answers when the push slot is free again, with what
+   * happened: at once when nothing large is left to drain to the socket, else when it has. Never throws or rejects.
    */
   push(pending: PendingPush): PushOutcome | Promise<PushOutcome>;
 }
 
-/** `sent`: bytes went out; `nothing`: the proxy has it all; `deferred`: an un-ACKed response stands, the stream asks again after it; `closed`. */
+/**
+ * `sent`: bytes went out; `nothing`: the proxy has it all; `deferred`: an un-ACKed response stands, the stream asks
+ * again after it; `closed`.
+ */
 export type PushOutcome = 'sent' | 'nothing' | 'deferred' | 'closed';
 
 /** A view that cannot be generated; times in ms. */
@@ -88,7 +94,10 @@ export interface ProxySession {
   readonly node: ProxyNode;
   /** Unique per connection: `<node id>-<counter>`. */
   readonly connectionId: string;
-  /** Resolves when every part has the first bundles of the types that were asked for (the first generation of a view is shared by all its proxies). Rejects with CtlError when it cannot be built at all. */
+  /**
+   * Resolves when every part has the first bundles of the types that were asked for (the first generation of a view is
+   * shared by all its proxies). Rejects with CtlError when it cannot be built at all.
+   */
   readonly ready: Promise<void>;
   /** All parts, now; read at each send. The same object for as long as nothing has changed. */
   content(): Parts;
@@ -97,11 +106,14 @@ export interface ProxySession {
   /** Snapshot version that the parts stand at. */
   version(): number;
   /**
-   * Has what is needed to answer requests of a type generated. Undefined when it is there; else resolves when it is, and rejects with CtlError
-   * when it cannot be had.
+   * Has what is needed to answer requests of a type generated. Undefined when it is there; else resolves when it is,
+   * and rejects with CtlError when it cannot be had.
    */
   need(type: XdsType): Promise<void> | undefined;
-  /** Asks for a push slot (the stream has something to send outside a publication: new subscription, after an ACK). Merged in the queue. */
+  /**
+   * Asks for a push slot (the stream has something to send outside a publication: new subscription, after an ACK).
+   * Merged in the queue.
+   */
   request(types: Iterable<XdsType>): void;
   /** Everything required at `version` is acknowledged: convergence is observed here. */
   synced(version: number): void;
@@ -111,7 +123,8 @@ export interface ProxySession {
 /** The engine, seen from streams. */
 export interface PushEngine {
   /**
-   * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when overloaded.
+   * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when
+   * overloaded.
    * @param caller whose proxy it is, as far as that is known: callers are served in turns
    * @param types that it asks for to begin with: no others are generated for it before it needs them
    */
@@ -129,7 +142,10 @@ export interface TypeStatus {
   /** Snapshot version of the last response sent, and of the last acknowledged. */
   readonly versionSent: number;
   readonly versionAcked: number;
-  /** Snapshot version of the last response that was acknowledged with nothing of it, or of what was sent before, kept back; 0: none. */
+  /**
+   * Snapshot version of the last response that was acknowledged with nothing of it, or of what was sent before, kept
+   * back; 0: none.
+   */
   readonly versionHeld: number;
   /** The proxy is known to have exactly what it should have: nothing is under way, waits, or is kept back. */
   readonly current: boolean;

@@ -1,10 +1,11 @@
 /**
- * Units that a worker has told the main thread before are not told again. Views of different namespaces hold nearly the same, and generation
- * gives all of them the very same resources: what a worker has sent once it names by a number from then on. Of a large unit in which
- * little is another than last time, as after a change of one virtual host, it tells that little.
+ * Units that a worker has told the main thread before are not told again. Views of different namespaces hold nearly the
+ * same, and generation gives all of them the very same resources: what a worker has sent once it names by a number from
+ * then on. Of a large unit in which little is another than last time, as after a change of one virtual host, it tells
+ * that little.
  *
- * Both sides forget by themselves, each when nobody has the unit any more. A number that the main thread cannot follow costs a
- * repeated job before which the worker is told to forget; so neither has to know what the other still has.
+ * Both sides forget by themselves, each when nobody has the unit any more. A number that the main thread cannot follow
+ * costs a repeated job before which the worker is told to forget; so neither has to know what the other still has.
  */
 import type { JobAnswer } from '../../workers/protocol.ts';
 import type { GeneratedResource } from '../generate/types.ts';
@@ -19,7 +20,10 @@ interface Said {
   readonly number: number;
 }
 
-/** Units with the same first resource that are told apart, as of one port that namespaces see differently. The oldest goes first. */
+/**
+ * Units with the same first resource that are told apart, as of one port that namespaces see differently. The oldest
+ * goes first.
+ */
 const MAX_ALIKE = 24;
 
 /** Smaller units are told as a whole. */
@@ -35,7 +39,10 @@ export interface SaidUnit {
   readonly since?: { readonly number: number; readonly gone: readonly string[] };
 }
 
-/** The worker's side. Units are the same when they consist of the same objects, which are immutable; so no content is compared. */
+/**
+ * The worker's side. Units are the same when they consist of the same objects, which are immutable; so no content is
+ * compared.
+ */
 export class SaidUnits {
   /** By the unit's first resource: what is kept goes when generation lets the resource go. */
   readonly #byFirst = new WeakMap<GeneratedResource, Said[]>();

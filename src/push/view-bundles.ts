@@ -1,7 +1,7 @@
 /**
- * The bundles of a view: those that all its proxies have, and in each placement those of clusters and endpoints. Where nothing depends on the
- * placement, all placements have the same bundles, and so one difference and one encoded body; else a placement's own bundles share what they
- * can with the common ones.
+ * The bundles of a view: those that all its proxies have, and in each placement those of clusters and endpoints. Where
+ * nothing depends on the placement, all placements have the same bundles, and so one difference and one encoded body;
+ * else a placement's own bundles share what they can with the common ones.
  */
 import {
   type GeneratedType,
@@ -131,8 +131,8 @@ export class ViewBundles<P extends PlacedBundles> {
   }
 
   /**
-   * What becomes of what placements have of their own; takes the common endpoints into `bundles`. Endpoints are looked at also where the
-   * cluster's bytes are as before: a subset's labels stand in the endpoints alone.
+   * What becomes of what placements have of their own; takes the common endpoints into `bundles`. Endpoints are looked
+   * at also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
    */
   #ownAfter(
     { units, edits, placed }: Commit<P>,
@@ -191,7 +191,9 @@ export class ViewBundles<P extends PlacedBundles> {
     return [...changed.keys()];
   }
 
-  /** Replaces the common bundles, and what placements have of their own; what those have that are not in `own` stays. */
+  /**
+   * Replaces the common bundles, and what placements have of their own; what those have that are not in `own` stays.
+   */
   #replacing(bundles: Bundles, own: ReadonlyMap<P, Own>, placements: Iterable<P>): Next<P> {
     const before = this.#common;
     const common = XDS_TYPES.every((type) => bundles[type] === before[type]) ? before : bundles;
@@ -265,8 +267,8 @@ export class ViewBundles<P extends PlacedBundles> {
 }
 
 /**
- * What follows a placement's bundle: the common one where nothing in it depends on the placement. One that has become equal to that is
- * kept until something changes, so that no proxy is given another bundle for nothing.
+ * What follows a placement's bundle: the common one where nothing in it depends on the placement. One that has become
+ * equal to that is kept until something changes, so that no proxy is given another bundle for nothing.
  */
 function following(
   bundle: Bundle,

@@ -1,6 +1,6 @@
 /**
- * The endpoint resources of a view's clusters: one for all placements where their endpoints are the same from everywhere, else one for
- * each. Endpoints are encoded here, on the main thread, whenever they change.
+ * The endpoint resources of a view's clusters: one for all placements where their endpoints are the same from
+ * everywhere, else one for each. Endpoints are encoded here, on the main thread, whenever they change.
  */
 import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import { NOWHERE, type Placement, type Unit, type XdsType } from '../generate/types.ts';
@@ -44,7 +44,8 @@ export interface EndpointUnits {
 }
 
 /**
- * Endpoint resources for clusters of these names: encoded where the cluster asks for them, gone where it does not any more.
+ * Endpoint resources for clusters of these names: encoded where the cluster asks for them, gone where it does not any
+ * more.
  * @param clusters those that are the same in all placements: others carry their endpoints
  */
 export function endpointChanges(

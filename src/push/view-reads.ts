@@ -1,6 +1,7 @@
 /**
- * What was read for the units of all views, and by that which units a change touches. What a unit reads is known when it is generated: of
- * jobs that are under way, the changes since they were taken are remembered, and held against what they have read when they are done.
+ * What was read for the units of all views, and by that which units a change touches. What a unit reads is known when
+ * it is generated: of jobs that are under way, the changes since they were taken are remembered, and held against what
+ * they have read when they are done.
  */
 import {
   ALL_UNITS,

@@ -1,7 +1,8 @@
 /**
- * One live view: its units, the bundles made of them, and what still has to be generated. Bundles of all types are replaced
- * together, so that a stream never sees listeners of one snapshot beside clusters of another. Its proxies may be in several placements:
- * what depends on that is made for each of them, in the same jobs and with the same commits as the rest.
+ * One live view: its units, the bundles made of them, and what still has to be generated. Bundles of all types are
+ * replaced together, so that a stream never sees listeners of one snapshot beside clusters of another. Its proxies may
+ * be in several placements: what depends on that is made for each of them, in the same jobs and with the same commits
+ * as the rest.
  */
 import type { GenerateJob } from '../../workers/protocol.ts';
 import {
@@ -66,7 +67,9 @@ export class ViewState<S extends Member> {
   inFlight = false;
   /** True from a job that failed to the next that is committed. */
   lastJobFailed = false;
-  /** Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version. */
+  /**
+   * Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version.
+   */
   committedVersion = 0;
   /** Snapshot version of the last commit after which every unit was as that snapshot has it. */
   wholeVersion = 0;
@@ -184,8 +187,9 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * Has a placement given its clusters and endpoints: at once where no cluster depends on it, else by the next job. Returns what could not be
-   * made. While a job is under way it waits for its end, so that each job knows of all placements that have anything.
+   * Has a placement given its clusters and endpoints: at once where no cluster depends on it, else by the next job.
+   * Returns what could not be made. While a job is under way it waits for its end, so that each job knows of all
+   * placements that have anything.
    */
   join(
     placed: Placed<S>,
@@ -224,8 +228,8 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * The job, when its turn has come: all that is dirty by then, so that what is generated from a snapshot is never less than what
-   * that snapshot changed. Asked again (a worker crashed) it has what became dirty since, too.
+   * The job, when its turn has come: all that is dirty by then, so that what is generated from a snapshot is never less
+   * than what that snapshot changed. Asked again (a worker crashed) it has what became dirty since, too.
    */
   takeJob(): GenerateJob {
     this.#untake();
@@ -255,13 +259,18 @@ export class ViewState<S extends Member> {
     this.built = this.committedVersion > 0;
   }
 
-  /** A job whose snapshot did not have the view: what it was to make is still to be made, when somebody wants the view. */
+  /**
+   * A job whose snapshot did not have the view: what it was to make is still to be made, when somebody wants the view.
+   */
   postpone(): void {
     this.inFlight = false;
     this.#untake();
   }
 
-  /** Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is changed. */
+  /**
+   * Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is
+   * changed.
+   */
   commit(job: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
     const { dirty, placed = [] } = this.#taken ?? {};
     const clusters = placed.map((each) => each.clusters);

@@ -1,6 +1,6 @@
 /**
- * All live views, and what was read for them. Views that no proxy has any more are kept for a while, so that a reconnect finds its
- * configuration ready.
+ * All live views, and what was read for them. Views that no proxy has any more are kept for a while, so that a
+ * reconnect finds its configuration ready.
  */
 import { CtlError } from '../core/errors.ts';
 import { NOWHERE, type Placement, type View } from '../generate/types.ts';
@@ -12,8 +12,9 @@ import { scopeOfView, viewKey } from './views.ts';
 /** Longer than a restart of a proxy or a roll-out of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
 /**
- * Views that the proxies of one caller may have: workloads of one service account in all their forms, or all that connect from one address.
- * A view counts once for each placement in which they have it. What a proxy says of itself decides which it has, so that a caller could otherwise have any number generated and kept.
+ * Views that the proxies of one caller may have: workloads of one service account in all their forms, or all that
+ * connect from one address. A view counts once for each placement in which they have it. What a proxy says of itself
+ * decides which it has, so that a caller could otherwise have any number generated and kept.
  */
 export const MAX_VIEWS_OF_CALLER = 1024;
 /** Upper bound of views kept for nobody. */
@@ -97,7 +98,10 @@ export class ViewTable {
     if (!known) this.#ofCaller.set(session.caller, this.countOf(session.caller) + 1);
   }
 
-  /** The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it in any placement. */
+  /**
+   * The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it in any
+   * placement.
+   */
   leave(placed: PlacedSessionView, session: Session, now: number): boolean {
     const { view } = placed;
     if (!view.leave(placed, session)) return false;

@@ -1,6 +1,6 @@
 /**
- * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever generation
- * reads of a proxy is put into the view here, and only here.
+ * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever
+ * generation reads of a proxy is put into the view here, and only here.
  */
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TRIED } from '../core/envoy-version.ts';
@@ -24,7 +24,8 @@ import { ProxyMesh } from './proxy-mesh.ts';
 function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const label of asked) {
-    // Keys have no `=` (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
+    // Keys have no `=`
+    // (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
     const [key = ''] = label.split('=', 1);
     const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
     if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
@@ -68,9 +69,10 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): Outbound
 }
 
 /**
- * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its namespace is
- * proved: one that names an address of another namespace's workload learns nothing of it. No service reaches over namespaces either.
- * Clusters may have the same addresses on different networks: those of the proxy's own network count.
+ * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its
+ * namespace is proved: one that names an address of another namespace's workload learns nothing of it. No service
+ * reaches over namespaces either. Clusters may have the same addresses on different networks: those of the proxy's own
+ * network count.
  */
 function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
   const { addresses, namespace } = node;
@@ -140,9 +142,9 @@ function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
 }
 
 /**
- * The Gateways that a proxy has proved to serve, and so may have Secrets of its namespace for. A node may say any labels; its
- * credential proves a namespace and a service account. So the registry has to know a workload of that account that the Gateway
- * selects. Workloads of other trust domains have other namespaces, whatever their names are.
+ * The Gateways that a proxy has proved to serve, and so may have Secrets of its namespace for. A node may say any
+ * labels; its credential proves a namespace and a service account. So the registry has to know a workload of that
+ * account that the Gateway selects. Workloads of other trust domains have other namespaces, whatever their names are.
  */
 function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;

@@ -1,6 +1,6 @@
 /**
- * One worker thread and what it is known to have. Each is a piscina pool of one, so that it is known which replica stands where and
- * what it has to be told. A thread that dies is started anew by piscina, with nothing.
+ * One worker thread and what it is known to have. Each is a piscina pool of one, so that it is known which replica
+ * stands where and what it has to be told. A thread that dies is started anew by piscina, with nothing.
  */
 import { Piscina } from 'piscina';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../../workers/protocol.ts';
@@ -53,7 +53,10 @@ export class WorkerSlot {
     return released === undefined ? 'all' : [...released];
   }
 
-  /** Brings the replica up to date and runs the jobs. Rejects when the thread dies; one that takes longer than `timeoutMs` is ended. */
+  /**
+   * Brings the replica up to date and runs the jobs. Rejects when the thread dies; one that takes longer than
+   * `timeoutMs` is ended.
+   */
   async run(log: ReplicaLog, jobs: GenerateJob[], timeoutMs: number): Promise<GenerateAnswer> {
     // One that has nothing has said nothing.
     const forget = this.heard === undefined || this.version === 0;

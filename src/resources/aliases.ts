@@ -1,16 +1,15 @@
 /**
  * The one place that knows the names under which existing meshes write what meshd calls its own.
  *
- * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean `networking.mesh.io/v1alpha3` and
- *   `security.mesh.io/v1beta1`.
- * - Keys of labels and annotations: the bare keys `istio`, `istio-injection`, `istio-locality`, and every key whose domain is
- *   `istio.io` or ends in `.istio.io`, have a twin with `mesh` in place of `istio` (`istio: ingressgateway` is
- *   `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`).
- *   - On what is *described* (labels and annotations of a resource, of an endpoint, of a proxy's node) the twin is added and
- *     the original stays; a twin that is already there wins.
- *   - In what *selects* (selectors, subset labels, source labels) the key is replaced by its twin.
- *   - One value is a name as well: `security.istio.io/tlsMode: istio` is `security.mesh.io/tlsMode: mesh`.
- *   So readers ask for mesh names only, and either spelling selects either spelling.
+ * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean
+ *   `networking.mesh.io/v1alpha3` and `security.mesh.io/v1beta1`.
+ * - Keys of labels and annotations: the bare keys `istio`, `istio-injection`, `istio-locality`, and every key whose
+ *   domain is `istio.io` or ends in `.istio.io`, have a twin with `mesh` in place of `istio` (`istio: ingressgateway`
+ *   is `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`). - On what is *described*
+ *   (labels and annotations of a resource, of an endpoint, of a proxy's node) the twin is added and the original stays;
+ *   a twin that is already there wins. - In what *selects* (selectors, subset labels, source labels) the key is
+ *   replaced by its twin. - One value is a name as well: `security.istio.io/tlsMode: istio` is
+ *   `security.mesh.io/tlsMode: mesh`. So readers ask for mesh names only, and either spelling selects either spelling.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
  */
 import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './kinds.ts';

@@ -1,6 +1,7 @@
 /**
- * Fields of configuration files that the schema does not know, or that this version does not act on. An unknown field that was probably
- * meant as a known one is a fault: without it the default would allow what it forbids (`outboundTraficPolicy`).
+ * Fields of configuration files that the schema does not know, or that this version does not act on. An unknown field
+ * that was probably meant as a known one is a fault: without it the default would allow what it forbids
+ * (`outboundTraficPolicy`).
  */
 import type { z } from 'zod';
 import { type Fault, fieldPath } from './issues.ts';

@@ -1,6 +1,6 @@
 /**
- * Where a Secret holds what TLS needs: key pairs and certificate authorities, in the forms that tools of the field write. The check
- * on the way in (`validate/secret.ts`) and generation both find them by this.
+ * Where a Secret holds what TLS needs: key pairs and certificate authorities, in the forms that tools of the field
+ * write. The check on the way in (`validate/secret.ts`) and generation both find them by this.
  *
  *   kubernetes.io/tls   tls.crt  tls.key  ca.crt  ca.crl  tls.ocsp-staple
  *   Opaque              cert     key      cacert  crl

@@ -17,8 +17,8 @@ export function inCluster(resource: AnyResource, cluster: string): AnyResource {
 }
 
 /**
- * The value with the keys of all objects in order; the value itself where they are. Writing the ordered value is left to
- * `JSON.stringify`, which is many times as fast as any code of ours. The schemas let no key `__proto__` through.
+ * The value with the keys of all objects in order; the value itself where they are. Writing the ordered value is left
+ * to `JSON.stringify`, which is many times as fast as any code of ours. The schemas let no key `__proto__` through.
  */
 function ordered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;

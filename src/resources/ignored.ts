@@ -1,6 +1,7 @@
 /**
- * Documents of kinds that are not read. Most of them stand beside a mesh's configuration by right (a Deployment, a Role); others look
- * as if somebody expected the mesh to do what they say. Which is which is told here, so that neither passes in silence.
+ * Documents of kinds that are not read. Most of them stand beside a mesh's configuration by right (a Deployment, a
+ * Role); others look as if somebody expected the mesh to do what they say. Which is which is told here, so that neither
+ * passes in silence.
  */
 import { apiVersionsOf, kindOf } from './aliases.ts';
 import { CORE_KINDS, type Kind, MESH_KINDS, type ResourceOrigin } from './types.ts';
@@ -56,7 +57,10 @@ function concernOf(apiVersion: string, kind: string): string | undefined {
   return group === '' && !OTHER_CORE_KINDS.has(kind) ? 'there is no such kind' : undefined;
 }
 
-/** The kind that was probably meant: of the mesh's under whatever group, of the orchestrator's under the right group or none. */
+/**
+ * The kind that was probably meant: of the mesh's under whatever group, of the orchestrator's under the right group or
+ * none.
+ */
 function servedKind(group: string, kind: string): Kind | undefined {
   const mesh = MESH_KINDS.find((each) => each === kind);
   const core = CORE_KINDS.find((each) => each === kind);

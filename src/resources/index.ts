@@ -1,4 +1,7 @@
-/** Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`, `mesh-config.ts`. */
+/**
+ * Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`,
+ * `mesh-config.ts`.
+ */
 export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
 export { inCluster } from './fingerprint.ts';
 export type { IgnoredDocument } from './ignored.ts';

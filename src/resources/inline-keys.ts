@@ -1,7 +1,8 @@
 /**
- * Keys that stand in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens by. Envoy takes no
- * key set in which it can read none, and with it nothing of the listener that the set is part of. Admission and generation ask here, so
- * that what one lets in the other can send. Nothing of Node is used: generation may not.
+ * Keys that stand in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens
+ * by. Envoy takes no key set in which it can read none, and with it nothing of the listener that the set is part of.
+ * Admission and generation ask here, so that what one lets in the other can send. Nothing of Node is used: generation
+ * may not.
  */
 
 /** What Envoy's library takes; issuers have a handful of keys. */
@@ -49,8 +50,8 @@ type PublicKey = Readonly<Record<string, string>>;
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 /**
- * Why a key set gives away what its tokens are signed with: everyone who may read the policy could sign with a symmetric key, or with a
- * private half. Undefined when it does not.
+ * Why a key set gives away what its tokens are signed with: everyone who may read the policy could sign with a
+ * symmetric key, or with a private half. Undefined when it does not.
  */
 export function secretInKeys(text: string): string | undefined {
   for (const [index, key] of keysIn(text).entries()) {
@@ -62,7 +63,10 @@ export function secretInKeys(text: string): string | undefined {
   return undefined;
 }
 
-/** The usable keys as a key set, JSON; undefined when there are none. Keys with private members, and members that Envoy does not read, are left out. */
+/**
+ * The usable keys as a key set, JSON; undefined when there are none. Keys with private members, and members that Envoy
+ * does not read, are left out.
+ */
 export function usableInlineKeys(text: string): string | undefined {
   if (text.length > MAX_LENGTH) return undefined;
   const keys = keysIn(text)

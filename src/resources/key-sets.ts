@@ -1,6 +1,7 @@
 /**
  * Key sets of token issuers that have to be fetched: by what name a rule asks for one, and which resource holds what
- * was fetched. So keys reach snapshots and workers the way that all configuration takes, and generation never waits for them.
+ * was fetched. So keys reach snapshots and workers the way that all configuration takes, and generation never waits for
+ * them.
  */
 import type { JwtRule } from './schemas.ts';
 import { type ResourceKey, resourceKey } from './types.ts';
@@ -9,8 +10,8 @@ import { type ResourceKey, resourceKey } from './types.ts';
 export const OIDC_REFERENCE = 'oidc:';
 
 /**
- * What has to be fetched for a rule: its `jwksUri`, or `oidc:<issuer>` where the rule says nothing of keys and its issuer is a URL.
- * Undefined when the keys stand in the rule, or cannot be found.
+ * What has to be fetched for a rule: its `jwksUri`, or `oidc:<issuer>` where the rule says nothing of keys and its
+ * issuer is a URL. Undefined when the keys stand in the rule, or cannot be found.
  */
 export function keySetReference({ issuer, jwks, jwksUri }: JwtRule): string | undefined {
   if (jwks !== undefined && jwks !== '') return undefined;

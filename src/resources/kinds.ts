@@ -1,4 +1,7 @@
-/** The kinds of resources, and which of them are of one sort: the one table from which everything about kinds is derived. */
+/**
+ * The kinds of resources, and which of them are of one sort: the one table from which everything about kinds is
+ * derived.
+ */
 
 /** Kinds of the mesh's own API groups; the content is the object's `spec`. */
 export const MESH_KINDS = [
@@ -42,7 +45,7 @@ export type CoreKind = (typeof CORE_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 
 /**
- * Kinds that say what runs in one cluster. Those of different clusters are different resources, whatever their names: their keys name the
- * cluster. Of every other kind, one document of a name is in force in the whole mesh.
+ * Kinds that say what runs in one cluster. Those of different clusters are different resources, whatever their names:
+ * their keys name the cluster. Of every other kind, one document of a name is in force in the whole mesh.
  */
 export const CLUSTER_KINDS = ['EndpointSlice', 'Endpoints', 'Node', 'Pod', 'Service', 'ServiceAccount'] as const;

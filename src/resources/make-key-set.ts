@@ -1,4 +1,7 @@
-/** The resource that holds a fetched key set. Apart from `key-sets.ts`, which generation reads too: making one needs a hash. */
+/**
+ * The resource that holds a fetched key set. Apart from `key-sets.ts`, which generation reads too: making one needs a
+ * hash.
+ */
 import { fingerprintOf } from './fingerprint.ts';
 import { keySetName } from './key-sets.ts';
 import type { Resource, ResourceMeta } from './types.ts';

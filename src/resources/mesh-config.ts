@@ -1,8 +1,8 @@
 /**
  * The two configuration files that are not resources: the mesh configuration (`--meshConfig`) and the mesh networks
- * (`--networksConfig`). People bring them whole from existing meshes, so fields that meshd does not read are listed in one
- * warning and otherwise ignored; a field that is read and has a wrong type is a problem, and so is an unknown one that was probably
- * meant as a known one.
+ * (`--networksConfig`). People bring them whole from existing meshes, so fields that meshd does not read are listed in
+ * one warning and otherwise ignored; a field that is read and has a wrong type is a problem, and so is an unknown one
+ * that was probably meant as a known one.
  */
 import type { z } from 'zod';
 import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
@@ -33,7 +33,10 @@ export function defaultMeshNetworks(): MeshNetworks {
   return meshNetworks.parse({});
 }
 
-/** Fields of the mesh configuration that are checked and have no effect in this version. An entry goes when what it speaks of exists. */
+/**
+ * Fields of the mesh configuration that are checked and have no effect in this version. An entry goes when what it
+ * speaks of exists.
+ */
 const WITHOUT_EFFECT = [
   'disableEnvoyListenerLog',
   'enableEnvoyAccessLogService',
@@ -67,7 +70,10 @@ export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
   return parseTolerantly(proxyConfig, raw);
 }
 
-/** Parses strictly; when only unknown fields are in the way that were not meant as known ones, parses again without them and names them. */
+/**
+ * Parses strictly; when only unknown fields are in the way that were not meant as known ones, parses again without them
+ * and names them.
+ */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
   const data = withoutNulls(raw ?? {});
   const broken = brokenText(data);

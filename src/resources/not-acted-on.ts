@@ -1,6 +1,6 @@
 /**
- * What a document may say, is checked, and this version does not act on. The document's author is told so, because nothing else
- * would show it. An entry goes when what it speaks of exists.
+ * What a document may say, is checked, and this version does not act on. The document's author is told so, because
+ * nothing else would show it. An entry goes when what it speaks of exists.
  */
 import type { Fault } from './issues.ts';
 import type { ContentOf } from './schemas.ts';

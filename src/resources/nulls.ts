@@ -5,7 +5,10 @@ const KEEP_UNDER: ReadonlySet<string> = new Set(['headers', 'withoutHeaders', 'q
 /** Parts of `headers` that are fields, not header names. */
 const FIELDS_OF_HEADERS: ReadonlySet<string> = new Set(['request', 'response']);
 
-/** The value without keys that are null; the same object when there are none. Nulls in lists stay, for the schema to refuse. */
+/**
+ * The value without keys that are null; the same object when there are none. Nulls in lists stay, for the schema to
+ * refuse.
+ */
 export function withoutNulls(value: unknown): unknown {
   return hasNull(value) ? without(value, '') : value;
 }

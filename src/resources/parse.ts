@@ -1,6 +1,6 @@
 /**
- * From a document's plain data to a typed resource, or to the one problem line a person needs. Everything that comes from
- * outside goes through here, whatever source it came by.
+ * From a document's plain data to a typed resource, or to the one problem line a person needs. Everything that comes
+ * from outside goes through here, whatever source it came by.
  */
 import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
@@ -68,7 +68,9 @@ const metadata = z.object({
   deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
 });
 
-/** A condition, a mode or a list of rules without its value, as a template leaves it, would allow more than was meant. */
+/**
+ * A condition, a mode or a list of rules without its value, as a template leaves it, would allow more than was meant.
+ */
 const EMPTY = 'expected a value, got null';
 
 interface Envelope {
@@ -141,7 +143,9 @@ function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): Secur
   return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
 }
 
-/** Whether a version was meant to be the mesh's: of one of its groups, of one that is written like theirs, or of none. */
+/**
+ * Whether a version was meant to be the mesh's: of one of its groups, of one that is written like theirs, or of none.
+ */
 function isMeshVersion(apiVersion: string): boolean {
   const [group = '', version] = apiVersion.split('/');
   if (version === undefined || /\.(mesh|istio)\.io$/.test(group)) return true;
@@ -170,7 +174,10 @@ function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unkn
   return !Object.hasOwn(fields, 'namespace') && (resembles(field, 'namespace') || field === 'ns');
 }
 
-/** The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it here. */
+/**
+ * The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it
+ * here.
+ */
 function resourceOf(kind: Kind, meta: ResourceMeta, content: unknown, origin: ResourceOrigin): AnyResource {
   return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
 }

@@ -1,8 +1,9 @@
 /**
- * The quick way through a schema: what the schema makes of a good value, without a word about a bad one. Reading a directory
- * of thousands of good documents is mostly schema work, and the library keeps record for each value of all that a message
- * could need. Here a reader is built once from the schema itself, so there is one truth; what a reader does not know of the
- * library's schemas it leaves to the library, value by value. Who gets `REFUSED` asks the schema for the reasons.
+ * The quick way through a schema: what the schema makes of a good value, without a word about a bad one. Reading a
+ * directory of thousands of good documents is mostly schema work, and the library keeps record for each value of all
+ * that a message could need. Here a reader is built once from the schema itself, so there is one truth; what a reader
+ * does not know of the library's schemas it leaves to the library, value by value. Who gets `REFUSED` asks the schema
+ * for the reasons.
  */
 import type { z } from 'zod';
 

@@ -1,6 +1,6 @@
 /**
- * Text that cannot be parsed, looked at for documents of the security kinds: a policy whose YAML is broken must not be as if it had
- * never been written. Which kind and which namespace is found by the lines that say so.
+ * Text that cannot be parsed, looked at for documents of the security kinds: a policy whose YAML is broken must not be
+ * as if it had never been written. Which kind and which namespace is found by the lines that say so.
  */
 import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
@@ -10,7 +10,10 @@ import { SECURITY_KINDS, type SecurityKind, type Substitute } from './types.ts';
 const MAX_DOCUMENTS = 100;
 
 const COMMENT = /^[ \t]*#.*$/gm;
-/** The word after `kind`, whatever stands between them: the colon may be what is missing; there may be an anchor or a tag. */
+/**
+ * The word after `kind`, whatever stands between them: the colon may be what is missing; there may be an anchor or a
+ * tag.
+ */
 const KIND = /\bkind\b["']?[ \t]*[:;=]?\s*(?:[&!]\S*\s+)*["']?([A-Za-z]+)/gi;
 /** At the beginning of a line it is the kind of the whole document. */
 const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
@@ -28,7 +31,10 @@ const NAME = /\bname["']?\s*:\s*["']?([a-z0-9][-a-z0-9.]*)["']?[ \t]*(?:[,}#\r\n
 const ACTION = /\baction["']?\s*:\s*["']?([A-Za-z]*)/g;
 const VALID_NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/** What has to be in force in the place of the security documents that the text seems to hold; undefined when it seems to hold none. */
+/**
+ * What has to be in force in the place of the security documents that the text seems to hold; undefined when it seems
+ * to hold none.
+ */
 export function salvaged(text: string): Substitute[] | undefined {
   const plain = text.replace(COMMENT, '');
   const kinds = kindsIn(plain);

@@ -1,6 +1,6 @@
 /**
- * One schema per kind, from which types and validation come. Content of a mesh kind is its `spec`; of a core kind the object
- * without `apiVersion`, `kind` and `metadata`. What fields mean beyond their type is checked in `validate/`.
+ * One schema per kind, from which types and validation come. Content of a mesh kind is its `spec`; of a core kind the
+ * object without `apiVersion`, `kind` and `metadata`. What fields mean beyond their type is checked in `validate/`.
  */
 import type { z } from 'zod';
 import type { Kind } from './kinds.ts';

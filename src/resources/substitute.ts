@@ -1,12 +1,12 @@
 /**
- * What holds in the place of a refused document of a security kind when no good version of it is known: the strictest that it can
- * have meant, for the workloads that its selector covers as far as that can be read. So a mistake in a policy keeps out, and never
- * lets in.
+ * What holds in the place of a refused document of a security kind when no good version of it is known: the strictest
+ * that it can have meant, for the workloads that its selector covers as far as that can be read. So a mistake in a
+ * policy keeps out, and never lets in.
  *
  * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): everything is denied. AUDIT: nothing.
  * - PeerAuthentication: mutual TLS alone, on all ports.
- * - RequestAuthentication: no token is good, in all places where the document looks for one, and in the usual ones. Requests without
- *   token are not concerned.
+ * - RequestAuthentication: no token is good, in all places where the document looks for one, and in the usual ones.
+ *   Requests without token are not concerned.
  *
  * A selector that cannot be read stands for the namespace, a namespace that cannot be read for the mesh.
  */
@@ -96,8 +96,8 @@ function contentOf(kind: SecurityKind, target: Target, spec: unknown): ContentOf
 }
 
 /**
- * Rules that take no token. Where the document looks for tokens, and the headers in which it tells applications what they say, stay
- * as far as they can be read: else a client could write there what it likes.
+ * Rules that take no token. Where the document looks for tokens, and the headers in which it tells applications what
+ * they say, stay as far as they can be read: else a client could write there what it likes.
  */
 function rulesOf(spec: unknown): JwtRule[] {
   const written: readonly unknown[] = isObject(spec) && Array.isArray(spec.jwtRules) ? spec.jwtRules : [];

@@ -29,8 +29,8 @@ export interface ResourceMeta {
   /** The cluster that a resource of {@link CLUSTER_KINDS} is of; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**
-   * Present on what is in force in the place of a refused document. `covers`: what the document's selector covers; `overrides`: the
-   * selector could not be read, so that narrower policies of the namespace give way as well.
+   * Present on what is in force in the place of a refused document. `covers`: what the document's selector covers;
+   * `overrides`: the selector could not be read, so that narrower policies of the namespace give way as well.
    */
   readonly substitute?: 'covers' | 'overrides';
 }
@@ -42,7 +42,9 @@ export interface ResourceOrigin {
   readonly file?: string;
   /** 1-based line of the document's first line. */
   readonly line?: number;
-  /** As the source has them for its object (Kubernetes ObjectMeta): what tells versions and objects of one name apart. */
+  /**
+   * As the source has them for its object (Kubernetes ObjectMeta): what tells versions and objects of one name apart.
+   */
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
@@ -55,8 +57,8 @@ export interface Resource<K extends Kind = Kind> {
   readonly content: ContentOf<K>;
   readonly origin: ResourceOrigin;
   /**
-   * Hash of all that generation can read of it (kind, meta, content; not the origin): equal fingerprints mean that nothing
-   * changed. Made by the schema layer.
+   * Hash of all that generation can read of it (kind, meta, content; not the origin): equal fingerprints mean that
+   * nothing changed. Made by the schema layer.
    */
   readonly fingerprint: string;
   /** What of the document was left out or is not acted on. Never read by generation, no part of the fingerprint. */
@@ -75,7 +77,9 @@ export interface ResourceWarning {
 /** Distributes over kinds, so that a `switch (resource.kind)` narrows `content`. */
 export type AnyResource = { [K in Kind]: Resource<K> }[Kind];
 
-/** `Kind/namespace/name`, with `/cluster` behind it for resources of other clusters: the key of a resource everywhere. */
+/**
+ * `Kind/namespace/name`, with `/cluster` behind it for resources of other clusters: the key of a resource everywhere.
+ */
 export type ResourceKey = string;
 
 /** @param cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own */
@@ -89,8 +93,9 @@ export function keyOf({ kind, meta }: { readonly kind: Kind; readonly meta: Reso
 }
 
 /**
- * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set` or
- * `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the change was noticed.
+ * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set`
+ * or `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the
+ * change was noticed.
  */
 export type ResourceEvent =
   | ListedEvent
@@ -103,8 +108,8 @@ export type ListedEvent =
   | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
 
 /**
- * All that a source has, or all of some kinds or of a namespace: a list that was cut short is none. What it has no more is gone since
- * `at`, monotonic ms.
+ * All that a source has, or all of some kinds or of a namespace: a list that was cut short is none. What it has no more
+ * is gone since `at`, monotonic ms.
  */
 export interface ResourceList {
   readonly events: readonly ListedEvent[];
@@ -127,11 +132,14 @@ export interface ResourceProblem {
   /** What was expected, one line. */
   readonly message: string;
   /**
-   * Present when the document is, or may be, of a security kind: what has to be in force in its place where no good version of it is
-   * known. Empty when the document only observes (action AUDIT).
+   * Present when the document is, or may be, of a security kind: what has to be in force in its place where no good
+   * version of it is known. Empty when the document only observes (action AUDIT).
    */
   readonly substitutes?: readonly Substitute[];
-  /** Where the key cannot be told: resources of the same file that are missing from it now and stay in force, because it may be one of them. */
+  /**
+   * Where the key cannot be told: resources of the same file that are missing from it now and stay in force, because it
+   * may be one of them.
+   */
   readonly kept?: readonly ResourceKey[];
 }
 

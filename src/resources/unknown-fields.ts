@@ -1,17 +1,18 @@
 /**
- * Fields that no schema knows. As a Kubernetes API server does, the document is taken without them, and a warning names each; a
- * field of a newer version, or a slip of the pen, does not cost the rest of the document.
+ * Fields that no schema knows. As a Kubernetes API server does, the document is taken without them, and a warning names
+ * each; a field of a newer version, or a slip of the pen, does not cost the rest of the document.
  *
- * Where the document without the field would allow more than what was written, the field is a fault, and the document is refused:
+ * Where the document without the field would allow more than what was written, the field is a fault, and the document
+ * is refused:
  *
- * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with a misspelt
- *   `action` would be an ALLOW; without `mtls` plain text may be let in.
+ * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with
+ *   a misspelt `action` would be an ALLOW; without `mtls` plain text may be let in.
  * - In `match` of a VirtualService: without the condition the route serves everybody.
  * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would do.
  * - Where the name resembles a field that narrows ({@link NARROWING}) and the document does not have that one.
  *
- * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a DestinationRule,
- * more is open than without one field of theirs. So these are pruned.
+ * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a
+ * DestinationRule, more is open than without one field of theirs. So these are pruned.
  */
 import type { z } from 'zod';
 import { type Fault, UNKNOWN_FIELD } from './issues.ts';
@@ -50,7 +51,10 @@ export interface Pruned {
   readonly warnings: readonly Fault[];
 }
 
-/** Leaves out the unknown fields of a document's content that may be left out. `issues`: why the schema refuses the content. */
+/**
+ * Leaves out the unknown fields of a document's content that may be left out. `issues`: why the schema refuses the
+ * content.
+ */
 export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): Pruned {
   const warnings: Fault[] = [];
   let rest = content;
@@ -79,7 +83,10 @@ function unknownFields(issues: readonly z.core.$ZodIssue[]): Path[] {
   });
 }
 
-/** Whether what lies at a path of a document's content restricts, so that nothing may be missing there: neither a name nor a value. */
+/**
+ * Whether what lies at a path of a document's content restricts, so that nothing may be missing there: neither a name
+ * nor a value.
+ */
 export function isGuarded(kind: Kind, path: Path): boolean {
   const guard = GUARDED[kind];
   return SECURITY.has(kind) || (guard !== undefined && path.includes(guard));

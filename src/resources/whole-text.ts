@@ -1,4 +1,7 @@
-/** Text that is none: half of a character that UTF-16 writes as two. No message of Envoy's can hold it, and it looks like nothing in a log. */
+/**
+ * Text that is none: half of a character that UTF-16 writes as two. No message of Envoy's can hold it, and it looks
+ * like nothing in a log.
+ */
 import type { Fault } from './issues.ts';
 
 /** The first text in a document, key or value, that is no text; undefined when all are. */

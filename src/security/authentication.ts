@@ -2,7 +2,9 @@
 import { CtlError } from '../core/errors.ts';
 import type { Authentication, Authenticator } from './types.ts';
 
-/** All that is wrong, in one line. Code `unavailable` when one of them could not be asked: trying again may help then. */
+/**
+ * All that is wrong, in one line. Code `unavailable` when one of them could not be asked: trying again may help then.
+ */
 function refusal(reasons: readonly { readonly name: string; readonly error: CtlError }[]): CtlError {
   if (reasons.length === 0) {
     return new CtlError('unauthenticated', 'a client certificate of the mesh or a bearer token is needed');

@@ -14,7 +14,10 @@ function counted() {
   return { read, reads: () => reads };
 }
 
-/** Other bytes for each number, and a certificate of the same key nevertheless: what follows the signature's last byte differs. */
+/**
+ * Other bytes for each number, and a certificate of the same key nevertheless: what follows the signature's last byte
+ * differs.
+ */
 const one = derOf(makeCa({ name: 'one' }));
 const variant = (n: number): Buffer => {
   const bytes = Buffer.from(one);

@@ -1,7 +1,7 @@
 /**
- * Reads the certificates that clients show above their own. Thousands of workloads show the same few, and to read one and its key takes
- * as long as to verify a signature: so those read lately are kept, by their very bytes. What they are worth is not kept: whether one is
- * valid now, may sign, and leads to a root is asked each time.
+ * Reads the certificates that clients show above their own. Thousands of workloads show the same few, and to read one
+ * and its key takes as long as to verify a signature: so those read lately are kept, by their very bytes. What they are
+ * worth is not kept: whether one is valid now, may sign, and leads to a root is asked each time.
  */
 import { type Certificate, readCertificate } from './certificate.ts';
 

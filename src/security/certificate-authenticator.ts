@@ -10,8 +10,8 @@ import type { Authenticator, Caller } from './types.ts';
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Chains that do not hold are remembered as well, or else one connection could have the same bad chain verified with each of its
- * calls; shortly, because a certificate that is not valid yet will be.
+ * Chains that do not hold are remembered as well, or else one connection could have the same bad chain verified with
+ * each of its calls; shortly, because a certificate that is not valid yet will be.
  */
 const REFUSED_MS = 5000;
 const MAX_REFUSED = 1000;

@@ -1,6 +1,6 @@
 /**
- * The certificate service over gRPC (proto/mesh/v1/auth/ca.proto), under its own name and under that which existing agents call. The
- * identity of a certificate is the caller's; of the request only the public key counts.
+ * The certificate service over gRPC (proto/mesh/v1/auth/ca.proto), under its own name and under that which existing
+ * agents call. The identity of a certificate is the caller's; of the request only the public key counts.
  */
 import { CtlError } from '../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
@@ -37,7 +37,9 @@ const SERVICES = ['mesh.v1.auth.MeshCertificateService', 'istio.v1.auth.IstioCer
 /** A request of an RSA key of 4096 bits has 2 kB. */
 const MAX_RECEIVE_BYTES = 64 * 1024;
 
-/** Calls at work at once: more than the signing pool lets wait, so that it is the pool that decides whose turn it is. */
+/**
+ * Calls at work at once: more than the signing pool lets wait, so that it is the pool that decides whose turn it is.
+ */
 const MAX_CALLS = 20_000;
 
 type Answer = (call: UnaryCall, caller: Caller) => Promise<Buffer>;
@@ -103,7 +105,9 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
   };
 }
 
-/** Throws CtlError permission_denied for a workload whose operator has set another trust domain than this authority's. */
+/**
+ * Throws CtlError permission_denied for a workload whose operator has set another trust domain than this authority's.
+ */
 function checkSetDomain(call: UnaryCall, { trustDomain, trustDomainAliases }: CertificateServiceOptions): void {
   const other = call.metadata
     .get(TRUST_DOMAIN_METADATA)

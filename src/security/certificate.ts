@@ -1,7 +1,7 @@
 /**
- * What a certificate says, read from its DER: node:crypto verifies signatures and reads dates, but shows names as text that
- * has to be taken apart again, and neither key usage nor path length.
- * Sources: RFC 5280 section 4.2; https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
+ * What a certificate says, read from its DER: node:crypto verifies signatures and reads dates, but shows names as text
+ * that has to be taken apart again, and neither key usage nor path length. Sources: RFC 5280 section 4.2;
+ * https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../core/errors.ts';
@@ -17,7 +17,9 @@ export interface Certificate {
   readonly clientAuth: boolean;
   /** URIs of the subject alternative name. */
   readonly uris: readonly string[];
-  /** True when it has a restriction that is not understood here: then it may not be relied upon (RFC 5280 section 4.2). */
+  /**
+   * True when it has a restriction that is not understood here: then it may not be relied upon (RFC 5280 section 4.2).
+   */
   readonly restricted: boolean;
   /** Epoch ms. */
   readonly notBefore: number;

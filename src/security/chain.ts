@@ -1,7 +1,7 @@
 /**
- * Whether a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads; X509-SVID section 5).
- * Trust is by trust domain, which TLS libraries know nothing of, so the handshake only proves the leaf's key and the rest is
- * decided here.
+ * Whether a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads;
+ * X509-SVID section 5). Trust is by trust domain, which TLS libraries know nothing of, so the handshake only proves the
+ * leaf's key and the rest is decided here.
  */
 import { CtlError } from '../core/errors.ts';
 import { type Identity, parseSpiffeUri } from '../core/identity.ts';
@@ -15,8 +15,9 @@ const MAX_INTERMEDIATES = 4;
 const MAX_CERTIFICATES = 10;
 
 /**
- * Keys that signatures are verified with before it is known whether anybody trusted vouches for them: an RSA key of 16,384 bits with a
- * large exponent would take the main thread milliseconds per signature. No workload gets a larger one, and no root is larger.
+ * Keys that signatures are verified with before it is known whether anybody trusted vouches for them: an RSA key of
+ * 16,384 bits with a large exponent would take the main thread milliseconds per signature. No workload gets a larger
+ * one, and no root is larger.
  */
 const MAX_LEAF_RSA_BITS = 4096;
 const MAX_CA_RSA_BITS = 8192;
@@ -88,8 +89,9 @@ function fittest(
 const WEAK = /md[245]|sha1(?!\d)/i;
 
 /**
- * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain that it names;
- * those after it are read with `readAuthority`. Throws CtlError unauthenticated saying what "it", the certificate, lacks.
+ * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain
+ * that it names; those after it are read with `readAuthority`. Throws CtlError unauthenticated saying what "it", the
+ * certificate, lacks.
  */
 export function verifyChain(
   der: readonly Uint8Array[],

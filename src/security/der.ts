@@ -1,8 +1,9 @@
 /**
- * DER (ITU-T X.690 section 10), as little of it as certificates and requests for them need: what is checked before any parser sees it,
- * where its elements lie, and what they hold. A parser that recurses as deep as its input says, or believes its lengths, is how
- * certificate requests have stopped servers (node-forge advisories); and what was signed has to be taken from the original bytes,
- * because encoding anew may give others. All of it comes from callers that nobody knows yet.
+ * DER (ITU-T X.690 section 10), as little of it as certificates and requests for them need: what is checked before any
+ * parser sees it, where its elements lie, and what they hold. A parser that recurses as deep as its input says, or
+ * believes its lengths, is how certificate requests have stopped servers (node-forge advisories); and what was signed
+ * has to be taken from the original bytes, because encoding anew may give others. All of it comes from callers that
+ * nobody knows yet.
  */
 
 export const TAG = {
@@ -36,7 +37,10 @@ interface Header {
   readonly end: number;
 }
 
-/** Reads a header at `at`; throws an Error of one line for what DER does not allow, or an element that goes beyond `limit`. */
+/**
+ * Reads a header at `at`; throws an Error of one line for what DER does not allow, or an element that goes beyond
+ * `limit`.
+ */
 function readHeader(bytes: Uint8Array, at: number, limit: number): Header {
   const tag = bytes[at];
   const first = bytes[at + 1];

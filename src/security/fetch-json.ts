@@ -1,6 +1,7 @@
 /**
- * Fetching a small JSON document on which trust rests, within limits of size and time; by default from where the operator said and
- * nowhere else. What a URL holds besides its place (a password, a query with a key) is not for messages.
+ * Fetching a small JSON document on which trust rests, within limits of size and time; by default from where the
+ * operator said and nowhere else. What a URL holds besides its place (a password, a query with a key) is not for
+ * messages.
  */
 import { CtlError } from '../core/errors.ts';
 

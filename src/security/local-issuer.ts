@@ -1,7 +1,8 @@
 /**
- * An issuer of workload tokens for a mesh that has no other: a key pair in a directory. `ctl-discovery issue-token` signs with the
- * private key; the discovery service reads the public key only, and trusts it only when LOCAL_TOKEN_ISSUER_DIR says so. Whoever can
- * read the private key can be any workload, so its file is for its owner alone.
+ * An issuer of workload tokens for a mesh that has no other: a key pair in a directory. `ctl-discovery issue-token`
+ * signs with the private key; the discovery service reads the public key only, and trusts it only when
+ * LOCAL_TOKEN_ISSUER_DIR says so. Whoever can read the private key can be any workload, so its file is for its owner
+ * alone.
  *
  *   issuer-key.pem   private key, PKCS #8, mode 0600
  *   jwks.json        public key (RFC 7517); all that the discovery service needs
@@ -105,7 +106,10 @@ export interface TokenRequest {
   readonly now: number;
 }
 
-/** A signed token. Makes the key pair on first use. Rejects with CtlError when the directory cannot be used or names do not fit. */
+/**
+ * A signed token. Makes the key pair on first use. Rejects with CtlError when the directory cannot be used or names do
+ * not fit.
+ */
 export async function issueToken({ directory, identity, audience, ttlMs, now }: TokenRequest): Promise<string> {
   const { namespace, serviceAccount } = identity;
   // The trust domain is the mesh's; any shows whether the two names fit.

@@ -1,7 +1,7 @@
 /**
- * The keys of an OpenID Connect issuer (TOKEN_ISSUER): its discovery document names its key set; both are fetched in the background and
- * followed, and the last good keys stay when the issuer cannot be reached.
- * Source: https://openid.net/specs/openid-connect-discovery-1_0.html section 4
+ * The keys of an OpenID Connect issuer (TOKEN_ISSUER): its discovery document names its key set; both are fetched in
+ * the background and followed, and the last good keys stay when the issuer cannot be reached. Source:
+ * https://openid.net/specs/openid-connect-discovery-1_0.html section 4
  */
 import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
@@ -36,7 +36,10 @@ export function discoveryAddress(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 }
 
-/** The `jwks_uri` of what was found at `url`. Throws CtlError unavailable when it is not the document of this issuer (section 4.3). */
+/**
+ * The `jwks_uri` of what was found at `url`. Throws CtlError unavailable when it is not the document of this issuer
+ * (section 4.3).
+ */
 export function keySetAddress(url: URL, issuer: string, document: unknown): string {
   const found = discoverySchema.safeParse(document);
   if (!found.success) throw new CtlError('unavailable', `${shownUrl(url)}: is not a discovery document`);

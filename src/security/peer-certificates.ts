@@ -1,5 +1,6 @@
 /**
- * The certificates that a TLS client has shown, as their bytes. What they are worth is decided by chain.ts; here nothing is judged.
+ * The certificates that a TLS client has shown, as their bytes. What they are worth is decided by chain.ts; here
+ * nothing is judged.
  */
 import type { TLSSocket } from 'node:tls';
 
@@ -7,18 +8,22 @@ import type { TLSSocket } from 'node:tls';
 const MAX_SHOWN = 16;
 
 export interface Shown {
-  /** DER: the leaf, whose key the handshake proved, then each the issuer of the one before, as far as the client showed them. */
+  /**
+   * DER: the leaf, whose key the handshake proved, then each the issuer of the one before, as far as the client showed
+   * them.
+   */
   readonly certificates: readonly Uint8Array[];
   /** When the first of them ends, epoch ms; NaN when one does not say it. */
   readonly endsAt: number;
 }
 
 /**
- * The certificates of a handshake: none when the client showed none, or when the connection is closed. About 0.06 ms for each
- * certificate, so to be called once per connection.
+ * The certificates of a handshake: none when the client showed none, or when the connection is closed. About 0.06 ms
+ * for each certificate, so to be called once per connection.
  *
  * Not by `getPeerX509Certificate`, which is cheaper: it takes the certificates above the leaf away from the connection
- * without freeing them (Node 24), so every connection would leave some 5 kB for each behind, and a second call would see the leaf alone.
+ * without freeing them (Node 24), so every connection would leave some 5 kB for each behind, and a second call would
+ * see the leaf alone.
  */
 export function shownBy(socket: TLSSocket): Shown {
   const certificates: Uint8Array[] = [];

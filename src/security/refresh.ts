@@ -1,6 +1,6 @@
 /**
- * A value that is fetched in the background, again and again: never while somebody waits for an answer of ours. What was good stays
- * until something better comes; failures are repeated with backoff and told once each.
+ * A value that is fetched in the background, again and again: never while somebody waits for an answer of ours. What
+ * was good stays until something better comes; failures are repeated with backoff and told once each.
  */
 import { CtlError } from '../core/errors.ts';
 import type { WallClock } from './authority/clock.ts';
@@ -54,7 +54,10 @@ export class Refresh<T> {
     return this.#load();
   }
 
-  /** For a caller who has seen that the value is out of date: resolves after a load, or at once when callers have had one lately. */
+  /**
+   * For a caller who has seen that the value is out of date: resolves after a load, or at once when callers have had
+   * one lately.
+   */
   hurry(): Promise<void> {
     if (this.#loading !== undefined) return this.#loading;
     const now = this.#options.clock.now();

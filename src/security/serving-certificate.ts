@@ -1,6 +1,7 @@
 /**
- * The certificate of the control plane's own secured address, from the mesh CA: made at the start, made anew before it ends and when
- * the authority's root changes. A renewal that fails is tried again until it succeeds, with the certificate at hand meanwhile.
+ * The certificate of the control plane's own secured address, from the mesh CA: made at the start, made anew before it
+ * ends and when the authority's root changes. A renewal that fails is tried again until it succeeds, with the
+ * certificate at hand meanwhile.
  */
 import { CtlError } from '../core/errors.ts';
 import { CLOCK_CHECK_MS } from '../core/wall-timer.ts';

@@ -1,6 +1,6 @@
 /**
- * Roots of foreign trust domains, from their bundle endpoints (SPIFFE_BUNDLE_ENDPOINTS), over https that the system trusts.
- * Sources: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md section 4,
+ * Roots of foreign trust domains, from their bundle endpoints (SPIFFE_BUNDLE_ENDPOINTS), over https that the system
+ * trusts. Sources: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md section 4,
  * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md section 5.
  */
 import { z } from 'zod';
@@ -17,7 +17,10 @@ export interface BundleEndpoint {
   readonly url: URL;
 }
 
-/** What the federation standard (section 5.2.2) says when a bundle has no hint, and bounds that keep a wrong hint harmless. */
+/**
+ * What the federation standard (section 5.2.2) says when a bundle has no hint, and bounds that keep a wrong hint
+ * harmless.
+ */
 const DEFAULT_REFRESH_MS = 5 * 60_000;
 const MIN_REFRESH_MS = 10_000;
 const MAX_REFRESH_MS = 24 * 3_600_000;

@@ -1,6 +1,7 @@
 /**
- * The TLS of the secured address, and what a call on it shows of its caller. Clients are asked for a certificate but may come
- * without one (with a token); whether a certificate is good is decided by the authenticators, because that depends on its trust domain.
+ * The TLS of the secured address, and what a call on it shows of its caller. Clients are asked for a certificate but
+ * may come without one (with a token); whether a certificate is good is decided by the authenticators, because that
+ * depends on its trust domain.
  */
 import { constants, createHash } from 'node:crypto';
 import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';
@@ -21,8 +22,8 @@ export interface ServerTls {
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Node's own, with AES-128 before AES-256, as Envoys themselves prefer it: strong enough for connections of hours, and a third less to
- * encrypt.
+ * Node's own, with AES-128 before AES-256, as Envoys themselves prefer it: strong enough for connections of hours, and
+ * a third less to encrypt.
  */
 const CIPHERS = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
 
@@ -30,14 +31,15 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
   return {
     cert: chain,
     key,
-    // An empty list instead of the machine's roots: clients are not told which authorities we like, as some would then show nothing.
+    // An empty list instead of the machine's roots: clients are not told which authorities we like, as some would then
+    // show nothing.
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
     ciphers: CIPHERS,
-    // A ticket holds the client's certificate without its intermediates, and nothing that it holds could be forgotten: clients go on only
-    // with sessions that are kept here (under TLS 1.3 tickets are sent all the same, but name a session that nobody
-    // has kept). And only one handshake: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in which a client
-    // could become another in the middle of a call.
+    // A ticket holds the client's certificate without its intermediates, and nothing that it holds could be forgotten:
+    // clients go on only with sessions that are kept here (under TLS 1.3 tickets are sent all the same, but name a
+    // session that nobody has kept). And only one handshake: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in
+    // which a client could become another in the middle of a call.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
     // OpenSSL passes over sessions of another context: who was let in by one authority may not be by the next.
     sessionIdContext: createHash('sha256')
@@ -89,8 +91,8 @@ export class MeshServerCredentials implements ListenerTls {
   }
 
   /**
-   * The client of this connection was refused. It may have another certificate by the time it comes again, which it would not show were it to
-   * go on with this session.
+   * The client of this connection was refused. It may have another certificate by the time it comes again, which it
+   * would not show were it to go on with this session.
    */
   refused({ secured }: ConnectionInfo): void {
     if (secured !== undefined) this.#sessions.forget(secured);

@@ -71,7 +71,9 @@ describe('sessions of TLS', () => {
   });
   afterEach(() => server.close());
 
-  /** Connects, waits until the server has judged; gives what it takes to come again, and whether this was such a coming. */
+  /**
+   * Connects, waits until the server has judged; gives what it takes to come again, and whether this was such a coming.
+   */
   async function visit(options: ConnectionOptions): Promise<{ session: Buffer | undefined; reused: boolean }> {
     const { port } = server.address() as AddressInfo;
     const socket: TLSSocket = connect({

@@ -1,19 +1,20 @@
 /**
- * Sessions that clients may go on with when they connect again: a handshake with keys and certificates takes this program some 1.5 ms,
- * one that goes on with a session less than half, and a thousand proxies that come back at once wait for all of them.
+ * Sessions that clients may go on with when they connect again: a handshake with keys and certificates takes this
+ * program some 1.5 ms, one that goes on with a session less than half, and a thousand proxies that come back at once
+ * wait for all of them.
  *
- * Kept is what a client has shown when its session began, intermediates too, which a session of OpenSSL leaves out: on its next
- * connection it has shown the same, and what that is worth is judged as ever, by the clock and the trust of then. Only sessions of TLS
- * 1.2, which is what Envoys speak upstream unless told otherwise: those of 1.3 are good for one connection each.
- * Source: RFC 5246 section 7.3 (session identifiers)
+ * Kept is what a client has shown when its session began, intermediates too, which a session of OpenSSL leaves out: on
+ * its next connection it has shown the same, and what that is worth is judged as ever, by the clock and the trust of
+ * then. Only sessions of TLS 1.2, which is what Envoys speak upstream unless told otherwise: those of 1.3 are good for
+ * one connection each. Source: RFC 5246 section 7.3 (session identifiers)
  */
 import type { TLSSocket } from 'node:tls';
 import { derInside, TAG } from './der.ts';
 import { type Shown, shownBy } from './peer-certificates.ts';
 
 /**
- * How long a session is good for, s: as long as BoringSSL keeps one. Whoever sees its secret reads what was said under it, hence no
- * longer than it is of use.
+ * How long a session is good for, s: as long as BoringSSL keeps one. Whoever sees its secret reads what was said under
+ * it, hence no longer than it is of use.
  */
 export const SESSION_SECONDS = 7200;
 
@@ -62,14 +63,17 @@ export class TlsSessions {
     this.#maxBytes = maxBytes;
   }
 
-  /** The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew. */
+  /**
+   * The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew.
+   */
   find(id: Uint8Array): Buffer | undefined {
     return this.#find(nameOf(id))?.session;
   }
 
   /**
-   * What the client of a connection has shown, now or when its session began; to be called once per connection. Undefined when that is
-   * not known any more: then nothing can be said of the client, and its connection is to be closed. The next will be a new handshake.
+   * What the client of a connection has shown, now or when its session began; to be called once per connection.
+   * Undefined when that is not known any more: then nothing can be said of the client, and its connection is to be
+   * closed. The next will be a new handshake.
    */
   certificatesOf(socket: TLSSocket): readonly Uint8Array[] | undefined {
     const { session, id } = sessionOf(socket);
@@ -79,12 +83,16 @@ export class TlsSessions {
     return shown.certificates;
   }
 
-  /** The session of this connection: the next of its client is a new handshake, in which it shows what it has by then. */
+  /**
+   * The session of this connection: the next of its client is a new handshake, in which it shows what it has by then.
+   */
   forget(socket: TLSSocket): void {
     this.#forget(sessionOf(socket).id ?? '');
   }
 
-  /** All sessions, when none can be gone on with any more: whoever sees their secrets reads what was said under them. */
+  /**
+   * All sessions, when none can be gone on with any more: whoever sees their secrets reads what was said under them.
+   */
   forgetAll(): void {
     this.#kept.clear();
     this.#bytes = 0;
@@ -111,7 +119,10 @@ export class TlsSessions {
     this.#bytes += kept.bytes;
   }
 
-  /** Of clients that show nothing, so that they have nothing to prove, nothing is kept: sessions of others would make room for it. */
+  /**
+   * Of clients that show nothing, so that they have nothing to prove, nothing is kept: sessions of others would make
+   * room for it.
+   */
   #keep(id: string, session: Buffer, { certificates, endsAt }: Shown): void {
     const bytes = certificates.reduce((sum, { length }) => sum + length, session.length);
     if (certificates.length === 0 || bytes > MAX_ENTRY_BYTES || this.#kept.has(id)) return;

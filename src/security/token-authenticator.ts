@@ -1,6 +1,6 @@
 /**
- * Callers proved by a JSON Web Token of a trusted issuer (RFC 7519, with the cautions of RFC 8725): the issuer's keys decide, never
- * what the token says of its own key or algorithm. The subject is that of a Kubernetes service account,
+ * Callers proved by a JSON Web Token of a trusted issuer (RFC 7519, with the cautions of RFC 8725): the issuer's keys
+ * decide, never what the token says of its own key or algorithm. The subject is that of a Kubernetes service account,
  * `system:serviceaccount:<namespace>:<service account>`, and names a workload of this mesh's own trust domain.
  */
 import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
@@ -33,7 +33,10 @@ export interface TokenAuthenticatorOptions {
   readonly now: () => number;
 }
 
-/** Signatures with a public key only: `none` proves nothing, and with HS256 whoever knows the public key could sign (RFC 8725 section 3.1). */
+/**
+ * Signatures with a public key only: `none` proves nothing, and with HS256 whoever knows the public key could sign (RFC
+ * 8725 section 3.1).
+ */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'];
 
 /** Tokens of Kubernetes have about one kilobyte. */
@@ -156,8 +159,8 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
   };
 
   /**
-   * By token. Headers that a client repeats are a byte or two of HTTP/2: thousands of calls with the same token, sent in one go by who may be
-   * anybody, cost one verification.
+   * By token. Headers that a client repeats are a byte or two of HTTP/2: thousands of calls with the same token, sent
+   * in one go by who may be anybody, cost one verification.
    */
   const underWay = new Map<string, Promise<Caller>>();
 

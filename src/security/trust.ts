@@ -1,6 +1,6 @@
 /**
- * The roots by which client certificates are judged, per trust domain: a root vouches for its own trust domain only, or else whoever
- * runs a foreign mesh could name itself into this one.
+ * The roots by which client certificates are judged, per trust domain: a root vouches for its own trust domain only, or
+ * else whoever runs a foreign mesh could name itself into this one.
  */
 import { CtlError } from '../core/errors.ts';
 import { type Certificate, readPemCertificates } from './certificate.ts';
@@ -28,7 +28,9 @@ export class TrustBundles {
   }
 }
 
-/** Roots out of PEM texts. Throws CtlError invalid_argument, naming `from`, for what is no certificate of an authority. */
+/**
+ * Roots out of PEM texts. Throws CtlError invalid_argument, naming `from`, for what is no certificate of an authority.
+ */
 export function readRoots(from: string, pems: readonly string[]): Certificate[] {
   let roots: Certificate[];
   try {

@@ -1,6 +1,6 @@
 /**
- * The contracts of the security room: who calls (authenticators), who signs (the authority), and where the authority's own key is
- * kept. The xDS server and the certificate service both ask the same authenticators.
+ * The contracts of the security room: who calls (authenticators), who signs (the authority), and where the authority's
+ * own key is kept. The xDS server and the certificate service both ask the same authenticators.
  *
  *   connection + metadata ──▶ authenticators ──▶ Caller ──▶ certificate service ──CSR──▶ signing pool ──▶ chain
  *                                                      └──▶ xDS stream (its node may claim only the caller's identity)
@@ -9,7 +9,10 @@ import type { Identity } from '../core/identity.ts';
 
 /** What a connection and a call show of their caller. Nothing of it is trusted yet. */
 export interface Credentials {
-  /** Certificates that the client showed in the handshake, DER, leaf first; empty without any. The handshake proved the leaf's key. */
+  /**
+   * Certificates that the client showed in the handshake, DER, leaf first; empty without any. The handshake proved the
+   * leaf's key.
+   */
   readonly certificates: readonly Uint8Array[];
   /** The token of `authorization: Bearer …`; undefined when the call has none. */
   readonly bearer: string | undefined;
@@ -30,13 +33,16 @@ export interface Authenticator {
   /** For logs and errors: `client certificate`, `token of https://…`. */
   readonly name: string;
   /**
-   * The caller, or undefined when the credentials have nothing that this authenticator is for. Rejects with CtlError unauthenticated
-   * when they do and it does not hold, and with unavailable when that cannot be found out now.
+   * The caller, or undefined when the credentials have nothing that this authenticator is for. Rejects with CtlError
+   * unauthenticated when they do and it does not hold, and with unavailable when that cannot be found out now.
    */
   authenticate(credentials: Credentials): Promise<Caller | undefined>;
 }
 
-/** Asks authenticators in order. Rejects with CtlError unauthenticated (one line, all reasons) when none knows the caller. */
+/**
+ * Asks authenticators in order. Rejects with CtlError unauthenticated (one line, all reasons) when none knows the
+ * caller.
+ */
 export interface Authentication {
   authenticate(credentials: Credentials): Promise<Caller>;
 }
@@ -64,13 +70,15 @@ export interface ServerCertificate {
 /** The mesh's certificate authority. */
 export interface Authority {
   /**
-   * Signs; gives PEM certificates, leaf first, root last. Rejects with CtlError invalid_argument (CSR that cannot be read, key
-   * too weak, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
+   * Signs; gives PEM certificates, leaf first, root last. Rejects with CtlError invalid_argument (CSR that cannot be
+   * read, key too weak, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
    */
   sign(request: SigningRequest): Promise<readonly string[]>;
   /** PEM certificates of the roots that workloads are to trust, the signing one first. */
   trustBundle(): readonly string[];
-  /** A serving certificate for these DNS names, signed by the mesh CA, for the control plane's own secured addresses. */
+  /**
+   * A serving certificate for these DNS names, signed by the mesh CA, for the control plane's own secured addresses.
+   */
   serverCertificate(dnsNames: readonly string[], ttlMs: number): Promise<ServerCertificate>;
   /** Called after each change of the trust bundle or of the signing key. Returns how to stop. */
   onChange(listener: () => void): () => void;
@@ -93,7 +101,10 @@ export interface AuthorityState {
 
 /** Where a self-signed authority keeps its state: a directory here, a Secret where there is a cluster. */
 export interface AuthorityStore {
-  /** Undefined when nothing was kept yet. Rejects with CtlError naming the file when what was kept cannot be read: never "start anew". */
+  /**
+   * Undefined when nothing was kept yet. Rejects with CtlError naming the file when what was kept cannot be read: never
+   * "start anew".
+   */
   load(): Promise<AuthorityState | undefined>;
   /** Resolves when the state survives a crash (written aside, fsynced, renamed). */
   save(state: AuthorityState): Promise<void>;

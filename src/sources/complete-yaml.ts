@@ -1,6 +1,6 @@
 /**
- * The complete YAML parser, loaded when something needs it: most directories hold only plain documents, which have a reader of
- * their own, and loading the parser is a tenth of the time to start.
+ * The complete YAML parser, loaded when something needs it: most directories hold only plain documents, which have a
+ * reader of their own, and loading the parser is a tenth of the time to start.
  */
 import { createRequire } from 'node:module';
 import type { Document, LineCounter } from 'yaml';

@@ -1,7 +1,7 @@
 /**
- * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in force. A file
- * that is there and cannot be taken ends the start: the default would allow what the file forbids. While the program runs, a file
- * that becomes unusable or goes leaves the last value in force.
+ * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in
+ * force. A file that is there and cannot be taken ends the start: the default would allow what the file forbids. While
+ * the program runs, a file that becomes unusable or goes leaves the last value in force.
  */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
@@ -65,7 +65,8 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
 
   const watcher = createTreeWatch({
     onEvent: (directory, name) => {
-      // Of the directories on the way only the next step matters; of the file's own all do, for mounts swap hidden names.
+      // Of the directories on the way only the next step matters; of the file's own all do, for mounts swap hidden
+      // names.
       if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
         if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
       }

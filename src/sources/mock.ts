@@ -1,6 +1,6 @@
 /**
- * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator and
- * without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
+ * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator
+ * and without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
  */
 import { parseResource } from '../resources/index.ts';
 import type { ListedEvent } from '../resources/types.ts';

@@ -1,6 +1,6 @@
 /**
- * Text that is no UTF-8 is refused. Decoding puts U+FFFD in the place of what it cannot read, so a name in another encoding would
- * quietly become another name.
+ * Text that is no UTF-8 is refused. Decoding puts U+FFFD in the place of what it cannot read, so a name in another
+ * encoding would quietly become another name.
  */
 import { isUtf8 } from 'node:buffer';
 

@@ -1,13 +1,16 @@
 /**
- * When to publish: after changes have been quiet for `afterMs` (CTL_DEBOUNCE_AFTER), at the latest `maxMs` (CTL_DEBOUNCE_MAX)
- * after the first of them. A window of changes is opened by its first change and closed by its publish; what changes while a
- * publish is under way belongs to the next window, which waits its own time and for that publish.
+ * When to publish: after changes have been quiet for `afterMs` (CTL_DEBOUNCE_AFTER), at the latest `maxMs`
+ * (CTL_DEBOUNCE_MAX) after the first of them. A window of changes is opened by its first change and closed by its
+ * publish; what changes while a publish is under way belongs to the next window, which waits its own time and for that
+ * publish.
  *
- * Quiet is what has been looked for: a process that is behind with its work fires its timers before it hears of what happened meanwhile. So
- * a wait that ends late is not believed before the event loop has gone round once more, and a sign of a change prolongs the wait when
- * it comes, not when what changed has been read: otherwise those who are behind would publish most often.
+ * Quiet is what has been looked for: a process that is behind with its work fires its timers before it hears of what
+ * happened meanwhile. So a wait that ends late is not believed before the event loop has gone round once more, and a
+ * sign of a change prolongs the wait when it comes, not when what changed has been read: otherwise those who are behind
+ * would publish most often.
  *
- * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once, alone.
+ * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once,
+ * alone.
  */
 import type { ResourceKey } from '../resources/types.ts';
 import type { Clock } from '../sources/clock.ts';
@@ -33,19 +36,23 @@ export interface DebounceOptions {
   readonly clock: Clock;
   readonly hooks: DebounceHooks;
   /**
-   * Takes changes from the store (those of `keys`, or all) and hands the next snapshot over. Never called again before it has
-   * ended. It should not wait for proxies.
+   * Takes changes from the store (those of `keys`, or all) and hands the next snapshot over. Never called again before
+   * it has ended. It should not wait for proxies.
    */
   readonly publish: (keys: ReadonlySet<ResourceKey> | 'all') => void | Promise<void>;
 }
 
 export interface Debouncer {
   /**
-   * Reports changed keys; an empty set says nothing. `seenAt`: monotonic ms of the last sign of a change where they come from, when it is known
-   * that it has been quiet there since; the time to read what changed is then part of the wait.
+   * Reports changed keys; an empty set says nothing. `seenAt`: monotonic ms of the last sign of a change where they
+   * come from, when it is known that it has been quiet there since; the time to read what changed is then part of the
+   * wait.
    */
   changed(keys: ReadonlySet<ResourceKey>, seenAt?: number): void;
-  /** Reports that something is changing, at `at` in monotonic ms; what it is will be reported when it is known. Prolongs a wait, opens none. */
+  /**
+   * Reports that something is changing, at `at` in monotonic ms; what it is will be reported when it is known. Prolongs
+   * a wait, opens none.
+   */
   stirring(at: number): void;
   /** Publishes what is pending without waiting, as after the first synchronisation. */
   flush(): void;

@@ -1,4 +1,7 @@
-/** A resource of the security kinds as the document that it was read from: what the parser makes the same resource of again. */
+/**
+ * A resource of the security kinds as the document that it was read from: what the parser makes the same resource of
+ * again.
+ */
 import type { AnyResource } from '../resources/types.ts';
 
 export function documentOf({ kind, meta, content }: AnyResource): Record<string, unknown> {

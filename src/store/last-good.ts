@@ -1,13 +1,15 @@
 /**
- * The state directory: the last good version of each document of the security kinds, so that a mistake in one does not take it out
- * of force at the next start. A cache, and no source: what is in it counts only where a document of that key is refused.
+ * The state directory: the last good version of each document of the security kinds, so that a mistake in one does not
+ * take it out of force at the next start. A cache, and no source: what is in it counts only where a document of that
+ * key is refused.
  *
  *   <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode 0700
  *
  * Each source has versions of its own: what one source said of a policy says nothing of what another one means by it.
  *
- * An entry that is not what its name says, is not its owner's alone, or cannot be read, is as if there were none. Writing happens in
- * the background, one file after another, each written aside, made durable and renamed. One program per directory.
+ * An entry that is not what its name says, is not its owner's alone, or cannot be read, is as if there were none.
+ * Writing happens in the background, one file after another, each written aside, made durable and renamed. One program
+ * per directory.
  */
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
@@ -19,7 +21,9 @@ import { parseResource } from '../resources/index.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
 import { documentOf } from './last-good-document.ts';
 
-/** What is kept, in all: more security documents than any mesh is known to have, in no more room than a log file takes. */
+/**
+ * What is kept, in all: more security documents than any mesh is known to have, in no more room than a log file takes.
+ */
 export const MAX_DOCUMENTS = 20_000;
 export const MAX_BYTES = 64 * 1024 * 1024;
 /** Of one document, bytes: key sets that stand in policies are the largest part. */
@@ -87,12 +91,16 @@ interface Saved {
   readonly resource: AnyResource;
 }
 
-/** A key or a file of a source. Those of the directory are themselves: its entries are older than the names of sources. */
+/**
+ * A key or a file of a source. Those of the directory are themselves: its entries are older than the names of sources.
+ */
 const identity = (source: string, text: string): string => (source === 'directory' ? text : `${source}\n${text}`);
 const idHash = (id: string): string => hash('sha256', id, 'hex').slice(0, 32);
 const fileHash = (source: string, file = ''): string => hash('sha256', identity(source, file), 'hex').slice(0, 16);
 
-/** Opens the directory, and makes it when there is none. One that cannot be used is one warning, and remembers nothing. */
+/**
+ * Opens the directory, and makes it when there is none. One that cannot be used is one warning, and remembers nothing.
+ */
 export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
   const { directory, warn } = options;
   try {
@@ -230,7 +238,10 @@ class Directory implements LastGoodStore {
     }
   }
 
-  /** Makes the entry of a document what it is to be. An older version never stays: it may allow what the newer one forbids. */
+  /**
+   * Makes the entry of a document what it is to be. An older version never stays: it may allow what the newer one
+   * forbids.
+   */
   async #bring(id: string, saved: Saved | undefined): Promise<void> {
     if (saved === undefined) return this.#remove(id);
     const { source, resource } = saved;

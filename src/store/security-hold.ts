@@ -1,12 +1,14 @@
 /**
- * Refused documents of the security kinds, and what is in force in their place. While the program runs, sources leave the last good
- * version of a document in force. After a restart there is none in memory: it is taken from the state directory, and where there is
- * none either, the strictest that the document can have meant holds (`resources/substitute.ts`).
+ * Refused documents of the security kinds, and what is in force in their place. While the program runs, sources leave
+ * the last good version of a document in force. After a restart there is none in memory: it is taken from the state
+ * directory, and where there is none either, the strictest that the document can have meant holds
+ * (`resources/substitute.ts`).
  *
  *   events of a source ──▶ admit ──▶ the same events, with `hold`s and `release`s of what holds in place of refused documents ──▶ store
  *
- * Each source is looked at by itself: what holds is a document of the source whose document is refused, and gives way to those of sources
- * before it alone. So a good document of a later source does not take the place of a refused one, which may have been stricter.
+ * Each source is looked at by itself: what holds is a document of the source whose document is refused, and gives way
+ * to those of sources before it alone. So a good document of a later source does not take the place of a refused one,
+ * which may have been stricter.
  */
 import { isSecurityKind, substituteResource } from '../resources/index.ts';
 import {
@@ -31,7 +33,10 @@ export interface HeldDocument {
   readonly inForce: InForce;
 }
 
-/** An event of a source, or what follows from it: a resource holds in the place of a refused document, or does so no longer. */
+/**
+ * An event of a source, or what follows from it: a resource holds in the place of a refused document, or does so no
+ * longer.
+ */
 export type AdmittedEvent =
   | ResourceEvent
   | { readonly type: 'hold'; readonly resource: AnyResource; readonly at: number }
@@ -148,7 +153,8 @@ class SourceHold {
   #hold(problem: ResourceProblem, at: number): AdmittedEvent[] {
     const { rootNamespace } = this.#options;
     const { id, substitutes = [] } = problem;
-    // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it looks like one.
+    // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it
+    // looks like one.
     if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), at);
     const key = problem.key ?? keyOfSubstitute(substitutes);
     const restored = key === undefined ? this.#lostOf(problem) : this.#lost(key);
@@ -182,7 +188,10 @@ class SourceHold {
     return resource === undefined ? [] : [resource];
   }
 
-  /** Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any of them. */
+  /**
+   * Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any
+   * of them.
+   */
   #lostOf({ id, origin }: ResourceProblem): AnyResource[] {
     const before = this.held.get(id)?.keys ?? [];
     const { synced, lastGood } = this.#options;

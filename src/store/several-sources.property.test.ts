@@ -1,4 +1,7 @@
-/** Whatever sources do, the store says what a simple model says: per source the last state that was told, of them the first. */
+/**
+ * Whatever sources do, the store says what a simple model says: per source the last state that was told, of them the
+ * first.
+ */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -40,7 +43,10 @@ function play(source: ScriptedSource, todo: Step): void {
   else source.set(resource(todo.kind, todo.name, todo.version));
 }
 
-/** What a source has told at the end of its script: a refused document keeps what was told of it before, and nothing is told in between. */
+/**
+ * What a source has told at the end of its script: a refused document keeps what was told of it before, and nothing is
+ * told in between.
+ */
 function modelOf(steps: readonly Step[]): Map<string, Told> {
   const server = new Map<string, number>();
   const told = new Map<string, Told>();

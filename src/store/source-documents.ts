@@ -119,7 +119,10 @@ export class SourceDocuments {
     ];
   }
 
-  /** Events whose resources and keys of CLUSTER_KINDS name the source's cluster, where it is another one than the program's. */
+  /**
+   * Events whose resources and keys of CLUSTER_KINDS name the source's cluster, where it is another one than the
+   * program's.
+   */
   inCluster<E extends ResourceEvent>(events: readonly E[]): readonly E[] {
     const cluster = this.#cluster;
     // The event of one type is made into one of the same type.

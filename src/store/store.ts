@@ -1,8 +1,8 @@
 /**
- * Everything the sources have told: each source's documents apart, each in its last good version, and what of that which is in force
- * has changed since the last snapshot. Of several documents of one key, that of the first source in the configured order is in force.
- * The others are kept, and take their turn when those before them go. Events come in any order; only their last state per source and
- * key counts.
+ * Everything the sources have told: each source's documents apart, each in its last good version, and what of that
+ * which is in force has changed since the last snapshot. Of several documents of one key, that of the first source in
+ * the configured order is in force. The others are kept, and take their turn when those before them go. Events come in
+ * any order; only their last state per source and key counts.
  */
 import { isClusterScoped } from '../resources/index.ts';
 import {
@@ -21,7 +21,10 @@ import { kindOfKey, namespaceOfKey, type SourceDocument, SourceDocuments, type T
 export interface StoreOptions {
   /** In configured order: the first one that has a document of a key is the one that counts. */
   readonly sources: readonly SourceIdentity[];
-  /** The program's own (`--clusterID`). Resources of CLUSTER_KINDS that sources of other clusters tell name theirs, in meta and key. */
+  /**
+   * The program's own (`--clusterID`). Resources of CLUSTER_KINDS that sources of other clusters tell name theirs, in
+   * meta and key.
+   */
   readonly cluster: string;
   /** `--appNamespace`: namespaces whose resources are kept; empty keeps all. Cluster-scoped kinds are always kept. */
   readonly appNamespaces: readonly string[];
@@ -33,7 +36,9 @@ export interface StoreOptions {
   readonly onRefused: (source: string, problem: ResourceProblem) => void;
   /** Called when the document of such a problem is good or gone. */
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
-  /** Called when a source gets a document of a key of which another one has one: all of the key, the one in force first. */
+  /**
+   * Called when a source gets a document of a key of which another one has one: all of the key, the one in force first.
+   */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
   /** Called when the document in force goes from its source, and that of another source takes its place. */
   readonly onTakeover?: (key: ResourceKey, from: string, document: SourceDocument) => void;
@@ -54,7 +59,9 @@ export interface AppliedSummary {
 /** What {@link Store.take} hands to the next snapshot. */
 export interface TakenChanges {
   readonly changes: readonly ResourceChange[];
-  /** `at` of the earliest event behind the changes; `undefined` when there are none. Convergence is counted from here. */
+  /**
+   * `at` of the earliest event behind the changes; `undefined` when there are none. Convergence is counted from here.
+   */
   readonly firstEventAt: number | undefined;
 }
 
@@ -64,11 +71,14 @@ export interface Store {
   /** Takes all that a source has, or all of what the list is of: what it told before and is not in the list is gone. */
   replace(source: string, list: ResourceList): AppliedSummary;
   /**
-   * Takes in another source, behind the configured ones, of which those that were added stand in order of their ids: so what is in force
-   * does not depend on when they came. Does nothing when there is one of this id.
+   * Takes in another source, behind the configured ones, of which those that were added stand in order of their ids: so
+   * what is in force does not depend on when they came. Does nothing when there is one of this id.
    */
   add(source: SourceIdentity): void;
-  /** The source is no more since `at`, monotonic ms: what it told is gone, and so is what holds in the place of its refused documents. */
+  /**
+   * The source is no more since `at`, monotonic ms: what it told is gone, and so is what holds in the place of its
+   * refused documents.
+   */
   remove(source: string, at: number): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */
   take(filter?: (key: ResourceKey) => boolean): TakenChanges;

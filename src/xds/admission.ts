@@ -1,7 +1,8 @@
 /**
- * Letting new streams in at a pace. Thousands of proxies reconnect at once after a restart; taking in each costs main-thread time
- * (parsing, views), during which nothing else is served. So a few come in per turn of the event loop, those who came
- * first first, and those that would wait long are turned away at once: they come back after their backoff, or find another replica.
+ * Letting new streams in at a pace. Thousands of proxies reconnect at once after a restart; taking in each costs
+ * main-thread time (parsing, views), during which nothing else is served. So a few come in per turn of the event loop,
+ * those who came first first, and those that would wait long are turned away at once: they come back after their
+ * backoff, or find another replica.
  */
 import { CtlError } from '../core/errors.ts';
 import { AddressShares } from '../grpc/index.ts';
@@ -10,16 +11,16 @@ import { AddressShares } from '../grpc/index.ts';
 const PER_TURN = 16;
 
 /**
- * Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one process is meant
- * for.
+ * Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one
+ * process is meant for.
  */
 export const MAX_ENTERING = 10_000;
 
 /** Where the streams of one client address come in. */
 export interface Entrance {
   /**
-   * Resolves when it is the stream's turn, with what it calls when it is ready (or gave up). Rejects with resource_exhausted when there
-   * are too many.
+   * Resolves when it is the stream's turn, with what it calls when it is ready (or gave up). Rejects with
+   * resource_exhausted when there are too many.
    */
   enter(): Promise<() => void>;
 }

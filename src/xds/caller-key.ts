@@ -1,4 +1,7 @@
-/** Whose a stream is, as a key: what its caller may make us keep and generate is bounded, and all callers are served in turns. */
+/**
+ * Whose a stream is, as a key: what its caller may make us keep and generate is bounded, and all callers are served in
+ * turns.
+ */
 import { networkOf } from '../grpc/index.ts';
 import type { Caller } from '../security/types.ts';
 

@@ -1,4 +1,7 @@
-/** What a proxy says of itself against what its credential proves: a stream may claim only the namespace and account of its caller. */
+/**
+ * What a proxy says of itself against what its credential proves: a stream may claim only the namespace and account of
+ * its caller.
+ */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import type { Caller } from '../security/types.ts';
@@ -19,8 +22,9 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
 }
 
 /**
- * The node with the caller's identity, and its service account where it does not say one. Throws CtlError permission_denied when it claims what its
- * credential does not prove. The namespace of a foreign trust domain stands for the one of the same name here.
+ * The node with the caller's identity, and its service account where it does not say one. Throws CtlError
+ * permission_denied when it claims what its credential does not prove. The namespace of a foreign trust domain stands
+ * for the one of the same name here.
  */
 export function claimedNode(node: ProxyNode, { identity }: Caller): ProxyNode {
   const { namespace, serviceAccount } = identity;

@@ -1,6 +1,6 @@
 /**
- * Content hash of what a proxy has of its subscription: the version of the State of the World protocol. Equal content gives an equal
- * version, also after a restart and on another replica.
+ * Content hash of what a proxy has of its subscription: the version of the State of the World protocol. Equal content
+ * gives an equal version, also after a restart and on another replica.
  */
 import { findIn, type Have } from './have.ts';
 import { covers, hashResource, type Interest, type Selections } from './selection.ts';

@@ -4,8 +4,8 @@
  * envoy/service/discovery/v3/discovery.proto (DeltaDiscoveryRequest)
  *
  * Responses are not split, however large: an Envoy takes its first response of a type as the whole of it (it ends its
- * initialisation, lets clusters go that were not in it), its client has no receive limit, and the bytes are shared by all streams
- * and written in slices anyway.
+ * initialisation, lets clusters go that were not in it), its client has no receive limit, and the bytes are shared by
+ * all streams and written in slices anyway.
  */
 import { CtlError } from '../core/errors.ts';
 import type { Bundle } from '../push/types.ts';

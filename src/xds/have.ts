@@ -1,11 +1,14 @@
 /**
- * What a proxy has of one type, as references: "the content of these bundles, except …". In the usual case the exceptions are
- * empty, so that a stream's state does not grow with the mesh.
+ * What a proxy has of one type, as references: "the content of these bundles, except …". In the usual case the
+ * exceptions are empty, so that a stream's state does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
 import { covers, type Interest } from './selection.ts';
 
-/** A resource that the proxy has; the bytes are unknown when only the proxy told us about it (`initial_resource_versions`). */
+/**
+ * A resource that the proxy has; the bytes are unknown when only the proxy told us about it
+ * (`initial_resource_versions`).
+ */
 export interface Held {
   readonly version: string;
   readonly resource: EncodedResource | undefined;

@@ -1,11 +1,13 @@
 /**
- * Sees to it that a proxy has the virtual hosts of the route configurations that it is sent, where these leave them to discovery (VHDS).
+ * Sees to it that a proxy has the virtual hosts of the route configurations that it is sent, where these leave them to
+ * discovery (VHDS).
  *
- * As Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream, when it has taken
- * the first route configuration that wants some. Those of a configuration that it does not have it lets fall, but counts them as received,
- * also when it comes back. So each time a configuration is sent its virtual hosts are sent after it; and before one that the proxy does not
- * have, those that it may count as received are taken from it: if the stream ends in between, it comes back without them. A configuration
- * that had its virtual hosts within it serves none from when they are to be discovered until they come.
+ * As Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream,
+ * when it has taken the first route configuration that wants some. Those of a configuration that it does not have it
+ * lets fall, but counts them as received, also when it comes back. So each time a configuration is sent its virtual
+ * hosts are sent after it; and before one that the proxy does not have, those that it may count as received are taken
+ * from it: if the stream ends in between, it comes back without them. A configuration that had its virtual hosts within
+ * it serves none from when they are to be discovered until they come.
  */
 import type { Bundle } from '../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './have.ts';
@@ -22,7 +24,10 @@ export class HostFeed {
   readonly #selections: Selections;
   /** Route configurations that were sent before the proxy asked for virtual hosts. */
   readonly #unfed = new Set<string>();
-  /** Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them, else it ignores them. */
+  /**
+   * Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them,
+   * else it ignores them.
+   */
   #unasked = false;
   #returned = false;
 
@@ -38,8 +43,8 @@ export class HostFeed {
   }
 
   /**
-   * Before a request for virtual hosts is taken, by the nonce that it answers. An answer to what came unasked says that it was taken;
-   * another request, that it was ignored, or will be taken yet: returns the names of these.
+   * Before a request for virtual hosts is taken, by the nonce that it answers. An answer to what came unasked says that
+   * it was taken; another request, that it was ignored, or will be taken yet: returns the names of these.
    */
   beforeAsked(nonce: string): readonly string[] {
     if (!this.#unasked) return NONE;
@@ -49,7 +54,9 @@ export class HostFeed {
     return NONE;
   }
 
-  /** The first request for virtual hosts was taken. What it shows the proxy may have had before the routes, and lost. */
+  /**
+   * The first request for virtual hosts was taken. What it shows the proxy may have had before the routes, and lost.
+   */
   asked(hosts: readonly Bundle[]): void {
     for (const name of this.#unfed) this.#vhds.doubt(this.#selections.hostsOf(name, hosts));
     this.#owe(this.#unfed, hosts);
@@ -69,7 +76,10 @@ export class HostFeed {
     return false;
   }
 
-  /** Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to any other. */
+  /**
+   * Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to
+   * any other.
+   */
   #forget(): readonly string[] {
     this.#unasked = false;
     return this.#vhds.forget();
@@ -81,8 +91,8 @@ export class HostFeed {
   }
 
   /**
-   * What the proxy may count as received of the virtual hosts of routes that are just being sent, and that it did not have: to be taken from
-   * it before them. `had`: the routes before.
+   * What the proxy may count as received of the virtual hosts of routes that are just being sent, and that it did not
+   * have: to be taken from it before them. `had`: the routes before.
    */
   taken(had: Have, hosts: readonly Bundle[]): readonly string[] {
     const told = this.#vhds.interest !== undefined && !this.#unasked;
@@ -119,8 +129,8 @@ export class HostFeed {
   }
 
   /**
-   * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration that goes as a
-   * whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
+   * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration
+   * that goes as a whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
    */
   goes(routes: readonly Bundle[]): Removes {
     const { interest } = this.#rds;

@@ -1,8 +1,10 @@
 /**
- * Both protocol machines against model proxies: whatever happens in whatever order, the proxy ends with what the engine holds.
+ * Both protocol machines against model proxies: whatever happens in whatever order, the proxy ends with what the engine
+ * holds.
  *
- * The seed is fixed, so that a build does not fail for a rare interleaving that its change has nothing to do with. A soak looks
- * for those with PROPERTY_SEED (a 32-bit integer) and PROPERTY_RUNS (a count; 20,000 take half a minute per protocol):
+ * The seed is fixed, so that a build does not fail for a rare interleaving that its change has nothing to do with. A
+ * soak looks for those with PROPERTY_SEED (a 32-bit integer) and PROPERTY_RUNS (a count; 20,000 take half a minute per
+ * protocol):
  *
  *   for seed in 1 2 3; do PROPERTY_SEED=$seed PROPERTY_RUNS=50000 node --test src/xds/machine.property.test.ts; done
  */
@@ -150,7 +152,9 @@ function take<Request>(sim: Simulation<Request>, step: Step): void {
   }
 }
 
-/** Each step is also taken by a machine whose server has its memos switched off, and answered with the same messages. */
+/**
+ * Each step is also taken by a machine whose server has its memos switched off, and answered with the same messages.
+ */
 describe('protocol machines against a model proxy', () => {
   after(() => {
     // Lists of requests are found by their bytes, before their memo is asked.

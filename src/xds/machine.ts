@@ -1,7 +1,8 @@
 /**
  * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
- * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy has
- * refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts stands in `host-feed.ts`.
+ * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy
+ * has refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts
+ * stands in `host-feed.ts`.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Parts, TypeStatus } from '../push/types.ts';
@@ -45,11 +46,15 @@ export class AdsMachine<Request> {
   readonly #selections: Selections;
   /** EDS names of clusters just sent that the proxy has not asked for yet. */
   #awaited = NO_NAMES;
-  /** The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be heard of. */
+  /**
+   * The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be
+   * heard of.
+   */
   #resuming = false;
   /**
-   * Types that may have anything to be done; of the others it is known that the proxy has exactly their `#parts`. Most of what happens is about
-   * one type of them all, and there are thousands of machines: whatever touches a type opens it, and {@link #look} closes it again.
+   * Types that may have anything to be done; of the others it is known that the proxy has exactly their `#parts`. Most
+   * of what happens is about one type of them all, and there are thousands of machines: whatever touches a type opens
+   * it, and {@link #look} closes it again.
    */
   #open = ALL_BITS;
   #parts: Parts | undefined;
@@ -116,12 +121,16 @@ export class AdsMachine<Request> {
     const before = this.#awaited;
     if (eds.interest === undefined || before.size === 0) return;
     this.#awaited = this.#uncovered(before, eds.interest);
-    // The proxy may have had these endpoints once, under a version that is current again, but not since it got the cluster.
+    // The proxy may have had these endpoints once, under a version that is current again, but not since it got the
+    // cluster.
     if (eds.have !== HAS_NOTHING && this.#awaited !== before)
       for (const name of this.#names.outside(before, this.#awaited).names) eds.owed.add(name);
   }
 
-  /** Opens the types whose parts are others than last time, and closes those that are through with them. Returns what is open. */
+  /**
+   * Opens the types whose parts are others than last time, and closes those that are through with them. Returns what is
+   * open.
+   */
   #look(parts: Parts): number {
     const before = this.#parts;
     let open = this.#open;
@@ -141,7 +150,10 @@ export class AdsMachine<Request> {
     return open;
   }
 
-  /** Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need nothing. */
+  /**
+   * Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need
+   * nothing.
+   */
   due(parts: Parts): readonly XdsType[] {
     const open = this.#look(parts);
     if (open === 0) return NOT_DUE;
@@ -182,7 +194,9 @@ export class AdsMachine<Request> {
     }
   }
 
-  /** A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again. */
+  /**
+   * A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again.
+   */
   #oweEndpoints(clusters: Subscription): void {
     const { interest, owed } = this.#subscriptions.eds;
     this.#open |= BIT.eds;
@@ -222,7 +236,10 @@ export class AdsMachine<Request> {
     return cds.inflight !== undefined || this.#awaited.size > 0 || (eds.inflight !== undefined && eds.owed.size > 0);
   }
 
-  /** Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on in an older version. */
+  /**
+   * Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on
+   * in an older version.
+   */
   #removalsOpen(parts: Parts): boolean {
     if (this.awaiting) return false;
     if ((this.#open & REFERRING) === 0) return true;
@@ -238,7 +255,10 @@ export class AdsMachine<Request> {
     );
   }
 
-  /** Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals are. */
+  /**
+   * Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals
+   * are.
+   */
   complete(parts: Parts): boolean {
     const open = this.#look(parts);
     if (open === 0) return true;

@@ -1,6 +1,7 @@
 /**
- * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names; each stream holds
- * a reference to the one set, and what is computed for (bundle, set), or of two sets, is computed once for all of them.
+ * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names; each stream
+ * holds a reference to the one set, and what is computed for (bundle, set), or of two sets, is computed once for all of
+ * them.
  */
 import { type Memos, WeakMemo, type WeakPairMemo } from '../core/memo.ts';
 import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
@@ -37,8 +38,8 @@ function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
 }
 
 /**
- * The name sets of one server: equal sets are one object while anybody uses it, unless memos are switched off. The empty one is always
- * {@link NO_NAMES}.
+ * The name sets of one server: equal sets are one object while anybody uses it, unless memos are switched off. The
+ * empty one is always {@link NO_NAMES}.
  */
 export class NameSets {
   readonly #interning: boolean;

@@ -1,7 +1,7 @@
 /**
  * A proxy's node, parsed once at the border. What comes in is whatever reaches the port, before authentication: every
- * field is bounded, only what is used is decoded, and what is wrong is said in one line.
- * Source: envoy/config/core/v3/base.proto (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
+ * field is bounded, only what is used is decoded, and what is wrong is said in one line. Source:
+ * envoy/config/core/v3/base.proto (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
 import { isIP } from 'node:net';
 import { type EnvoyRelease, isAtLeast } from '../core/envoy-version.ts';
@@ -221,15 +221,16 @@ function namespaceOf(metadata: string, domain: string): string {
 }
 
 /**
- * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask for it
- * (https://github.com/envoyproxy/envoy/issues/34122).
+ * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask
+ * for it (https://github.com/envoyproxy/envoy/issues/34122).
  */
 const VHDS_SINCE: EnvoyRelease = [1, 40];
 
 /**
- * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then (tools/packaging/common/
- * envoy_bootstrap.json of Istio 1.5 and later) and says nothing of it; all its versions send PROXY_CONFIG, its images the hash of their
- * Envoy. A version alone is no sign: people write ISTIO_VERSION into bootstraps of their own. This project's agent sends MESH_VERSION.
+ * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then
+ * (tools/packaging/common/ envoy_bootstrap.json of Istio 1.5 and later) and says nothing of it; all its versions send
+ * PROXY_CONFIG, its images the hash of their Envoy. A version alone is no sign: people write ISTIO_VERSION into
+ * bootstraps of their own. This project's agent sends MESH_VERSION.
  */
 function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
   if (metadata.get('MESH_VERSION')) return false;
@@ -237,8 +238,8 @@ function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
 }
 
 /**
- * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was expected.
- * Unknown metadata keys are ignored, null values count as absent.
+ * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was
+ * expected. Unknown metadata keys are ignored, null values count as absent.
  */
 export function parseNode(bytes: Buffer | undefined): ProxyNode {
   if (bytes === undefined || bytes.length === 0) throw invalid('the first request of a stream must carry the node');

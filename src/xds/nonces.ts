@@ -1,6 +1,7 @@
 /**
- * Nonces of one stream: `<snapshot version>-<count>`, the count beginning anew with each version. So streams that have come at different
- * times, and have been sent more or less before, give a response of the same snapshot the same nonce, and it is the same bytes for all.
+ * Nonces of one stream: `<snapshot version>-<count>`, the count beginning anew with each version. So streams that have
+ * come at different times, and have been sent more or less before, give a response of the same snapshot the same nonce,
+ * and it is the same bytes for all.
  */
 
 /** Base of the count. */

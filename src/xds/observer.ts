@@ -24,7 +24,10 @@ export interface RejectedResponse {
 }
 
 export interface XdsObserver {
-  /** A proxy is connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the difference). */
+  /**
+   * A proxy is connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the
+   * difference).
+   */
   connected(connectionId: string, node: ProxyNode): void;
   disconnected(connectionId: string): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */

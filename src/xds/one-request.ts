@@ -1,4 +1,7 @@
-/** The request of a call that is answered by a stream: unlike that of a unary call, nobody gathers it before the handler is asked. */
+/**
+ * The request of a call that is answered by a stream: unlike that of a unary call, nobody gathers it before the handler
+ * is asked.
+ */
 import { CtlError } from '../core/errors.ts';
 import type { StreamCall } from '../grpc/types.ts';
 import { type RequestFormat, RequestReader } from './requests/index.ts';
@@ -12,7 +15,10 @@ export interface OneRequestLimits {
   readonly timeoutMs: number;
 }
 
-/** Resolves when the client has said all that it has to say. Rejects with CtlError when that is not one request, or not in time. */
+/**
+ * Resolves when the client has said all that it has to say. Rejects with CtlError when that is not one request, or not
+ * in time.
+ */
 export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequestLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refused = (error: unknown): void => {

@@ -1,6 +1,6 @@
 /**
- * What to send to bring a proxy from some bundles to others. Nearly always thousands of proxies that have the same take the same step, one
- * after the other: then they have one plan, and what they have after it is one object.
+ * What to send to bring a proxy from some bundles to others. Nearly always thousands of proxies that have the same take
+ * the same step, one after the other: then they have one plan, and what they have after it is one object.
  */
 import type { Bundle } from '../push/types.ts';
 import { findIn, type Have, type Held, heldOf, NO_EXCEPTIONS, sameBundles } from './have.ts';
@@ -60,7 +60,9 @@ export class Plans {
     this.#remember = remember;
   }
 
-  /** The plan of {@link whole} for a proxy that has something, where one part alone is another and takes nothing away. */
+  /**
+   * The plan of {@link whole} for a proxy that has something, where one part alone is another and takes nothing away.
+   */
   step({ bases }: Have, interest: Interest, parts: readonly Bundle[]): Plan | undefined {
     const last = this.#last;
     if (last !== undefined && isSame(last, bases, parts, interest)) return last.plan;
@@ -85,7 +87,10 @@ export class Plans {
     return plan;
   }
 
-  /** The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are at them. */
+  /**
+   * The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are
+   * at them.
+   */
   whole(have: Have, interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
     const selections = parts.map((bundle, index) =>
       this.#selections.select(bundle, fresh ? undefined : have.bases[index], interest),

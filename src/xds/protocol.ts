@@ -27,13 +27,16 @@ export interface Protocol<Request> {
   /** Takes a request of the subscription's type. Throws CtlError invalid_argument when it asks for too much. */
   receive(subscription: Subscription, request: Request, parts: readonly Bundle[], nowMs: number): Answer;
   /**
-   * The response that brings the proxy to `parts`, recorded as sent; undefined when it needs none (then it counts as being
-   * there). Not to be called while a response is outstanding.
+   * The response that brings the proxy to `parts`, recorded as sent; undefined when it needs none (then it counts as
+   * being there). Not to be called while a response is outstanding.
    */
   respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined;
 }
 
-/** Explicit wildcard (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return). */
+/**
+ * Explicit wildcard
+ * (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#how-the-client-specifies-what-resources-to-return).
+ */
 export const WILDCARD = '*';
 
 const ONLY_WILDCARD = onlyName(WILDCARD);
@@ -43,5 +46,7 @@ export function withoutWildcard(names: NameSet, { names: sets }: SharedResults):
   return names.has(WILDCARD) ? sets.change(names, NO_NAMES, ONLY_WILDCARD) : names;
 }
 
-/** Names that one stream may subscribe to, per type: what one request may name, with room for a few incremental ones. */
+/**
+ * Names that one stream may subscribe to, per type: what one request may name, with room for a few incremental ones.
+ */
 export const MAX_SUBSCRIBED_NAMES = 400_000;

@@ -1,6 +1,6 @@
 /**
- * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those that have been sent
- * as much before have the same nonce: the same bytes, in one buffer that is written as it is.
+ * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those
+ * that have been sent as much before have the same nonce: the same bytes, in one buffer that is written as it is.
  */
 import { encodeResponse, type ResponseMessage } from './responses.ts';
 

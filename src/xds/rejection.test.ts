@@ -44,7 +44,10 @@ describe('names in a NACK', () => {
   });
 });
 
-/** Plays a proxy that rejects every response with one of `bad` in it; returns what ends in quarantine, and how many responses it took. */
+/**
+ * Plays a proxy that rejects every response with one of `bad` in it; returns what ends in quarantine, and how many
+ * responses it took.
+ */
 function search(
   names: string[],
   bad: ReadonlySet<string>,

@@ -1,15 +1,15 @@
 /**
  * After a NACK: which resources are to blame, and keeping them from the proxy in that version while the rest is served.
  *
- * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation; about anything else (an
- * Any that does not parse, some routes) it says only what is wrong. Then the changed resources are sent in halves until the
- * culprits are alone. The message forms were seen with Envoy 1.40.
+ * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation; about anything
+ * else (an Any that does not parse, some routes) it says only what is wrong. Then the changed resources are sent in
+ * halves until the culprits are alone. The message forms were seen with Envoy 1.40.
  */
 import type { EncodedResource } from '../push/types.ts';
 
 /**
- * Responses that one search may take. Halving finds one culprit among 16,000 resources with 2 x 14 messages; a proxy that
- * rejects more than that rejects on principle, and everything still in doubt is kept back.
+ * Responses that one search may take. Halving finds one culprit among 16,000 resources with 2 x 14 messages; a proxy
+ * that rejects more than that rejects on principle, and everything still in doubt is kept back.
  */
 export const MAX_SEARCH_RESPONSES = 64;
 
@@ -19,9 +19,10 @@ const NAMED = /^Error adding\/updating (?:cluster|listener)\(s\):? /;
 const QUOTED = /^(?:cluster_)?name: "(.*)"$/gm;
 
 /**
- * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`, and for
- * listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may hold anything, so that known
- * names are looked for where an entry can begin instead of splitting. `Proto constraint validation failed` quotes the whole resource.
+ * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`,
+ * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may hold
+ * anything, so that known names are looked for where an entry can begin instead of splitting. `Proto constraint
+ * validation failed` quotes the whole resource.
  */
 export function namedInNack(message: string, sent: readonly EncodedResource[]): EncodedResource[] {
   const head = NAMED.exec(message);
@@ -70,7 +71,10 @@ export class Rejections {
     if (this.#groups.length === 0) this.#responses = 0;
   }
 
-  /** Takes in a NACK of a response in which `changed` was new to the proxy. Returns the names that are kept back from now on. */
+  /**
+   * Takes in a NACK of a response in which `changed` was new to the proxy. Returns the names that are kept back from
+   * now on.
+   */
   rejected(message: string, changed: readonly EncodedResource[]): string[] {
     const named = namedInNack(message, changed);
     if (named.length > 0) return this.#quarantine(named);

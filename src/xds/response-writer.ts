@@ -1,6 +1,6 @@
 /**
- * Writes the responses of one stream: one push after the other, since two may not interleave their slices, each as frames that streams
- * share. What is written counts as sent when its bytes have left for the socket.
+ * Writes the responses of one stream: one push after the other, since two may not interleave their slices, each as
+ * frames that streams share. What is written counts as sent when its bytes have left for the socket.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { SendResult } from '../grpc/types.ts';
@@ -48,7 +48,10 @@ export class ResponseWriter {
     return this.#writing || this.#waiting !== undefined;
   }
 
-  /** Runs `push` when those before it have ended and nothing is on its way to the socket. `push` never throws or rejects. */
+  /**
+   * Runs `push` when those before it have ended and nothing is on its way to the socket. `push` never throws or
+   * rejects.
+   */
   afterOthers(push: () => PushOutcome | Promise<PushOutcome>): Promise<PushOutcome> {
     const waiting = this.#after(this.#waiting, push);
     this.#waiting = waiting;
@@ -79,7 +82,8 @@ export class ResponseWriter {
   }
 
   /**
-   * Writes responses, not to be called while it is busy. A push of a few bytes ends here, whenever they leave; a larger one when they have.
+   * Writes responses, not to be called while it is busy. A push of a few bytes ends here, whenever they leave; a larger
+   * one when they have.
    * @param started when the push began
    */
   write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {

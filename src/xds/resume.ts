@@ -1,6 +1,7 @@
 /**
- * What a proxy that comes back with `initial_resource_versions` lacks. Nearly always nothing, for thousands of proxies at once with
- * the same thousands of versions: the comparison with the largest part, which they share, is made once for all of them.
+ * What a proxy that comes back with `initial_resource_versions` lacks. Nearly always nothing, for thousands of proxies
+ * at once with the same thousands of versions: the comparison with the largest part, which they share, is made once for
+ * all of them.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../core/memo.ts';
 import type { Bundle } from '../push/types.ts';

@@ -1,6 +1,6 @@
 /**
- * What of a bundle's difference concerns a subscription: computed once per (newer bundle, older bundle, name set) and shared by
- * every stream at that point, with the encoded fields joined into large buffers that are written as they are.
+ * What of a bundle's difference concerns a subscription: computed once per (newer bundle, older bundle, name set) and
+ * shared by every stream at that point, with the encoded fields joined into large buffers that are written as they are.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../core/memo.ts';
 import type { Bundle, EncodedResource } from '../push/types.ts';
@@ -64,7 +64,10 @@ function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
   return a.length === b.length && a.every((each, index) => each === b[index]);
 }
 
-/** Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one body. */
+/**
+ * Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one
+ * body.
+ */
 class JoinedBodies {
   readonly #mode: Mode;
   /** By the first resource. */
@@ -75,7 +78,10 @@ class JoinedBodies {
     this.#last = memos.weak(`${mode} bodies`);
   }
 
-  /** One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one buffer. */
+  /**
+   * One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one
+   * buffer.
+   */
   joined(resources: readonly EncodedResource[]): Joined {
     const [first] = resources;
     if (first === undefined) return { resources, body: [] };
@@ -94,7 +100,10 @@ type Bodies = Readonly<Record<Mode, JoinedBodies>>;
 /** Fields below this size are cheaper to copy than to write as chunks of their own. */
 const COPY_BELOW_BYTES = 2048;
 
-/** The fields of resources that this stream alone needs together: small ones side by side in new buffers, large ones as they are. */
+/**
+ * The fields of resources that this stream alone needs together: small ones side by side in new buffers, large ones as
+ * they are.
+ */
 export function chunked(resources: readonly EncodedResource[], mode: Mode): readonly Uint8Array[] {
   const field = fieldOf(mode);
   const chunks: Uint8Array[] = [];
@@ -201,8 +210,8 @@ export class Selections {
   }
 
   /**
-   * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a changed
-   * endpoint costs one hash, not one per service.
+   * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a
+   * changed endpoint costs one hash, not one per service.
    */
   contentHash(bundle: Bundle, interest: Interest, previous?: Bundle): SetHash {
     const key = keyOf(interest);

@@ -26,8 +26,8 @@ export interface XdsServerOptions {
   /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
   /**
-   * ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). One connection has no more, and no more than
-   * {@link MAX_CONNECTION_STREAMS}.
+   * ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). One connection has no more,
+   * and no more than {@link MAX_CONNECTION_STREAMS}.
    */
   readonly maxStreams: number;
   /** Idle time before a ping, and wait for its answer, ms. */
@@ -50,8 +50,8 @@ export interface XdsServerOptions {
   /** Streams waiting to be let in, of which no single address gets all. */
   readonly maxEntering?: number;
   /**
-   * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known on. Rejects with
-   * CtlError unauthenticated or unavailable. Left out: nobody is asked.
+   * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known
+   * on. Rejects with CtlError unauthenticated or unavailable. Left out: nobody is asked.
    */
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
   /** More services on the same listeners; they see to it themselves who may call them. */
@@ -67,18 +67,25 @@ export interface XdsServerOptions {
 const SEND_TIMEOUT_MS = 5000;
 
 /**
- * Streams of one connection: what one frame of a client can concern. A proxy has one, a client of several services a few, and who brings many
- * proxies together opens another connection when he learns this limit (SETTINGS_MAX_CONCURRENT_STREAMS).
+ * Streams of one connection: what one frame of a client can concern. A proxy has one, a client of several services a
+ * few, and who brings many proxies together opens another connection when he learns this limit
+ * (SETTINGS_MAX_CONCURRENT_STREAMS).
  */
 const MAX_CONNECTION_STREAMS = 1000;
 
-/** A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a stream. */
+/**
+ * A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a
+ * stream.
+ */
 const IDLE_MS = 60_000;
 
 /** A unary request is a few kilobytes, sent in one go. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** A proxy asks as soon as it has a stream. Who does not would hold for nothing what is counted for proxies, maybe unknown who it is. */
+/**
+ * A proxy asks as soon as it has a stream. Who does not would hold for nothing what is counted for proxies, maybe
+ * unknown who it is.
+ */
 const FIRST_REQUEST_MS = 30_000;
 
 /** Whoever sends many requests sends each whole, so that few are under way at once. */
@@ -221,7 +228,8 @@ export class XdsServer {
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
           this.#refuse(call, error);
-          // What the handshake proved stays as it is: a client with a certificate that has ended would try on it for ever.
+          // What the handshake proved stays as it is: a client with a certificate that has ended would try on it for
+          // ever.
           if (error.code === 'unauthenticated') call.retireConnection();
         } else {
           observer.internalError(error, call.connection.peer);
@@ -260,7 +268,8 @@ export class XdsServer {
     const expiry = at(caller?.expiresAt, clock.wall, () => {
       // A certificate is the connection's: the next stream needs a new one.
       if (caller?.by === 'certificate') transport.retireConnection();
-      // Not `unauthenticated`: this is no refusal, and Envoy warns of those. The next stream is judged by what it shows.
+      // Not `unauthenticated`: this is no refusal, and Envoy warns of those. The next stream is judged by what it
+      // shows.
       void stream.drain(new CtlError('unavailable', CREDENTIAL_ENDED));
     });
     const heard = this.#unlessHeard(transport, () => {
@@ -318,8 +327,9 @@ export class XdsServer {
   }
 
   /**
-   * Graceful end: no new connections or streams, what is being written goes out, every stream is ended with UNAVAILABLE so that
-   * proxies look for another replica. What is not done after `drainMs` is torn down. Proxies keep their configuration.
+   * Graceful end: no new connections or streams, what is being written goes out, every stream is ended with UNAVAILABLE
+   * so that proxies look for another replica. What is not done after `drainMs` is torn down. Proxies keep their
+   * configuration.
    */
   async close({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#draining = true;

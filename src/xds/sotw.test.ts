@@ -49,7 +49,8 @@ describe('SotW', () => {
     peer.ask('eds', { names: ['outbound|80||web'], version: 'earlier' });
     peer.ask('lds', { version: 'earlier' });
     peer.ask('rds', { names: ['80'], version: 'earlier' });
-    // Nothing has that name any more, which takes nothing away: the proxy keeps what it has until it has the new clusters.
+    // Nothing has that name any more, which takes nothing away: the proxy keeps what it has until it has the new
+    // clusters.
     assert.deepEqual(peer.push(), ['cds in-web web', 'eds']);
     peer.ack();
     // The new cluster warms beside the old one.

@@ -1,7 +1,7 @@
 /**
- * State of the world: each request names all resources of a type that the proxy wants; responses about clusters and listeners
- * hold all of them, the others only what changed.
- * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
+ * State of the world: each request names all resources of a type that the proxy wants; responses about clusters and
+ * listeners hold all of them, the others only what changed. Source:
+ * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
  * version", "Resource updates", "How the client specifies what resources to return")
  */
 import type { Bundle, EncodedResource } from '../push/types.ts';
@@ -29,7 +29,9 @@ function knownOnly(have: Have): Have {
   return { bases: have.bases, overlay };
 }
 
-/** All resources of the set that the proxy is to have: the bundles' shared bodies where they can be used as they are. */
+/**
+ * All resources of the set that the proxy is to have: the bundles' shared bodies where they can be used as they are.
+ */
 function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
   const replaced = [...next.overlay.keys()].some((name) => findIn(next.bases, name) !== undefined);
   const kept: EncodedResource[] = [];
@@ -74,9 +76,9 @@ export class SotwProtocol implements Protocol<SotwRequest> {
     if (interest === before) return answer;
     subscription.subscribe(interest);
     if (!before.wildcard) subscription.owe(this.shared.names.outside(interest.names, before.names).names, before);
-    // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could come back
-    // with a version that promises what it dropped. What that set was without is not in its version, whatever there is by now, unless it
-    // has gone without a response.
+    // The version is about the set that the proxy has: it has to change when the set gets smaller, or the proxy could
+    // come back with a version that promises what it dropped. What that set was without is not in its version, whatever
+    // there is by now, unless it has gone without a response.
     const { next } = subscription.inflight ?? { next: subscription.have };
     if (!interest.wildcard)
       for (const name of this.shared.names.outside(before.names, interest.names).names)
@@ -85,8 +87,8 @@ export class SotwProtocol implements Protocol<SotwRequest> {
   }
 
   /**
-   * First request of a type. On a reconnect it carries the version that the proxy has; it is a hash of content, so that a proxy
-   * that is up to date is recognised also by another process, and is sent nothing.
+   * First request of a type. On a reconnect it carries the version that the proxy has; it is a hash of content, so that
+   * a proxy that is up to date is recognised also by another process, and is sent nothing.
    */
   #start(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
     const interest = this.#interestOf(subscription, request.names);

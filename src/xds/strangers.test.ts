@@ -1,4 +1,6 @@
-/** What strangers can leave in the server's memory: half requests, connections without a stream, and connections at all. */
+/**
+ * What strangers can leave in the server's memory: half requests, connections without a stream, and connections at all.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';

@@ -1,6 +1,6 @@
 /**
- * One ADS stream: requests go to the protocol machine, pushes come from the engine, responses go to the writer. What is sent
- * passes through the engine's queue and so under its throttle; an ACK costs no slot.
+ * One ADS stream: requests go to the protocol machine, pushes come from the engine, responses go to the writer. What is
+ * sent passes through the engine's queue and so under its throttle; an ACK costs no slot.
  */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
@@ -23,8 +23,8 @@ import { typeOfUrl } from './type-urls.ts';
 import { withClusters } from './with-clusters.ts';
 
 /**
- * How long to wait for requests that an Envoy sends in the same breath, and other clients may never: for the endpoints of new
- * clusters (listeners and routes wait), for all its types after a reconnect (removals wait).
+ * How long to wait for requests that an Envoy sends in the same breath, and other clients may never: for the endpoints
+ * of new clusters (listeners and routes wait), for all its types after a reconnect (removals wait).
  */
 const REQUEST_GRACE_MS = 1000;
 
@@ -164,8 +164,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. There the proxy, too, names all
-   * endpoints that it asks for at each change.
+   * Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. There the
+   * proxy, too, names all endpoints that it asks for at each change.
    */
   #nodeOf(request: Request): ProxyNode {
     const node = parseNode(request.node);
@@ -197,7 +197,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     });
   }
 
-  /** Types that we do not have are left unanswered, as if they never had content; what is no type of this API is an error. */
+  /**
+   * Types that we do not have are left unanswered, as if they never had content; what is no type of this API is an
+   * error.
+   */
   #unknownType(typeUrl: string): void {
     if (typeUrl === '')
       throw new CtlError('invalid_argument', 'an ADS request needs a type_url', { field: 'type_url' });
@@ -240,7 +243,10 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }, REQUEST_GRACE_MS).unref();
   }
 
-  /** Requests that came together are answered together: a push that one of them asked for waits until the others were read. */
+  /**
+   * Requests that came together are answered together: a push that one of them asked for waits until the others were
+   * read.
+   */
   push(_pending: PendingPush): PushOutcome | Promise<PushOutcome> {
     const session = this.#session;
     if (this.#closed || this.#draining) return 'closed';
@@ -296,7 +302,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (error instanceof CtlError && error.code !== 'internal') {
       observer.refused(transport.peer, error);
       transport.fail(error);
-      // The certificate of a connection never becomes another's: with a new one, the proxy must come on a new connection.
+      // The certificate of a connection never becomes another's: with a new one, the proxy must come on a new
+      // connection.
       if (error.code === 'permission_denied' && caller?.by === 'certificate') transport.retireConnection();
     } else {
       observer.internalError(error, this.#session?.connectionId ?? transport.peer);

@@ -1,6 +1,6 @@
 /**
- * One type on one stream: what the proxy asked for, what it has, what it was sent and has not answered yet. Pure state, shared
- * by both protocols; `sotw.ts` and `delta.ts` say how it is talked about.
+ * One type on one stream: what the proxy asked for, what it has, what it was sent and has not answered yet. Pure state,
+ * shared by both protocols; `sotw.ts` and `delta.ts` say how it is talked about.
  *
  * The parts of a type are expected to be disjoint: no two hold the same name.
  */
@@ -57,7 +57,10 @@ export class Subscription {
   /** SotW and Delta: the first request named nothing, which means everything. */
   legacyWildcard = false;
   have: Have = HAS_NOTHING;
-  /** Names that have to be answered whatever the proxy has: newly asked for, asked for again, or waited for (EDS of a changed cluster). */
+  /**
+   * Names that have to be answered whatever the proxy has: newly asked for, asked for again, or waited for (EDS of a
+   * changed cluster).
+   */
   owed = new Set<string>();
   /** The next response is due even if it is empty: the proxy waits for one. */
   mustAnswer = false;
@@ -66,7 +69,9 @@ export class Subscription {
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /** Names of which the proxy may have what it was sent: of a rejected response it may have followed some all the same. */
+  /**
+   * Names of which the proxy may have what it was sent: of a rejected response it may have followed some all the same.
+   */
   readonly #maybe = new Set<string>();
 
   #sentNonce = '';
@@ -102,7 +107,10 @@ export class Subscription {
     return true;
   }
 
-  /** Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have not. */
+  /**
+   * Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have
+   * not.
+   */
   complete(parts: readonly Bundle[], removes: Removes = ALL_GO): boolean {
     if (!this.settled(parts)) return false;
     if (this.have.overlay.size === 0) return true;
@@ -112,8 +120,9 @@ export class Subscription {
   }
 
   /**
-   * Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or in doubt; or it has not
-   * asked. What is through is also complete, and stays so until it is told something or there are other parts.
+   * Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or
+   * in doubt; or it has not asked. What is through is also complete, and stays so until it is told something or there
+   * are other parts.
    */
   through(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
@@ -180,8 +189,8 @@ export class Subscription {
   }
 
   /**
-   * Everything is sent again except the culprits: an Envoy may have applied the good ones, but it does not count their versions
-   * as received, and would be sent them at its next reconnect.
+   * Everything is sent again except the culprits: an Envoy may have applied the good ones, but it does not count their
+   * versions as received, and would be sent them at its next reconnect.
    */
   #afterNack(inflight: Inflight, changed: readonly EncodedResource[], quarantined: readonly string[]): void {
     // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
@@ -216,7 +225,10 @@ export class Subscription {
     );
   }
 
-  /** Nothing of what was sent counts: the type begins anew with the proxy's first request. Returns what is under way to it. */
+  /**
+   * Nothing of what was sent counts: the type begins anew with the proxy's first request. Returns what is under way to
+   * it.
+   */
   forget(): readonly string[] {
     const sent = this.inflight?.changed.flat().map(({ name }) => name) ?? [];
     this.interest = undefined;
@@ -262,8 +274,8 @@ export class Subscription {
   }
 
   /**
-   * Widens or narrows the subscription. What it did not cover before, the proxy does not have, whatever the bundles say:
-   * names have to be given as `owed`; a new wildcard is taken care of here.
+   * Widens or narrows the subscription. What it did not cover before, the proxy does not have, whatever the bundles
+   * say: names have to be given as `owed`; a new wildcard is taken care of here.
    */
   subscribe(interest: Interest): void {
     const before = this.interest;
@@ -282,8 +294,8 @@ export class Subscription {
   }
 
   /**
-   * Owes an answer for names that the proxy asks for, or asks for again, having dropped them in between. It has nothing of them unless
-   * they were part of the wildcard `before`.
+   * Owes an answer for names that the proxy asks for, or asks for again, having dropped them in between. It has nothing
+   * of them unless they were part of the wildcard `before`.
    */
   owe(names: Iterable<string>, before: Interest): void {
     const added = [...names];

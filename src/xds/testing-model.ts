@@ -1,6 +1,6 @@
 /**
- * A model proxy for the property test of the protocol machines: what it asked for, what it has, what it may be sent, and the two
- * directions of the wire between it and the server's machine. What is particular to a protocol stands in
+ * A model proxy for the property test of the protocol machines: what it asked for, what it has, what it may be sent,
+ * and the two directions of the wire between it and the server's machine. What is particular to a protocol stands in
  * `testing-model-protocols.ts`.
  */
 import assert from 'node:assert/strict';
@@ -47,14 +47,20 @@ export interface TypeModel {
   answerDue: boolean;
   nonce: string;
   version: string;
-  /** SotW: names were dropped since the server made the last response, so that its version is about more than the proxy has. */
+  /**
+   * SotW: names were dropped since the server made the last response, so that its version is about more than the proxy
+   * has.
+   */
   narrowed: boolean;
   /** SotW: names in the last request that the server heeded, and those that the last response was made for. */
   heard: NameSet;
   answered: NameSet;
   /** SotW: part of a rejected full set was taken, so that the version is not about what the proxy has. */
   torn: boolean;
-  /** SotW: one of several resources was rejected, of which the server cannot know whether the proxy has it, so that no version says what it has. */
+  /**
+   * SotW: one of several resources was rejected, of which the server cannot know whether the proxy has it, so that no
+   * version says what it has.
+   */
   doubted: boolean;
   /** SotW: droppings of names that are yet to be answered; each may be by a response without news. */
   drops: number;
@@ -108,11 +114,14 @@ export abstract class Simulation<Request> {
   down: Wire[] = [];
   /** Virtual hosts in force, by route configuration: those that came while the proxy had it. */
   readonly live = new Map<string, Map<string, string>>();
-  /** Virtual hosts of a rejected response that the proxy followed all the same, and of which it shows what it had before. */
+  /**
+   * Virtual hosts of a rejected response that the proxy followed all the same, and of which it shows what it had
+   * before.
+   */
   readonly #tornHosts = new Set<string>();
   /**
-   * Route configurations that came while the proxy's asking for them anew was still on the wire: the server took them for those that the proxy
-   * had, and did not take their virtual hosts from it, which follow.
+   * Route configurations that came while the proxy's asking for them anew was still on the wire: the server took them
+   * for those that the proxy had, and did not take their virtual hosts from it, which follow.
    */
   readonly #crossed = new Set<string>();
 

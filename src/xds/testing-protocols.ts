@@ -22,7 +22,9 @@ export function asError(error: unknown): CtlError {
   return error;
 }
 
-/** The format, and how much of each request has to be decoded: its bytes that were in no known list, and these lists. */
+/**
+ * The format, and how much of each request has to be decoded: its bytes that were in no known list, and these lists.
+ */
 export function watched<Request>(
   format: RequestFormat<Request>,
   see: (bytes: number, known: number) => void,

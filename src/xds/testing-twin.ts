@@ -1,6 +1,7 @@
 /**
- * Test support: a machine that is held against another, of a server whose memos are switched off, and which is given copies of all parts and
- * requests each time, so that nothing of them can be remembered: it gives the same answers and messages.
+ * Test support: a machine that is held against another, of a server whose memos are switched off, and which is given
+ * copies of all parts and requests each time, so that nothing of them can be remembered: it gives the same answers and
+ * messages.
  */
 import assert from 'node:assert/strict';
 import { XDS_TYPES, type XdsType } from '../generate/types.ts';
@@ -25,7 +26,10 @@ function copyOfRequest<Request extends object>(request: Request): Request {
   return Object.fromEntries(copies) as Request;
 }
 
-/** Answers and messages but for the order of resources, which is that in which some proxy named them first, and means nothing. */
+/**
+ * Answers and messages but for the order of resources, which is that in which some proxy named them first, and means
+ * nothing.
+ */
 function plainAnswer({ kind, changed, quarantined }: Answer): unknown {
   return { kind, changed: changed.toSorted((a, b) => (a.name < b.name ? -1 : 1)), quarantined: quarantined.toSorted() };
 }

@@ -13,7 +13,10 @@ export interface Transport {
   readonly peer: string;
   /** Starts reading requests. To be called once. */
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void;
-  /** Sends gRPC frames, each as chunks; `done` is called once, later or at once: `drained` when the bytes have left for the socket. */
+  /**
+   * Sends gRPC frames, each as chunks; `done` is called once, later or at once: `drained` when the bytes have left for
+   * the socket.
+   */
   send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void;
   /** Stops and starts reading requests. */
   pause(): void;
@@ -89,7 +92,10 @@ class CallTransport implements ReadingTransport {
     else this.#call.write(chunks, done);
   }
 
-  /** What comes is read on for a while, so that a thousand proxies that come back at once do not leave their lists in memory. */
+  /**
+   * What comes is read on for a while, so that a thousand proxies that come back at once do not leave their lists in
+   * memory.
+   */
   pause(): void {
     this.#paused = true;
     this.#reader?.pause();

@@ -1,14 +1,14 @@
 /**
- * A reader of the protobuf wire format over bytes from the network. Hand-written because requests come from whoever reaches
- * the port: nothing is decoded that is not asked for (a Struct nested ten thousand deep is one skipped field), nothing
- * recurses by itself, and every length is checked against its enclosing field.
- * Source: https://protobuf.dev/programming-guides/encoding/
+ * A reader of the protobuf wire format over bytes from the network. Hand-written because requests come from whoever
+ * reaches the port: nothing is decoded that is not asked for (a Struct nested ten thousand deep is one skipped field),
+ * nothing recurses by itself, and every length is checked against its enclosing field. Source:
+ * https://protobuf.dev/programming-guides/encoding/
  */
 import { CtlError } from '../core/errors.ts';
 
 /**
- * One field: `value` for varints and fixed numbers, `start`/`end` (offsets in the reader's bytes) for length-delimited ones; `tag` is where
- * the field begins.
+ * One field: `value` for varints and fixed numbers, `start`/`end` (offsets in the reader's bytes) for length-delimited
+ * ones; `tag` is where the field begins.
  */
 export interface WireField {
   number: number;
@@ -134,7 +134,10 @@ export interface StringField {
   readonly text: string;
 }
 
-/** Encodes strings as length-delimited fields behind `reserve` free bytes (for a frame prefix). Empty strings are kept: callers leave out what is default. */
+/**
+ * Encodes strings as length-delimited fields behind `reserve` free bytes (for a frame prefix). Empty strings are kept:
+ * callers leave out what is default.
+ */
 export function encodeStrings(fields: readonly StringField[], reserve = 0): Buffer {
   let size = reserve;
   const lengths = fields.map(({ text }) => Buffer.byteLength(text));

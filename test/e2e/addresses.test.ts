@@ -1,6 +1,6 @@
 /**
- * What other machines get of a control plane that is started with its defaults: no configuration without a credential. Two network
- * namespaces stand for the machines.
+ * What other machines get of a control plane that is started with its defaults: no configuration without a credential.
+ * Two network namespaces stand for the machines.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

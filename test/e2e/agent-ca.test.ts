@@ -1,4 +1,7 @@
-/** The agent's identity half with the authority of the real ctl-discovery: a token once, then certificates for certificates. */
+/**
+ * The agent's identity half with the authority of the real ctl-discovery: a token once, then certificates for
+ * certificates.
+ */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';

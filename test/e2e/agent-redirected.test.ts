@@ -1,4 +1,6 @@
-/** `ctl-agent proxy` on machines whose traffic is redirected: when it says that it is ready, and how it ends under load. */
+/**
+ * `ctl-agent proxy` on machines whose traffic is redirected: when it says that it is ready, and how it ends under load.
+ */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { eventually, netnsUnavailable } from '../harness/index.ts';

@@ -1,6 +1,6 @@
 /**
- * The agent's identity with a real Envoy: secrets over the Unix domain socket, in both variants of the protocol, replaced while connections
- * stay open and requests are under way.
+ * The agent's identity with a real Envoy: secrets over the Unix domain socket, in both variants of the protocol,
+ * replaced while connections stay open and requests are under way.
  */
 import assert from 'node:assert/strict';
 import { request as httpsRequest } from 'node:https';

@@ -1,4 +1,7 @@
-/** `ctl-agent proxy` towards a control plane over TLS: the workload's certificate comes by the agent's own socket, and is replaced. */
+/**
+ * `ctl-agent proxy` towards a control plane over TLS: the workload's certificate comes by the agent's own socket, and
+ * is replaced.
+ */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

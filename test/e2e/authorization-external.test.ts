@@ -1,6 +1,7 @@
 /**
- * AuthorizationPolicy with action CUSTOM: an external authorizer of the mesh configuration is asked about what a rule matches. It may let
- * through, refuse in its own words, be down, slow or unknown; whoever cannot be asked lets nobody through, unless told otherwise.
+ * AuthorizationPolicy with action CUSTOM: an external authorizer of the mesh configuration is asked about what a rule
+ * matches. It may let through, refuse in its own words, be down, slow or unknown; whoever cannot be asked lets nobody
+ * through, unless told otherwise.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * AuthorizationPolicy at the edge: a policy of a gateway governs all services that are bound to it, in HTTP, in bytes, and in TLS that is
- * passed through; and what `--plugins` leaves out is not there.
+ * AuthorizationPolicy at the edge: a policy of a gateway governs all services that are bound to it, in HTTP, in bytes,
+ * and in TLS that is passed through; and what `--plugins` leaves out is not there.
  */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

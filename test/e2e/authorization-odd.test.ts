@@ -1,6 +1,7 @@
 /**
- * AuthorizationPolicies as nobody should write them: empty texts, stars everywhere, impossible ports and addresses, names that are none.
- * Whatever becomes of each (refused, or in force as it says), Envoy takes what comes of them, and a good policy beside them arrives.
+ * AuthorizationPolicies as nobody should write them: empty texts, stars everywhere, impossible ports and addresses,
+ * names that are none. Whatever becomes of each (refused, or in force as it says), Envoy takes what comes of them, and
+ * a good policy beside them arrives.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -203,7 +204,10 @@ before(async () => {
 
 let rounds = 0;
 
-/** Applies policies together with a good one, and sees that the good one arrives everywhere, and that nothing was rejected. */
+/**
+ * Applies policies together with a good one, and sees that the good one arrives everywhere, and that nothing was
+ * rejected.
+ */
 async function harmless(odd: readonly Document[]): Promise<void> {
   const { config, discovery, proxies } = shared.get();
   const path = `/round-${++rounds}`;

@@ -1,6 +1,7 @@
 /**
- * What is denied is denied at every moment: while ctl-discovery restarts, while policies around it come, change and go, and from the first
- * moment of a proxy on. Requests never stop here, and none may reach the application; what is allowed is answered all the while.
+ * What is denied is denied at every moment: while ctl-discovery restarts, while policies around it come, change and go,
+ * and from the first moment of a proxy on. Requests never stop here, and none may reach the application; what is
+ * allowed is answered all the while.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

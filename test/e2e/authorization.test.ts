@@ -1,6 +1,7 @@
 /**
- * AuthorizationPolicy as users see it: who is let through, refused (403) or cut off, request by request through agents and real Envoys. Every
- * kind of field has its cases; then come actions, scopes and policies that add up. The table of all expectations is printed at the end.
+ * AuthorizationPolicy as users see it: who is let through, refused (403) or cut off, request by request through agents
+ * and real Envoys. Every kind of field has its cases; then come actions, scopes and policies that add up. The table of
+ * all expectations is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * One namespace claims another's names: hosts, virtual IPs, address ranges and routes of a Service. The calls of a third namespace,
- * with mutual TLS, keep going to the Service. Rules: docs/security-model.md.
+ * One namespace claims another's names: hosts, virtual IPs, address ranges and routes of a Service. The calls of a
+ * third namespace, with mutual TLS, keep going to the Service. Rules: docs/security-model.md.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -33,7 +33,10 @@ before(async () => {
   shared.set({ world, web, client, evil });
 });
 
-/** A ServiceEntry of the attacker that leads to its own workload, with mutual TLS. Its timestamp says that it is older than everything. */
+/**
+ * A ServiceEntry of the attacker that leads to its own workload, with mutual TLS. Its timestamp says that it is older
+ * than everything.
+ */
 function entry(name: string, hosts: readonly string[], more: Document = {}): Document {
   const { evil } = shared.get();
   const ports = [

@@ -1,6 +1,7 @@
 /**
- * The programs as they are built. A bundle has faults of its own (a package that is not in it, a dynamic import of CommonJS without
- * names, a worker that is not found), so that every command and everything that is loaded when it is needed is used here once.
+ * The programs as they are built. A bundle has faults of its own (a package that is not in it, a dynamic import of
+ * CommonJS without names, a worker that is not found), so that every command and everything that is loaded when it is
+ * needed is used here once.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Machines with IPv4 and IPv6, redirected in both families by `ctl-agent mesh-iptables`: agents, Envoys and mutual TLS as in
- * production. Beside them a machine without IPv6, a gateway, and one whose node hides its IPv6 address.
+ * Machines with IPv4 and IPv6, redirected in both families by `ctl-agent mesh-iptables`: agents, Envoys and mutual TLS
+ * as in production. Beside them a machine without IPv6, a gateway, and one whose node hides its IPv6 address.
  */
 import assert from 'node:assert/strict';
 import { networkInterfaces } from 'node:os';

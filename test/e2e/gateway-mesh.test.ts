@@ -1,6 +1,7 @@
 /**
- * Gateways that have a certificate of the mesh: AUTO_PASSTHROUGH, by which sidecars of one network reach services of another, and
- * MESH_MUTUAL, which lets in workloads of the mesh alone. Real agents, Envoys, redirection and openssl, in network namespaces.
+ * Gateways that have a certificate of the mesh: AUTO_PASSTHROUGH, by which sidecars of one network reach services of
+ * another, and MESH_MUTUAL, which lets in workloads of the mesh alone. Real agents, Envoys, redirection and openssl, in
+ * network namespaces.
  */
 import assert from 'node:assert/strict';
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';

@@ -1,4 +1,6 @@
-/** Whoever asks for the certificate of a gateway without being that gateway learns nothing of it, whatever way is tried. */
+/**
+ * Whoever asks for the certificate of a gateway without being that gateway learns nothing of it, whatever way is tried.
+ */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { type AskingStream, type StreamOptions, TYPE } from './support/asking-stream.ts';

@@ -1,6 +1,6 @@
 /**
- * Certificates of gateways by `credentialName`: real Envoys with identities of the mesh serve with Secrets of their namespace, and take
- * new ones without losing a connection. Who else asks for them: `gateway-secrets-refused.test.ts`.
+ * Certificates of gateways by `credentialName`: real Envoys with identities of the mesh serve with Secrets of their
+ * namespace, and take new ones without losing a connection. Who else asks for them: `gateway-secrets-refused.test.ts`.
  */
 import assert from 'node:assert/strict';
 import { createServer as createHttpsServer } from 'node:https';

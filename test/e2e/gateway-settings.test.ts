@@ -1,4 +1,6 @@
-/** Settings of discovery that change what gateways get: each in a mesh of its own, with real Envoys of both protocols. */
+/**
+ * Settings of discovery that change what gateways get: each in a mesh of its own, with real Envoys of both protocols.
+ */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { startEcho } from '../harness/index.ts';

@@ -1,7 +1,7 @@
 /**
- * TLS of ingress gateways as clients meet it, mode by mode: which server a name leads to, whose certificate is asked for, which
- * versions and cipher suites are taken. And around it: redirects to HTTPS, hosts as clients spell them, headers about the client.
- * Certificates are files of the gateway's machine, and no agent is beside Envoy.
+ * TLS of ingress gateways as clients meet it, mode by mode: which server a name leads to, whose certificate is asked
+ * for, which versions and cipher suites are taken. And around it: redirects to HTTPS, hosts as clients spell them,
+ * headers about the client. Certificates are files of the gateway's machine, and no agent is beside Envoy.
  */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';

@@ -29,7 +29,8 @@ interface Server {
 }
 
 /**
- * Both gateways serve the same resources: as they are at addresses of their own, each server is written once for each of them.
+ * Both gateways serve the same resources: as they are at addresses of their own, each server is written once for each
+ * of them.
  */
 function gateway(name: string, servers: readonly Server[], namespace?: string): Document[] {
   return mesh().gateways.map((proxy) =>

@@ -1,6 +1,7 @@
 /**
- * The gRPC server against h2spec, which tries RFC 7540 and RFC 7541 section by section, by MUST and SHOULD. RFC 9113, which the server follows,
- * has replaced the first; where they differ, a case that fails is expected below with its reason.
+ * The gRPC server against h2spec, which tries RFC 7540 and RFC 7541 section by section, by MUST and SHOULD. RFC 9113,
+ * which the server follows, has replaced the first; where they differ, a case that fails is expected below with its
+ * reason.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,6 +1,6 @@
 /**
- * Identity with the real ctl-discovery: a token of the local issuer, a certificate of the mesh CA for it, and xDS with that
- * certificate, over TLS as an agent speaks it.
+ * Identity with the real ctl-discovery: a token of the local issuer, a certificate of the mesh CA for it, and xDS with
+ * that certificate, over TLS as an agent speaks it.
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';

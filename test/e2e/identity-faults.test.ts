@@ -1,6 +1,6 @@
 /**
- * What goes wrong with identities, and that it goes right again by itself: tokens, trust domains, processes that end. The mesh is
- * STRICT all the time, so that an answer is one over mutual TLS.
+ * What goes wrong with identities, and that it goes right again by itself: tokens, trust domains, processes that end.
+ * The mesh is STRICT all the time, so that an answer is one over mutual TLS.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

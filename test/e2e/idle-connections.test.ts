@@ -1,4 +1,6 @@
-/** The HTTP addresses of ctl-discovery while somebody holds as many connections to them as he can get, and says nothing. */
+/**
+ * The HTTP addresses of ctl-discovery while somebody holds as many connections to them as he can get, and says nothing.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,6 +1,7 @@
 /**
- * Proxies of Istio's `pilot-agent` as they are: node metadata and static clusters of its bootstrap (release 1.7 and today's). They get mutual
- * TLS with certificates from their agent; an Envoy that says nothing of an agent gets plain text.
+ * Proxies of Istio's `pilot-agent` as they are: node metadata and static clusters of its bootstrap (release 1.7 and
+ * today's). They get mutual TLS with certificates from their agent; an Envoy that says nothing of an agent gets plain
+ * text.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -45,7 +46,10 @@ async function agentCluster(): Promise<JsonObject> {
   };
 }
 
-/** Starts a proxy, waits until it has the cluster of the service, and returns whether that one asks the agent for certificates. */
+/**
+ * Starts a proxy, waits until it has the cluster of the service, and returns whether that one asks the agent for
+ * certificates.
+ */
 async function isCertified(metadata: JsonObject, clusters: readonly JsonObject[]): Promise<boolean> {
   const proxy: Envoy = await startEnvoy(owner, {
     id: `sidecar~${ADDRESS}~web.default~default.svc.cluster.local`,

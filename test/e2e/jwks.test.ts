@@ -1,6 +1,7 @@
 /**
- * Keys of token issuers, fetched by ctl-discovery from key servers that fail in every way, as a gateway's users notice: tokens of an issuer
- * whose keys are not known are refused, known keys stay in force, and nothing else suffers or waits.
+ * Keys of token issuers, fetched by ctl-discovery from key servers that fail in every way, as a gateway's users notice:
+ * tokens of an issuer whose keys are not known are refused, known keys stay in force, and nothing else suffers or
+ * waits.
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';

@@ -1,6 +1,6 @@
 /**
- * Where end users' tokens are looked for, what applications see of them and of what clients make up, and keys that are not known: at real
- * gateways and sidecars, asked by curl. The table of all outcomes is printed at the end.
+ * Where end users' tokens are looked for, what applications see of them and of what clients make up, and keys that are
+ * not known: at real gateways and sidecars, asked by curl. The table of all outcomes is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

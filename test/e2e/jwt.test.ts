@@ -1,6 +1,7 @@
 /**
- * End users' tokens as a client sees it (specification "policy-resources": end-user JWT rules, errors), through ctl-discovery, real gateways and
- * real sidecars, with tokens that are signed by real keys, asked by curl. The table of all outcomes is printed at the end.
+ * End users' tokens as a client sees it (specification "policy-resources": end-user JWT rules, errors), through
+ * ctl-discovery, real gateways and real sidecars, with tokens that are signed by real keys, asked by curl. The table of
+ * all outcomes is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -197,7 +198,10 @@ test('policies are of the namespace of those whom they hold for, or of the root 
 });
 
 describe('time', () => {
-  /** Asks until some seconds have passed since `moment` (seconds since 1970), and gives what was answered before and from then on. */
+  /**
+   * Asks until some seconds have passed since `moment` (seconds since 1970), and gives what was answered before and
+   * from then on.
+   */
   async function around(moment: number, token: string): Promise<{ before: Set<string>; from: Set<string> }> {
     const seen = { before: new Set<string>(), from: new Set<string>() };
     const call = { headers: [bearer(token)] };

@@ -1,6 +1,6 @@
 /**
- * Sidecars of one namespace in two zones: they share routes, listeners and clusters, and each prefers the endpoints of its own zone.
- * Each machine is a network namespace, so that listeners on the loopback address can be of one Sidecar.
+ * Sidecars of one namespace in two zones: they share routes, listeners and clusters, and each prefers the endpoints of
+ * its own zone. Each machine is a network namespace, so that listeners on the loopback address can be of one Sidecar.
  *
  *            client machine                      server machine
  *   zone a:  program ─▶ 127.0.0.1:80 (Envoy) ─┬─▶ application a
@@ -75,7 +75,10 @@ function entry(name: string, resolution: 'STATIC' | 'DNS', places: readonly Plac
   );
 }
 
-/** One error takes an endpoint out for longer than the tests last: one is ejected even where it is more than the default of 10 % of all. */
+/**
+ * One error takes an endpoint out for longer than the tests last: one is ejected even where it is more than the default
+ * of 10 % of all.
+ */
 function failover(name: string): Document {
   const outlierDetection = { consecutive5xxErrors: 1, baseEjectionTime: '600s' };
   const loadBalancer = { localityLbSetting: { enabled: true } };

@@ -1,6 +1,6 @@
 /**
- * `ctl-agent mesh-iptables` and `mesh-clean-iptables` in network namespaces: what the rules do to connections, with Envoys that only
- * pass on what they get, and what is left when they are cleaned.
+ * `ctl-agent mesh-iptables` and `mesh-clean-iptables` in network namespaces: what the rules do to connections, with
+ * Envoys that only pass on what they get, and what is left when they are cleaned.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';

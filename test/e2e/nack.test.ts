@@ -1,6 +1,7 @@
 /**
- * Resources that are in order as far as anyone but the proxy can tell, and that a real Envoy rejects: a port that another
- * program has, a certificate that is not there. They are kept back, the rest is served, and a repaired one is taken.
+ * Resources that are in order as far as anyone but the proxy can tell, and that a real Envoy rejects: a port that
+ * another program has, a certificate that is not there. They are kept back, the rest is served, and a repaired one is
+ * taken.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';

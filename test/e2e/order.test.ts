@@ -1,4 +1,6 @@
-/** Edits under traffic: what a route leads to is there before the route, and goes after it, so that no request fails. */
+/**
+ * Edits under traffic: what a route leads to is there before the route, and goes after it, so that no request fails.
+ */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
 import { eventually } from '../harness/index.ts';

@@ -1,7 +1,7 @@
 /**
- * Rules about paths and hosts cannot be walked around: every way of writing `/admin` or `admin.example` that an application may take for
- * it is sent, byte by byte, to a sidecar and to a gateway whose rules keep it out, by DENY and by ALLOW of something else. What counts is
- * what a lenient application would have served.
+ * Rules about paths and hosts cannot be walked around: every way of writing `/admin` or `admin.example` that an
+ * application may take for it is sent, byte by byte, to a sidecar and to a gateway whose rules keep it out, by DENY and
+ * by ALLOW of something else. What counts is what a lenient application would have served.
  *
  * Which leniency is covered, the mesh configuration says (`pathNormalization`):
  *
@@ -11,8 +11,8 @@
  *   DECODE_AND_MERGE_SLASHES   and escaped slashes
  *   NONE                       applications that take paths literally, and nothing else
  *
- * Applications that leave out what follows a `;` in a segment are covered by all but NONE. No option covers those that decode twice,
- * ignore the case of a path, or take the path from a header.
+ * Applications that leave out what follows a `;` in a segment are covered by all but NONE. No option covers those that
+ * decode twice, ignore the case of a path, or take the path from a header.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';

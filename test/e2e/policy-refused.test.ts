@@ -1,6 +1,6 @@
 /**
- * Policies that get a mistake: they hold as they last were, over a restart as well, and where no good version is known they are as
- * strict as can be. Request by request, through agents, real Envoys and redirection.
+ * Policies that get a mistake: they hold as they last were, over a restart as well, and where no good version is known
+ * they are as strict as can be. Request by request, through agents, real Envoys and redirection.
  */
 import assert from 'node:assert/strict';
 import { readdir, rm } from 'node:fs/promises';
@@ -57,7 +57,9 @@ function policies(jwks: string, mistake: boolean): Document[] {
   ];
 }
 
-/** What calls come to: by a workload of the mesh to `/` and `/admin`, with a good and a bad token, and in plain text. */
+/**
+ * What calls come to: by a workload of the mesh to `/` and `/admin`, with a good and a bad token, and in plain text.
+ */
 async function outcomes(): Promise<Record<string, string>> {
   const { web, api, plain, tokens } = shared.get();
   const call = (from: Workload, path: string, token?: string) => {

@@ -1,6 +1,6 @@
 /**
- * Sidecars whose traffic is redirected, as on a node: network namespaces with iptables, Envoys that take what leaves at 15001 and
- * what enters at 15006. Applications call each other by address and know nothing of it.
+ * Sidecars whose traffic is redirected, as on a node: network namespaces with iptables, Envoys that take what leaves at
+ * 15001 and what enters at 15006. Applications call each other by address and know nothing of it.
  *
  *   client pod                                 server pods
  *   program ─▶ 15001 (Envoy, Delta) ─network─▶ 15006 (Envoy, SotW) ─▶ application
@@ -30,7 +30,9 @@ const PROXY_UID = 1337;
 const ADMIN_PORT = 15000;
 const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
 
-/** Connects, sends bytes that are no HTTP, prints what came back until that is there too; for use inside a namespace. */
+/**
+ * Connects, sends bytes that are no HTTP, prints what came back until that is there too; for use inside a namespace.
+ */
 const EXCHANGE = `
 const socket = require('node:net').connect(Number(process.argv[2]), process.argv[1], () => socket.write('\\x00ping\\n'));
 let text = '';

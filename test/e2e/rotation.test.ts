@@ -1,6 +1,6 @@
 /**
- * Certificates and roots that are replaced while requests go on: no request fails, no connection is dropped. Lifetimes are seconds
- * instead of hours; the program is the same.
+ * Certificates and roots that are replaced while requests go on: no request fails, no connection is dropped. Lifetimes
+ * are seconds instead of hours; the program is the same.
  *
  *   root     ├── signs ──┤ announced │ next signs …        (50 s, replaced from the middle of its life on)
  *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                    (30 s, replaced after 5 s)
@@ -39,7 +39,8 @@ const shared = lazy<Shared>();
 before(async () => {
   if (skip !== false) return;
   const strict = resource('PeerAuthentication', 'all', { mtls: { mode: 'STRICT' } }, 'mesh-system');
-  // Between proxies a new connection, and so a handshake, for each request of HTTP/1.1; those of HTTP/2 share one that stays.
+  // Between proxies a new connection, and so a handshake, for each request of HTTP/1.1; those of HTTP/2 share one that
+  // stays.
   const handshakes = resource(
     'DestinationRule',
     'server',

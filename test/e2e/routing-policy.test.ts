@@ -49,7 +49,8 @@ test('consistent hashing keeps a user at one pod, and without it requests are sp
   await apply({ loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } });
   await eventually(async (client) => {
     const pods = new Set<string>();
-    // So many that not all of them have the same pod, whatever the pods' addresses are: of eight, they did once in a hundred runs.
+    // So many that not all of them have the same pod, whatever the pods' addresses are: of eight, they did once in a
+    // hundred runs.
     for (const user of Array.from({ length: 32 }, (_, number) => `user-${number}`)) {
       const seen = Object.keys(await ofUser(client, user));
       assert.equal(seen.length, 1, `${user} is answered by ${seen}`);

@@ -1,4 +1,7 @@
-/** Services, endpoints, pods, service entries, workload entries and Sidecars: whatever says what there is, edited under real Envoys. */
+/**
+ * Services, endpoints, pods, service entries, workload entries and Sidecars: whatever says what there is, edited under
+ * real Envoys.
+ */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
 import { startEcho } from '../harness/index.ts';

@@ -1,4 +1,6 @@
-/** Two registries that have a service of one name: which is in force, what becomes of the other, and what is said of it. */
+/**
+ * Two registries that have a service of one name: which is in force, what becomes of the other, and what is said of it.
+ */
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

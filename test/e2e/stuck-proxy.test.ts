@@ -1,4 +1,7 @@
-/** An Envoy that is not let run for a while: others are served on, it is let go of, and it gets everything when it runs again. */
+/**
+ * An Envoy that is not let run for a while: others are served on, it is let go of, and it gets everything when it runs
+ * again.
+ */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { eventually } from '../harness/index.ts';

@@ -1,6 +1,7 @@
 /**
- * Virtual hosts as resources of their own, with real Envoys over Delta: a change of one service sends one virtual host, a rejected
- * one holds back no other, and no request fails whatever comes and goes around it. Clients over SotW get whole route configurations.
+ * Virtual hosts as resources of their own, with real Envoys over Delta: a change of one service sends one virtual host,
+ * a rejected one holds back no other, and no request fails whatever comes and goes around it. Clients over SotW get
+ * whole route configurations.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';

@@ -46,8 +46,8 @@ export function envoyBinaries(): { readonly newest: string | undefined; readonly
 }
 
 /**
- * Everything a proxy gets as one static bootstrap. Endpoints, routes and secrets are put where Envoy would hold them, because it does not
- * look at them otherwise before they are fetched.
+ * Everything a proxy gets as one static bootstrap. Endpoints, routes and secrets are put where Envoy would hold them,
+ * because it does not look at them otherwise before they are fetched.
  */
 export function bootstrapOf(output: ProxyOutput): JsonObject {
   const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));

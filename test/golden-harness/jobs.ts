@@ -16,7 +16,10 @@ export function jobsOf(snapshot: Snapshot): GenerateJob[] {
   });
 }
 
-/** What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after that. */
+/**
+ * What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after
+ * that.
+ */
 export function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly bytes: ArrayBuffer }): unknown {
   const told = new Map<number, unknown>();
   return jobs.map(({ viewKey: key, gone, units, findings, failures }) => ({

@@ -1,6 +1,6 @@
 /**
- * More of the random mesh: what only some see, hosts that several speak of and that wildcards cover, several listeners of one Sidecar, and so
- * many services on one port that all that is done otherwise with many is done.
+ * More of the random mesh: what only some see, hosts that several speak of and that wildcards cover, several listeners
+ * of one Sidecar, and so many services on one port that all that is done otherwise with many is done.
  */
 import {
   bulkHosts,

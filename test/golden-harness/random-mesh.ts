@@ -1,7 +1,7 @@
 /**
- * A small mesh whose resources come, go and change at random and speak of each other: services, endpoints, entries, rules, routes,
- * a gateway, a Sidecar, networks; and proxies of different localities and networks that see different parts of it. For property
- * tests.
+ * A small mesh whose resources come, go and change at random and speak of each other: services, endpoints, entries,
+ * rules, routes, a gateway, a Sidecar, networks; and proxies of different localities and networks that see different
+ * parts of it. For property tests.
  */
 import fc from 'fast-check';
 import { parse } from 'yaml';

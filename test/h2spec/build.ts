@@ -1,7 +1,7 @@
 /**
- * Builds h2spec, a conformance suite for HTTP/2 servers, with requests that are gRPC calls. Its modules come from the Go module proxy as
- * go.sum has them; nothing of it is kept in the repository. The program is kept in .cache, by what it is made of.
- * Source: https://github.com/summerwind/h2spec
+ * Builds h2spec, a conformance suite for HTTP/2 servers, with requests that are gRPC calls. Its modules come from the
+ * Go module proxy as go.sum has them; nothing of it is kept in the repository. The program is kept in .cache, by what
+ * it is made of. Source: https://github.com/summerwind/h2spec
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -27,7 +27,9 @@ export interface AgentOptions {
   readonly role?: 'sidecar' | 'router';
   /** The workload's own address; default that of the namespace, else 127.0.0.1. */
   readonly address?: string;
-  /** `host:port`; a port other than 15012 that is plain text needs `controlPlaneAuthPolicy: 'NONE'` in `proxyConfig`. */
+  /**
+   * `host:port`; a port other than 15012 that is plain text needs `controlPlaneAuthPolicy: 'NONE'` in `proxyConfig`.
+   */
   readonly discoveryAddress: string;
   /** Default `default`. */
   readonly podNamespace?: string;

@@ -59,7 +59,10 @@ function dynamicResources(mode: 'sotw' | 'delta'): JsonObject {
   };
 }
 
-/** The bootstrap in JSON form. It has been through the binary form, so that a field Envoy does not know is an error here. */
+/**
+ * The bootstrap in JSON form. It has been through the binary form, so that a field Envoy does not know is an error
+ * here.
+ */
 export function bootstrapJson(options: BootstrapOptions): JsonValue {
   const { id, metadata = {}, locality, adminAddress, adminPort, ads, staticResources } = options;
   const bootstrap: JsonObject = {

@@ -1,4 +1,7 @@
-/** Both programs as `npm run build` makes them, in a folder of the caller's own: a build beside this run does not take it away. */
+/**
+ * Both programs as `npm run build` makes them, in a folder of the caller's own: a build beside this run does not take
+ * it away.
+ */
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Names that one process of this machine has for itself: ports and loopback networks that tests choose. A claim is an abstract unix
- * domain socket (unix(7)), so that copies of the suite in other folders see it too, and it ends with the process, however that ends.
+ * Names that one process of this machine has for itself: ports and loopback networks that tests choose. A claim is an
+ * abstract unix domain socket (unix(7)), so that copies of the suite in other folders see it too, and it ends with the
+ * process, however that ends.
  */
 import { randomInt } from 'node:crypto';
 import { createServer, type Server } from 'node:net';
@@ -23,8 +24,8 @@ export function claim(name: string): boolean {
 const ATTEMPTS = 1_000;
 
 /**
- * Claims `<kind>-<number>` for a random number from `from` up to `end`, and gives the number. Throws when all that it tries are
- * taken.
+ * Claims `<kind>-<number>` for a random number from `from` up to `end`, and gives the number. Throws when all that it
+ * tries are taken.
  */
 export function claimNumber(kind: string, from: number, end: number): number {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -53,7 +53,9 @@ export async function discoveryPorts(): Promise<DiscoveryPorts> {
   return { grpc, http, monitoring, introspection, secure };
 }
 
-/** Where the authority keeps its root, per owner and configuration directory: a process that is started again finds it. */
+/**
+ * Where the authority keeps its root, per owner and configuration directory: a process that is started again finds it.
+ */
 const caDirs = new WeakMap<Owner, Map<string, Promise<string>>>();
 
 function caDirOf(owner: Owner, configDir: string): Promise<string> {

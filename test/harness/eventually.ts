@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
   /**
-   * How long to wait without progress, in milliseconds of a machine with a core for every task: on a crowded one it takes longer.
-   * The default of 10 s is far above what anything here needs.
+   * How long to wait without progress, in milliseconds of a machine with a core for every task: on a crowded one it
+   * takes longer. The default of 10 s is far above what anything here needs.
    */
   readonly timeoutMs?: number;
   readonly intervalMs?: number;
@@ -26,7 +26,10 @@ export interface WaitingMachine {
 /** Thrown by an attempt that can never succeed any more: waiting ends at once. */
 export class GiveUp extends Error {}
 
-/** However crowded the machine is, and whatever progress there seems to be: waiting ends after this many times the timeout. */
+/**
+ * However crowded the machine is, and whatever progress there seems to be: waiting ends after this many times the
+ * timeout.
+ */
 const MOST_TIMEOUTS = 10;
 /** Other errors than those seen so far are progress; an attempt that has a new one each time is not. */
 const MOST_STEPS = 16;
@@ -34,7 +37,10 @@ const MOST_STEPS = 16;
 const machine: WaitingMachine = { now: () => performance.now(), sleep: delay, crowding: () => runnable() / CORES };
 const CORES = availableParallelism();
 
-/** Tasks that run or want to: the fourth field of /proc/loadavg is `running/all` (proc(5)). Elsewhere than on Linux: none. */
+/**
+ * Tasks that run or want to: the fourth field of /proc/loadavg is `running/all` (proc(5)). Elsewhere than on Linux:
+ * none.
+ */
 function runnable(): number {
   try {
     return Number(/(\d+)\/\d+/.exec(readFileSync('/proc/loadavg', 'utf8'))?.[1] ?? 0);
@@ -44,9 +50,9 @@ function runnable(): number {
 }
 
 /**
- * Calls `attempt` until it does not throw, and gives its result. Waiting follows what happens, not the clock alone: time counts by the
- * share of a core that a task gets, and an error that was not seen before starts it anew. At its end the last error is thrown, so
- * that a failed assertion inside `attempt` shows as itself.
+ * Calls `attempt` until it does not throw, and gives its result. Waiting follows what happens, not the clock alone:
+ * time counts by the share of a core that a task gets, and an error that was not seen before starts it anew. At its end
+ * the last error is thrown, so that a failed assertion inside `attempt` shows as itself.
  */
 export async function eventually<T>(
   attempt: () => Promise<T> | T,

@@ -14,9 +14,10 @@ export async function tempDir(owner: Owner): Promise<string> {
 }
 
 /**
- * Where ports are looked for: below Linux' default `ip_local_port_range` (from 32768 on), above what services use. From that range
- * the kernel gives ports to outgoing connections, which could take one before its server does; and a client that knocks at a
- * closed port of it again and again, as after a restart, may at last be connected to itself. Demos have the ports from 20000 to 23999.
+ * Where ports are looked for: below Linux' default `ip_local_port_range` (from 32768 on), above what services use. From
+ * that range the kernel gives ports to outgoing connections, which could take one before its server does; and a client
+ * that knocks at a closed port of it again and again, as after a restart, may at last be connected to itself. Demos
+ * have the ports from 20000 to 23999.
  */
 const FIRST_PORT = 24_000;
 const PORTS_END = 32_000;
@@ -33,8 +34,8 @@ function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * `count` ports of a loopback address that nothing listens on, and that no other process of a test is given: they stay claimed until
- * this process ends, so that what listens there may be started again.
+ * `count` ports of a loopback address that nothing listens on, and that no other process of a test is given: they stay
+ * claimed until this process ends, so that what listens there may be started again.
  */
 export async function freePorts(count: number, host = '127.0.0.1'): Promise<number[]> {
   const ports: number[] = [];

@@ -1,7 +1,7 @@
 /**
- * Steady traffic from inside a network namespace: `node load-main.ts HOST HTTP_PORT HTTP2_PORT TCP_HOST TCP_PORT [LOOPS [DELAY_MS]]`:
- * HTTP/1.1 requests on new connections, LOOPS (default 2) at a time, each answered after DELAY_MS; HTTP/2 requests of one held session,
- * and exchanges over one held TCP connection. Prints a `LoadReport` a line, every 200 ms.
+ * Steady traffic from inside a network namespace: `node load-main.ts HOST HTTP_PORT HTTP2_PORT TCP_HOST TCP_PORT [LOOPS
+ * [DELAY_MS]]`: HTTP/1.1 requests on new connections, LOOPS (default 2) at a time, each answered after DELAY_MS; HTTP/2
+ * requests of one held session, and exchanges over one held TCP connection. Prints a `LoadReport` a line, every 200 ms.
  */
 import { type IncomingMessage, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';

@@ -1,8 +1,8 @@
 /**
  * Network namespaces for tests of traffic redirection: each has an own loopback, a veth pair to a bridge that joins the
  * namespaces of one network, and iptables rules of its own. Addresses come from 198.18.0.0/15, which RFC 2544 reserves
- * for tests, and from fd00::/8, and exist only inside the namespaces: the bridge too stands in one, so that nothing of the
- * host changes.
+ * for tests, and from fd00::/8, and exist only inside the namespaces: the bridge too stands in one, so that nothing of
+ * the host changes.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

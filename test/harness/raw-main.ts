@@ -1,6 +1,7 @@
 /**
- * Makes raw calls for a test from inside a network namespace: `node raw-main.ts SOCKET`, a Unix socket, which namespaces have in common.
- * Each line is `{id, call}` and is answered by a line `{id, answer}`, in any order. Prints `ready` when it listens.
+ * Makes raw calls for a test from inside a network namespace: `node raw-main.ts SOCKET`, a Unix socket, which
+ * namespaces have in common. Each line is `{id, call}` and is answered by a line `{id, answer}`, in any order. Prints
+ * `ready` when it listens.
  */
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';

@@ -1,6 +1,7 @@
 /**
- * Requests as they are written, byte by byte: HTTP clients correct a path, a host or a header before they send it, and a test of who may
- * ask for what has to send what nobody corrected. Over TCP, over TLS with a certificate of one's own, and over HTTP/2.
+ * Requests as they are written, byte by byte: HTTP clients correct a path, a host or a header before they send it, and
+ * a test of who may ask for what has to send what nobody corrected. Over TCP, over TLS with a certificate of one's own,
+ * and over HTTP/2.
  */
 import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -36,7 +37,10 @@ export interface RawAnswer {
   readonly text: string;
   /** Of the first HTTP response; 0 without one. */
   readonly status: number;
-  /** Over HTTP/2, `grpc-status` of the response's headers; where there is an answer, it comes in trailers, which are not read. */
+  /**
+   * Over HTTP/2, `grpc-status` of the response's headers; where there is an answer, it comes in trailers, which are not
+   * read.
+   */
   readonly grpcStatus?: string;
   /** Why nothing more came: `enough`, `closed`, `timeout`, or an error's code. */
   readonly end: string;

@@ -1,6 +1,7 @@
 /**
- * A simulated proxy (not an Envoy): speaks ADS v3 like one, for tests with hundreds of proxies. It subscribes to CDS and LDS,
- * asks for the endpoints and routes that they name, acknowledges everything, and keeps names and content hashes only.
+ * A simulated proxy (not an Envoy): speaks ADS v3 like one, for tests with hundreds of proxies. It subscribes to CDS
+ * and LDS, asks for the endpoints and routes that they name, acknowledges everything, and keeps names and content
+ * hashes only.
  */
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import { envoy, type google } from '../../src/protobuf/index.ts';

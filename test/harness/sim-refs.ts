@@ -1,4 +1,6 @@
-/** What a resource makes an Envoy ask for next, read from its bytes: for simulated proxies, which hold no configuration. */
+/**
+ * What a resource makes an Envoy ask for next, read from its bytes: for simulated proxies, which hold no configuration.
+ */
 import { hash } from 'node:crypto';
 import { envoy } from '../../src/protobuf/index.ts';
 
@@ -13,7 +15,10 @@ export type SimType = 'cds' | 'eds' | 'lds' | 'rds';
 /** Types of which resources can be read. */
 export type ReadType = SimType | 'vhds';
 
-/** Name of a resource and the names that it refers to: of discovered virtual hosts, their route configuration's, both ways. */
+/**
+ * Name of a resource and the names that it refers to: of discovered virtual hosts, their route configuration's, both
+ * ways.
+ */
 export interface Facts {
   readonly name: string;
   readonly refs: readonly string[];

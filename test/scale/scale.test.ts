@@ -1,6 +1,6 @@
 /**
- * 1,000 services with 5 endpoints each and 300 simulated proxies (not Envoys) of 10 namespaces, half SotW and half Delta: what a
- * change costs follows the change, told by who receives how many messages about what.
+ * 1,000 services with 5 endpoints each and 300 simulated proxies (not Envoys) of 10 namespaces, half SotW and half
+ * Delta: what a change costs follows the change, told by who receives how many messages about what.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -69,7 +69,10 @@ async function waitSynced(): Promise<void> {
 
 let revision = 0;
 
-/** Edits the first endpoint of a service and waits until those who see it have the new address; gives what everybody received. */
+/**
+ * Edits the first endpoint of a service and waits until those who see it have the new address; gives what everybody
+ * received.
+ */
 async function editEndpoint(namespace: number, index: number): Promise<void> {
   const { config, proxies } = scale();
   const cluster = clusterOf(namespace, index);
@@ -109,8 +112,8 @@ test('all proxies come in sync, and each has what its namespace sees', { timeout
     assert.equal(proxy.content('eds').size, visible.length * SERVICES, proxy.options.id);
     const types = ['cds', 'eds', 'lds', 'rds'] as const;
     const { mode } = proxy.options;
-    // Whether SotW or Delta, proxies of a namespace have the same; versions are kept in another form by each, and what clusters call
-    // their endpoints is another name.
+    // Whether SotW or Delta, proxies of a namespace have the same; versions are kept in another form by each, and what
+    // clusters call their endpoints is another name.
     const everyone = types.filter((type) => type !== 'eds').map((type) => [...proxy.content(type).keys()].sort());
     const alike = types.map((type) => [...proxy.content(type)].sort());
     for (const [key, content] of [

@@ -1,4 +1,7 @@
-/** Golden files of the bootstrap (UPDATE_GOLDEN=1 writes them); `test/e2e/agent-lifecycle.test.ts` has Envoy validate them. */
+/**
+ * Golden files of the bootstrap (UPDATE_GOLDEN=1 writes them); `test/e2e/agent-lifecycle.test.ts` has Envoy validate
+ * them.
+ */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

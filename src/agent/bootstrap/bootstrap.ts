@@ -1,7 +1,7 @@
 /**
- * The start configuration of Envoy, written as plain data: the compiled protobuf messages would cost more memory than the rest of
- * the agent. That Envoy knows every field is held by a test that has the golden file validated by the real one.
- * Fields: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
+ * The start configuration of Envoy, written as plain data: the compiled protobuf messages would cost more memory than
+ * the rest of the agent. That Envoy knows every field is held by a test that has the golden file validated by the real
+ * one. Fields: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
  */
 import { isIP } from 'node:net';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
@@ -24,8 +24,8 @@ const KEEPALIVE_TIMEOUT = '10s';
 const RECONNECT_BASE = '0.5s';
 const RECONNECT_MAX = '5s';
 /**
- * A stream that is opened anew after this time gets a connection of its own, and so shows the certificate of that time; streams that
- * are open stay. Without it a long-lived connection would go on with a certificate that has ended.
+ * A stream that is opened anew after this time gets a connection of its own, and so shows the certificate of that time;
+ * streams that are open stay. Without it a long-lived connection would go on with a certificate that has ended.
  */
 const CONNECTION_AGE = '600s';
 /** Envoy's own limit for regular expressions refuses what people write. */

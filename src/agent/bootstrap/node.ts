@@ -1,6 +1,6 @@
 /**
- * The node of a proxy: who it says it is to the control plane. The keys of the metadata are those that `src/xds/node.ts`
- * reads, those that the field's debug tools show, and whatever the environment adds:
+ * The node of a proxy: who it says it is to the control plane. The keys of the metadata are those that
+ * `src/xds/node.ts` reads, those that the field's debug tools show, and whatever the environment adds:
  *
  * - `MESH_META_<KEY>=<text>` is the metadata key `<KEY>`;
  * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any shape; LABELS are put over those of the label file.
@@ -107,7 +107,9 @@ export function parseLabelFile(text: string): Record<string, string> {
   return Object.fromEntries(labels);
 }
 
-/** From the label `mesh-locality` (or its twin `istio-locality`): `region.zone.subzone`, as a label can hold no slash. */
+/**
+ * From the label `mesh-locality` (or its twin `istio-locality`): `region.zone.subzone`, as a label can hold no slash.
+ */
 function localityOf(metadata: JsonObject): JsonObject | undefined {
   const labels = isObject(metadata.LABELS) ? metadata.LABELS : {};
   const text = labels['mesh-locality'] ?? labels['istio-locality'];

@@ -1,6 +1,7 @@
 /**
- * Envoy's statistics: what is kept of them, and the tags that are taken out of their names. A sidecar of a mesh with a thousand
- * services has a hundred thousand of them, so what nobody reads is not kept: the same choice that the field's agents make.
+ * Envoy's statistics: what is kept of them, and the tags that are taken out of their names. A sidecar of a mesh with a
+ * thousand services has a hundred thousand of them, so what nobody reads is not kept: the same choice that the field's
+ * agents make.
  */
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 
@@ -9,7 +10,10 @@ const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_pla
 /** What the traffic of the workload itself shows, by mesh and by gateway. */
 const USEFUL = ['sds', 'wasm', 'reporter=', 'component.', 'tcp_proxy.', 'http.inbound_', 'runtime.'];
 
-/** Names of the label rules that the generated names need: cluster names hold dots, which Envoy's own rules take for an end. */
+/**
+ * Names of the label rules that the generated names need: cluster names hold dots, which Envoy's own rules take for an
+ * end.
+ */
 const TAGS: readonly (readonly [string, string])[] = [
   [
     'cluster_name',

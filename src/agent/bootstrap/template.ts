@@ -1,6 +1,7 @@
 /**
- * `--templateFile`: a bootstrap of one's own, JSON or YAML, into which the agent puts what only it knows. A text that is exactly
- * `${name}` becomes the value, whatever its shape; inside a longer text it becomes the value's text. The names:
+ * `--templateFile`: a bootstrap of one's own, JSON or YAML, into which the agent puts what only it knows. A text that
+ * is exactly `${name}` becomes the value, whatever its shape; inside a longer text it becomes the value's text. The
+ * names:
  *
  *   node, node_id, node_cluster, metadata, locality          who the proxy is
  *   admin, dynamic_resources, layered_runtime, stats_config  whole parts of the built-in bootstrap

@@ -5,7 +5,10 @@ import { CtlError } from '../../core/errors.ts';
 import type { JsonObject } from '../../protobuf/index.ts';
 import { makeFolder } from '../folder.ts';
 
-/** Writes it into the folder, which is made if need be; gives the file's path. Throws a CtlError when that cannot be done. */
+/**
+ * Writes it into the folder, which is made if need be; gives the file's path. Throws a CtlError when that cannot be
+ * done.
+ */
 export async function writeBootstrap(folder: string, content: JsonObject): Promise<string> {
   const path = join(folder, 'envoy-rev0.json');
   try {

@@ -17,9 +17,9 @@ export interface EnvoyOptions {
 const LOG_FORMAT = '[%l][%n] %v';
 
 /**
- * Arguments for Envoy. There is no hot restart: an agent has one Envoy at a time, and the shared memory that hot restart needs would
- * let two agents of one host disturb each other. Draining says `Connection: close` and GOAWAY on every response from the
- * first one on (`immediate`), because the agent's patience is a few seconds.
+ * Arguments for Envoy. There is no hot restart: an agent has one Envoy at a time, and the shared memory that hot
+ * restart needs would let two agents of one host disturb each other. Draining says `Connection: close` and GOAWAY on
+ * every response from the first one on (`immediate`), because the agent's patience is a few seconds.
  */
 export function envoyArguments(options: EnvoyOptions): string[] {
   const { configPath, concurrency, logLevel, componentLogLevel, drainMs, ipv6 } = options;

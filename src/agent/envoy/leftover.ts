@@ -1,6 +1,7 @@
 /**
- * An agent that was killed leaves its Envoy behind, which serves on and keeps its ports. The next agent of the same folder ends it: a
- * note says which process it was and whose, and the process table whether it is still that one, without its agent.
+ * An agent that was killed leaves its Envoy behind, which serves on and keeps its ports. The next agent of the same
+ * folder ends it: a note says which process it was and whose, and the process table whether it is still that one,
+ * without its agent.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -23,8 +24,8 @@ interface Entry {
 }
 
 /**
- * Writes down who runs here now; at once, because an agent may be killed in the next moment. A folder that cannot be written to has
- * stopped the agent before; whatever else fails costs little.
+ * Writes down who runs here now; at once, because an agent may be killed in the next moment. A folder that cannot be
+ * written to has stopped the agent before; whatever else fails costs little.
  */
 export function noteEnvoy(folder: string, pid: number): void {
   try {
@@ -36,7 +37,10 @@ export function noteEnvoy(folder: string, pid: number): void {
   }
 }
 
-/** Ends the Envoy that an agent which is gone has left in the folder, if there is one. Rejects with a CtlError when it will not end. */
+/**
+ * Ends the Envoy that an agent which is gone has left in the folder, if there is one. Rejects with a CtlError when it
+ * will not end.
+ */
 export async function endLeftover(folder: string, configPath: string, log: Logger): Promise<void> {
   const note = await readFile(noteIn(folder), 'utf8').catch(() => '');
   const [, number = '', started, parent] = /^(\d+) (\d+) (\d+)\n$/.exec(note) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon as the control plane
- * sends the rest without the refused ones.
+ * Which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon as the
+ * control plane sends the rest without the refused ones.
  */
 import type { EnvoyLogLine } from './log-line.ts';
 
@@ -17,7 +17,10 @@ export interface ListenerRefusals {
 const MAX_LISTENERS = 32;
 const MAX_REASON_LENGTH = 300;
 
-/** Envoy's answer to the control plane (ListenerManagerImpl and LdsApiImpl), which it logs: `<name>: <reason>`, a line each. */
+/**
+ * Envoy's answer to the control plane (ListenerManagerImpl and LdsApiImpl), which it logs: `<name>: <reason>`, a line
+ * each.
+ */
 const REFUSED = /\.Listener rejected: Error adding\/updating listener\(s\) (.*)$/s;
 
 /** `first`: the names that are kept even when there are too many. */

@@ -28,15 +28,18 @@ export function parseLogLine(line: string): EnvoyLogLine | undefined {
   return { level: known, component, text: plainText(text) };
 }
 
-/** Undoes Envoy's C-style escaping, which keeps a message of several lines on one; the agent's log escapes in its own way. */
+/**
+ * Undoes Envoy's C-style escaping, which keeps a message of several lines on one; the agent's log escapes in its own
+ * way.
+ */
 function plainText(text: string): string {
   const named: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
   return text.replace(/\\(.)/g, (_, escaped: string) => named[escaped] ?? escaped);
 }
 
 /**
- * Writes a line of Envoy's to the log. Envoy warns of a stream that ended with its credential when nothing was sent since the last such
- * end, as it is with a proxy that is up to date; to an operator it is nothing.
+ * Writes a line of Envoy's to the log. Envoy warns of a stream that ended with its credential when nothing was sent
+ * since the last such end, as it is with a proxy that is up to date; to an operator it is nothing.
  */
 export function logEnvoyLine(log: Pick<Logger, EnvoyLogLine['level']>, { level, component, text }: EnvoyLogLine): void {
   const shown = text.includes(CREDENTIAL_ENDED) ? 'debug' : level;

@@ -1,6 +1,7 @@
 /**
- * Keeps one Envoy running: when it dies it is started again after a growing wait, and given up after too many failures in a row.
- * An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as well.
+ * Keeps one Envoy running: when it dies it is started again after a growing wait, and given up after too many failures
+ * in a row. An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as
+ * well.
  */
 import type { Logger } from '../../observe/logging.ts';
 import { type EnvoyLogLine, logEnvoyLine, parseLogLine } from './log-line.ts';
@@ -23,7 +24,9 @@ export type EnvoyEnd =
   | { readonly kind: 'failed'; readonly failures: number; readonly reason: string };
 
 export interface Supervisor {
-  /** Settles when no Envoy runs and none will be started. Rejects with a CtlError when the program cannot be started. */
+  /**
+   * Settles when no Envoy runs and none will be started. Rejects with a CtlError when the program cannot be started.
+   */
   readonly ended: Promise<EnvoyEnd>;
   /** Process id of the Envoy that runs now. */
   pid(): number | undefined;
@@ -94,7 +97,9 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
   };
 }
 
-/** Doubling waits, up to a fifth shorter at random: the Envoys of a host that died together shall not start together. */
+/**
+ * Doubling waits, up to a fifth shorter at random: the Envoys of a host that died together shall not start together.
+ */
 function waitMs(failures: number, random: number): number {
   return Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS) * (1 - random / 5);
 }

@@ -1,6 +1,7 @@
 /**
- * The application's own probes, made by the agent for the orchestrator, whose requests would be refused as plain text by a proxy
- * that demands mutual TLS. MESH_ORCH_APP_PROBERS holds the probes of the pod by path, as injection writes them:
+ * The application's own probes, made by the agent for the orchestrator, whose requests would be refused as plain text
+ * by a proxy that demands mutual TLS. MESH_ORCH_APP_PROBERS holds the probes of the pod by path, as injection writes
+ * them:
  *
  *   {"/app-health/web/readyz": {"httpGet": {"path": "/ready", "port": 8080}, "timeoutSeconds": 2},
  *    "/app-health/db/livez": {"tcpSocket": {"port": 5432}}}
@@ -41,7 +42,10 @@ const DEFAULT_TIMEOUT_SECONDS = 1;
 const MAX_REDIRECTS = 10;
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 
-/** Reads the variable; empty has no probes. `host` is where the application is probed unless a probe says otherwise. Throws a CtlError. */
+/**
+ * Reads the variable; empty has no probes. `host` is where the application is probed unless a probe says otherwise.
+ * Throws a CtlError.
+ */
 export function parseAppProbes(text: string, host: string): AppProbes {
   if (text === '') return new Map();
   let data: unknown;
@@ -109,9 +113,10 @@ function decodeQuietly(path: string): string {
 }
 
 /**
- * What a prober may say to the application. The agent's ports answer anyone, and what the agent sends reaches the application from
- * loopback, past the policies of its proxy: credentials, and what proxies vouch for (`authorization`, `cookie`,
- * `x-forwarded-client-cert`, headers of the application's own), must not come in this way. Headers that a probe needs stand in the probe.
+ * What a prober may say to the application. The agent's ports answer anyone, and what the agent sends reaches the
+ * application from loopback, past the policies of its proxy: credentials, and what proxies vouch for (`authorization`,
+ * `cookie`, `x-forwarded-client-cert`, headers of the application's own), must not come in this way. Headers that a
+ * probe needs stand in the probe.
  */
 const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encoding', 'accept-language'];
 
@@ -160,7 +165,10 @@ async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promis
   }
 }
 
-/** The probe's headers, over those that the prober may send; the application's host is its own address unless the probe says otherwise. */
+/**
+ * The probe's headers, over those that the prober may send; the application's host is its own address unless the probe
+ * says otherwise.
+ */
 function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
   const outgoing: OutgoingHttpHeaders = {
     host: `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,

@@ -1,10 +1,12 @@
 /**
- * Ready is a proxy whose Envoy is LIVE, has acknowledged its first clusters and its first listeners, and has the listeners without
- * which it serves nobody: those that take redirected connections, where there is redirection, and elsewhere any one of those that it
- * was sent. A single listener that Envoy refuses (a port of a Gateway that is in use) does not make a proxy unready: the
- * others serve, and one bad resource must not keep all replicas out of service. Envoy's log says which it was.
+ * Ready is a proxy whose Envoy is LIVE, has acknowledged its first clusters and its first listeners, and has the
+ * listeners without which it serves nobody: those that take redirected connections, where there is redirection, and
+ * elsewhere any one of those that it was sent. A single listener that Envoy refuses (a port of a Gateway that is in
+ * use) does not make a proxy unready: the others serve, and one bad resource must not keep all replicas out of service.
+ * Envoy's log says which it was.
  *
- * All this is looked for in Envoy's admin interface until it is there; from then on Envoy's own `/ready` is asked, which costs nothing.
+ * All this is looked for in Envoy's admin interface until it is there; from then on Envoy's own `/ready` is asked,
+ * which costs nothing.
  */
 import { isObject } from '../json.ts';
 
@@ -14,7 +16,10 @@ const LISTENERS = 'listener_manager.lds.update_success';
 const REJECTED = 'listener_manager.lds.update_rejected';
 export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(`^(${CLUSTERS}|${LISTENERS}|${REJECTED})$`)}`;
 
-/** Without the listeners themselves, which may be megabytes. Envoy's documentation, "Administration interface", `/config_dump`. */
+/**
+ * Without the listeners themselves, which may be megabytes. Envoy's documentation, "Administration interface",
+ * `/config_dump`.
+ */
 const DUMP = '/config_dump?resource=dynamic_listeners&mask=name,active_state.version_info,warming_state.version_info';
 
 /** Several probers, or an eager one, shall not each cost Envoy a request. */

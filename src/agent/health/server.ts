@@ -1,7 +1,8 @@
 /**
- * What the agent serves beside Envoy. On the readiness port: `/healthz/ready` and the application's probes. On the status port the
- * same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now` without draining. It is
- * taken from programs of this machine only: not from other machines, and not from web pages that a browser here shows.
+ * What the agent serves beside Envoy. On the readiness port: `/healthz/ready` and the application's probes. On the
+ * status port the same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now`
+ * without draining. It is taken from programs of this machine only: not from other machines, and not from web pages
+ * that a browser here shows.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
@@ -94,7 +95,9 @@ function statusHandler(deps: StatusDeps): Handler {
   };
 }
 
-/** Why a request is not to be obeyed; undefined when it is. A browser sends `Origin` with every POST that a page makes. */
+/**
+ * Why a request is not to be obeyed; undefined when it is. A browser sends `Origin` with every POST that a page makes.
+ */
 function refusalOf(request: IncomingMessage): string | undefined {
   const foreign = notLocal(request);
   if (foreign !== undefined) return `from this machine only: ${foreign}`;

@@ -11,7 +11,10 @@ const DEFAULT_INITIAL_MS = 500;
 /** A control plane that comes back is noticed within this time; ms. */
 export const MAX_BACKOFF_MS = 30_000;
 
-/** Doubles from `initialMs` (not positive: half a second); each delay is somewhere in its upper half, so that not all agents come at once. */
+/**
+ * Doubles from `initialMs` (not positive: half a second); each delay is somewhere in its upper half, so that not all
+ * agents come at once.
+ */
 export function createBackoff(initialMs: number, random: () => number): Backoff {
   const first = Math.min(initialMs > 0 ? initialMs : DEFAULT_INITIAL_MS, MAX_BACKOFF_MS);
   let step = first;

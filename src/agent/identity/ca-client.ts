@@ -1,6 +1,7 @@
 /**
- * The client of the certificate service (proto/mesh/v1/auth/ca.proto). What it proves the workload with and whom it trusts is read anew
- * for each call: the token's file, the roots' file, and the certificate that the workload has by then.
+ * The client of the certificate service (proto/mesh/v1/auth/ca.proto). What it proves the workload with and whom it
+ * trusts is read anew for each call: the token's file, the roots' file, and the certificate that the workload has by
+ * then.
  */
 import { CtlError } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
@@ -48,7 +49,10 @@ export interface SignedCertificate {
 }
 
 export interface CaClient {
-  /** A certificate for the request's key, and the roots of the same moment. `current` is what the workload has. Rejects with CtlError. */
+  /**
+   * A certificate for the request's key, and the roots of the same moment. `current` is what the workload has. Rejects
+   * with CtlError.
+   */
   sign(csr: string, ttlMs: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate>;
   /** PEM of all roots to trust now; undefined when the authority cannot tell. Rejects with CtlError. */
   trustBundle(current: WorkloadSecrets): Promise<string | undefined>;
@@ -177,8 +181,9 @@ function withAdvice(error: unknown, file: string): unknown {
 }
 
 /**
- * The roots of the file together with those that the mesh gave since: the file of a virtual machine is written once, and the mesh's root
- * may have been replaced after that. `fault`: why the file does not count, when others do. Rejects with CtlError when there are none.
+ * The roots of the file together with those that the mesh gave since: the file of a virtual machine is written once,
+ * and the mesh's root may have been replaced after that. `fault`: why the file does not count, when others do. Rejects
+ * with CtlError when there are none.
  */
 async function trustedRoots(
   { rootsFile, readFile }: CaClientOptions,

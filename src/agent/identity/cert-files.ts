@@ -1,9 +1,10 @@
 /**
- * Certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Read where somebody else keeps them (FILE_MOUNTED_CERTS,
- * PROV_CERT), written where the workload wants them (OUTPUT_CERTS).
+ * Certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Read where somebody else keeps them
+ * (FILE_MOUNTED_CERTS, PROV_CERT), written where the workload wants them (OUTPUT_CERTS).
  *
- * Written as a set: the files of one moment stand in a directory of their own, `..data` is a link to it, and the three names are links
- * through `..data`. Replacing that one link changes all three at once, which is how orchestrators mount secrets.
+ * Written as a set: the files of one moment stand in a directory of their own, `..data` is a link to it, and the three
+ * names are links through `..data`. Replacing that one link changes all three at once, which is how orchestrators mount
+ * secrets.
  */
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, mkdtemp, open, readlink, rename, rm, stat, symlink } from 'node:fs/promises';
@@ -25,8 +26,8 @@ const MAX_FILE_BYTES = 1024 * 1024;
 const READ_BYTES = 16 * 1024;
 
 /**
- * The secrets of a directory. Rejects with CtlError: not_found when a file is missing, invalid_argument when they do not fit together,
- * as between two writes.
+ * The secrets of a directory. Rejects with CtlError: not_found when a file is missing, invalid_argument when they do
+ * not fit together, as between two writes.
  */
 export async function readCertFiles(directory: string, now: number): Promise<WorkloadSecrets> {
   const read = (name: string): Promise<string> => readText(join(directory, name));
@@ -41,8 +42,8 @@ export async function readCertFiles(directory: string, now: number): Promise<Wor
 }
 
 /**
- * A file as text. Rejects with CtlError naming it. Whoever may write a Gateway names files: what is no plain file (`/dev/zero`, a pipe
- * that nobody writes) would fill the memory or hold a thread for ever.
+ * A file as text. Rejects with CtlError naming it. Whoever may write a Gateway names files: what is no plain file
+ * (`/dev/zero`, a pipe that nobody writes) would fill the memory or hold a thread for ever.
  */
 export async function readText(file: string): Promise<string> {
   try {
@@ -85,7 +86,10 @@ function tooLarge(file: string): CtlError {
   return new CtlError('invalid_argument', `more than ${MAX_FILE_BYTES} bytes`, { file });
 }
 
-/** Replaces the files of a directory by these, all at once; the key for the owner only. Rejects with the file system's error. */
+/**
+ * Replaces the files of a directory by these, all at once; the key for the owner only. Rejects with the file system's
+ * error.
+ */
 export async function writeCertFiles(directory: string, { certificate, roots }: WorkloadSecrets): Promise<void> {
   await makeFolder(directory, 0o755);
   const before = await readlink(join(directory, DATA)).catch(() => undefined);

@@ -13,7 +13,10 @@ export function splitPem(text: string): string[] {
   return (text.match(PEM) ?? []).map((pem) => `${pem}\n`);
 }
 
-/** The certificates of texts, read. Throws CtlError invalid_argument (naming `what`) when there is none or one cannot be read. */
+/**
+ * The certificates of texts, read. Throws CtlError invalid_argument (naming `what`) when there is none or one cannot be
+ * read.
+ */
 export function readCertificates(texts: readonly string[], what: string): X509Certificate[] {
   const pems = texts.flatMap(splitPem);
   if (pems.length === 0) throw new CtlError('invalid_argument', `no certificate in ${what}`);
@@ -35,8 +38,9 @@ export function rootsText(texts: readonly string[], what: string): string {
 }
 
 /**
- * Key, chain and roots as secrets. A self-signed certificate at the chain's end is the root, not part of what is shown to peers; it is
- * what is trusted when no `roots` are given. Throws CtlError invalid_argument when they do not belong together or have ended.
+ * Key, chain and roots as secrets. A self-signed certificate at the chain's end is the root, not part of what is shown
+ * to peers; it is what is trusted when no `roots` are given. Throws CtlError invalid_argument when they do not belong
+ * together or have ended.
  */
 export function secretsOf(
   key: string,

@@ -1,4 +1,7 @@
-/** Time, as the identity of a workload needs it: certificates and tokens end by the wall clock. Passed in, so that tests need not wait. */
+/**
+ * Time, as the identity of a workload needs it: certificates and tokens end by the wall clock. Passed in, so that tests
+ * need not wait.
+ */
 import { startWallTimer } from '../../core/wall-timer.ts';
 
 export interface Clock {

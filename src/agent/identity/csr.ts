@@ -1,6 +1,6 @@
 /**
- * The workload's key and the request for its certificate (PKCS #10, RFC 2986) with the SPIFFE ID as the only name. The request is
- * written by hand: it is forty lines, and a library for it would stay in the memory of every workload.
+ * The workload's key and the request for its certificate (PKCS #10, RFC 2986) with the SPIFFE ID as the only name. The
+ * request is written by hand: it is forty lines, and a library for it would stay in the memory of every workload.
  */
 import { generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -38,7 +38,10 @@ export interface KeyAndRequest {
   readonly csr: string;
 }
 
-/** A new key (made off the main thread) and a request for a certificate of `uri`. `pkcs8` says how the key is written (PKCS8_KEY). */
+/**
+ * A new key (made off the main thread) and a request for a certificate of `uri`. `pkcs8` says how the key is written
+ * (PKCS8_KEY).
+ */
 export async function newKeyAndRequest(kind: KeyKind, pkcs8: boolean, uri: string): Promise<KeyAndRequest> {
   const { privateKey, publicKey } =
     kind === 'RSA' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ec', { namedCurve: 'P-256' });

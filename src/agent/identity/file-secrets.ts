@@ -1,7 +1,7 @@
 /**
- * Secrets in files that the configuration of a gateway, or of TLS that a proxy originates, names besides the workload's own. They are followed from when Envoy first asks for
- * them: read again and again, as mounts change by swapped links, which watchers miss. Files that cannot be read or do not fit
- * together leave the last good version in force.
+ * Secrets in files that the configuration of a gateway, or of TLS that a proxy originates, names besides the workload's
+ * own. They are followed from when Envoy first asks for them: read again and again, as mounts change by swapped links,
+ * which watchers miss. Files that cannot be read or do not fit together leave the last good version in force.
  */
 import { CtlError } from '../../core/errors.ts';
 import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
@@ -79,7 +79,9 @@ export function createFileSecrets(
     'not all certificates in files are followed',
     'certificates in files are followed again',
   );
-  /** Names come and go with Gateways: those of the past must not take the room of new ones. True when one was served. */
+  /**
+   * Names come and go with Gateways: those of the past must not take the room of new ones. True when one was served.
+   */
   const forgetUnasked = (): boolean => {
     let served = false;
     for (const [name, entry] of followed) {
@@ -127,7 +129,9 @@ export function createFileSecrets(
   };
 }
 
-/** The names come from authors of Gateways and DestinationRules: no other content of a file is served, such as a token. */
+/**
+ * The names come from authors of Gateways and DestinationRules: no other content of a file is served, such as a token.
+ */
 const REVOCATIONS = /^\s*-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/m;
 
 /** The content of a secret's files. */

@@ -1,7 +1,7 @@
 /**
- * A unary gRPC call over `node:http2`, each on a connection of its own: calls are minutes apart, and whatever is proved and trusted is
- * read anew for each. (@grpc/grpc-js would cost an agent more memory than everything else here together.)
- * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * A unary gRPC call over `node:http2`, each on a connection of its own: calls are minutes apart, and whatever is proved
+ * and trusted is read anew for each. (@grpc/grpc-js would cost an agent more memory than everything else here
+ * together.) Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { CtlError, type CtlErrorCode } from '../../core/errors.ts';
@@ -30,7 +30,10 @@ export interface UnaryCall {
 
 /** A connection that may be called several times. */
 export interface GrpcConnection {
-  /** The response. Rejects with CtlError: the server's status, `unavailable` for everything below it, and at the deadline. */
+  /**
+   * The response. Rejects with CtlError: the server's status, `unavailable` for everything below it, and at the
+   * deadline.
+   */
   unary(call: UnaryCall): Promise<Buffer>;
   close(): void;
 }
@@ -153,7 +156,8 @@ function decoded(text: string): string {
 
 function unavailable(place: string, error: unknown): CtlError {
   const { code, message } = error as NodeJS.ErrnoException;
-  // Node's messages on connecting repeat the address; those on certificates say what is wrong, and give advice on Node's own roots.
+  // Node's messages on connecting repeat the address; those on certificates say what is wrong, and give advice on
+  // Node's own roots.
   const [words] = message.split('; if the root CA is installed');
   const reason = code === 'ECONNREFUSED' ? 'connection refused' : words || code || 'no connection';
   return new CtlError('unavailable', `${place} cannot be reached: ${reason}`, {}, error);

@@ -13,8 +13,9 @@ export function frame(message: Uint8Array): Buffer {
 }
 
 /**
- * Gathers messages out of chunks. The function returned gives those that are complete now; it throws CtlError resource_exhausted for a
- * message of more than `maxBytes`, before its bytes are kept, and unimplemented for a compressed one.
+ * Gathers messages out of chunks. The function returned gives those that are complete now; it throws CtlError
+ * resource_exhausted for a message of more than `maxBytes`, before its bytes are kept, and unimplemented for a
+ * compressed one.
  */
 export function frameReader(maxBytes: number): (chunk: Buffer) => Buffer[] {
   let held: Buffer[] = [];

@@ -1,6 +1,6 @@
 /**
- * The identity of a workload: its key and certificate and the roots it trusts, got from the authority (or from files), replaced in time,
- * and given to Envoy over the secret discovery service. This is the room's door.
+ * The identity of a workload: its key and certificate and the roots it trusts, got from the authority (or from files),
+ * replaced in time, and given to Envoy over the secret discovery service. This is the room's door.
  *
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
  *   mounted files ───────────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
@@ -30,9 +30,14 @@ export type { IdentitySettings } from './settings.ts';
 
 export interface AgentIdentityOptions {
   readonly identity: Identity;
-  /** Whether the operator has set the identity's trust domain; an authority of another one refuses the workload then. */
+  /**
+   * Whether the operator has set the identity's trust domain; an authority of another one refuses the workload then.
+   */
   readonly trustDomainSet: boolean;
-  /** CA_ADDR or the discovery address; `tls: false` is refused, a token is not sent in plain text. Not used with mounted certificates. */
+  /**
+   * CA_ADDR or the discovery address; `tls: false` is refused, a token is not sent in plain text. Not used with mounted
+   * certificates.
+   */
   readonly caServer: CaServer & { readonly tls: boolean };
   /** Path of the socket to make; at most 107 bytes. */
   readonly sdsPath: string;
@@ -45,8 +50,8 @@ export interface AgentIdentityOptions {
 }
 
 /**
- * Starts getting secrets and serving them. Resolves as soon as the socket listens, whatever the authority's state. Rejects with a
- * CtlError of one line for settings that cannot be used, and a socket that cannot be made.
+ * Starts getting secrets and serving them. Resolves as soon as the socket listens, whatever the authority's state.
+ * Rejects with a CtlError of one line for settings that cannot be used, and a socket that cannot be made.
  */
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { sdsPath, settings, clock = systemClock } = options;
@@ -124,8 +129,8 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
 }
 
 /**
- * What a virtual machine was provisioned with, or what an earlier run of the agent got with it and wrote to OUTPUT_CERTS: a
- * restart after the provisioned certificate's end finds the workload's own.
+ * What a virtual machine was provisioned with, or what an earlier run of the agent got with it and wrote to
+ * OUTPUT_CERTS: a restart after the provisioned certificate's end finds the workload's own.
  */
 function provisionedSource(settings: IdentitySettings, clock: Clock): () => Promise<WorkloadSecrets | undefined> {
   const { provCert, outputCerts } = settings;
@@ -155,8 +160,8 @@ function provisionedSource(settings: IdentitySettings, clock: Clock): () => Prom
 }
 
 /**
- * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when somebody has deleted them: a restart may need them.
- * Returns how to stop; resolves when nothing is being written.
+ * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when somebody has deleted them: a restart may
+ * need them. Returns how to stop; resolves when nothing is being written.
  */
 function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: Clock): () => Promise<void> {
   const { outputCerts: directory, secretRotationCheckIntervalMs } = settings;

@@ -15,7 +15,10 @@ export interface Condition {
   good(): void;
 }
 
-/** `failing` and `well` are the lines' beginnings: "the certificate cannot be renewed", "the certificate is renewed again". */
+/**
+ * `failing` and `well` are the lines' beginnings: "the certificate cannot be renewed", "the certificate is renewed
+ * again".
+ */
 export function condition(log: Log, failing: string, well: string): Condition {
   let reason: string | undefined;
   return {

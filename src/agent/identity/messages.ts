@@ -1,7 +1,8 @@
 /**
- * The messages that the agent reads and writes itself: those of the certificate service (proto/mesh/v1/auth/ca.proto), of the discovery
- * protocol (envoy/service/discovery/v3/discovery.proto) and Envoy's Secret (envoy/extensions/transport_sockets/tls/v3/secret.proto).
- * Field numbers are theirs; the tests hold them against the generated code.
+ * The messages that the agent reads and writes itself: those of the certificate service (proto/mesh/v1/auth/ca.proto),
+ * of the discovery protocol (envoy/service/discovery/v3/discovery.proto) and Envoy's Secret
+ * (envoy/extensions/transport_sockets/tls/v3/secret.proto). Field numbers are theirs; the tests hold them against the
+ * generated code.
  */
 import type { WorkloadSecrets } from '../types.ts';
 import { byteValues, fields, message, text, texts, type WireField } from './wire.ts';

@@ -1,4 +1,7 @@
-/** The counters of this room (specification: ctl-agent "Metrics exported by the agent"), as plain numbers that whoever serves metrics prints. */
+/**
+ * The counters of this room (specification: ctl-agent "Metrics exported by the agent"), as plain numbers that whoever
+ * serves metrics prints.
+ */
 import { X509Certificate } from 'node:crypto';
 import type { IdentityMetric, WorkloadSecrets } from '../types.ts';
 import { splitPem } from './certificates.ts';

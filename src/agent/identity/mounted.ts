@@ -1,7 +1,7 @@
 /**
- * Secrets that somebody else writes into a directory (FILE_MOUNTED_CERTS). The files are read again and again instead of watched:
- * mounts change by swapped links, and watchers of files miss that after the first time. What does not fit together, as between two
- * writes, leaves the last good set in force.
+ * Secrets that somebody else writes into a directory (FILE_MOUNTED_CERTS). The files are read again and again instead
+ * of watched: mounts change by swapped links, and watchers of files miss that after the first time. What does not fit
+ * together, as between two writes, leaves the last good set in force.
  */
 import type { SecretSource } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';

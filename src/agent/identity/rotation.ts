@@ -1,7 +1,7 @@
 /**
- * The workload's secrets, got from the authority and replaced in time. Two loops that nothing but their own clock wakes: one for the
- * certificate (a new key each time; what there is stays until the next is complete), one for the roots, which may change between two
- * certificates and must reach everybody before a new root signs.
+ * The workload's secrets, got from the authority and replaced in time. Two loops that nothing but their own clock
+ * wakes: one for the certificate (a new key each time; what there is stays until the next is complete), one for the
+ * roots, which may change between two certificates and must reach everybody before a new root signs.
  */
 
 import { CtlError } from '../../core/errors.ts';
@@ -19,7 +19,9 @@ import { createSecretHolder } from './secret-holder.ts';
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
   readonly newKey: () => Promise<KeyAndRequest>;
-  /** What the proxy says of itself to the control plane; an undefined account or trust domain is whatever is certified. */
+  /**
+   * What the proxy says of itself to the control plane; an undefined account or trust domain is whatever is certified.
+   */
   readonly claimed?: {
     readonly namespace: string;
     readonly serviceAccount: string | undefined;
@@ -40,7 +42,10 @@ export interface RotationOptions {
 
 /** Grace is jittered by this part of itself to both sides, so that workloads started together do not renew together. */
 const GRACE_JITTER = 0.1;
-/** However much grace is asked for, a certificate is used for this part of its life: authorities are not asked without end. */
+/**
+ * However much grace is asked for, a certificate is used for this part of its life: authorities are not asked without
+ * end.
+ */
 const LEAST_USE = 0.05;
 /** Certificates of less life than this are not replaced faster; ms. */
 const LEAST_USE_MS = 500;
@@ -48,8 +53,8 @@ const LEAST_USE_MS = 500;
 const CLOCK_TOLERANCE_MS = 60_000;
 
 /**
- * When a certificate had at `receivedAt` is replaced, epoch ms. Its life counts from when it was had: authorities date certificates
- * back, and of a short-lived one that would be most of its life.
+ * When a certificate had at `receivedAt` is replaced, epoch ms. Its life counts from when it was had: authorities date
+ * certificates back, and of a short-lived one that would be most of its life.
  */
 export function rotationTime(receivedAt: number, expiresAt: number, graceRatio: number, random: () => number): number {
   const life = Math.max(0, expiresAt - receivedAt);
@@ -97,8 +102,8 @@ export function createRotation(options: RotationOptions): SecretSource {
         retry = false;
         saidExpired = false;
         log.debug('certificate replaced', { next: new Date(next).toISOString() });
-        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept. One that was set back makes
-        // it a certificate of the future, which peers with the right time refuse.
+        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept. One that was
+        // set back makes it a certificate of the future, which peers with the right time refuse.
         const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
         while (!signal.aborted && !due()) {
           await sleep(clock, Math.min(next - clock.now(), options.checkIntervalMs), signal);
@@ -149,8 +154,8 @@ export function createRotation(options: RotationOptions): SecretSource {
 }
 
 /**
- * With a certificate of another workload the control plane would refuse the proxy, and the certificate would prove that other identity at
- * each renewal, whatever the token says by then. Without one the token is what counts.
+ * With a certificate of another workload the control plane would refuse the proxy, and the certificate would prove that
+ * other identity at each renewal, whatever the token says by then. Without one the token is what counts.
  */
 function checkClaim(named: string | undefined, claimed: RotationOptions['claimed']): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named);
@@ -162,8 +167,8 @@ function checkClaim(named: string | undefined, claimed: RotationOptions['claimed
 }
 
 /**
- * Meshd's authority refuses a workload that is set to a trust domain which is neither its own nor an alias of it; what comes here is an
- * alias, or of an authority of another make.
+ * Meshd's authority refuses a workload that is set to a trust domain which is neither its own nor an alias of it; what
+ * comes here is an alias, or of an authority of another make.
  */
 function warnOfTrustDomain(named: string | undefined, set: string | undefined, log: Log): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named)?.trustDomain;

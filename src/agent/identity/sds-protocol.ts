@@ -1,7 +1,7 @@
 /**
- * What a stream of secrets is owed: the protocol state of one stream, without any I/O. State of the World and Delta differ in their
- * messages; what was asked for, sent, acknowledged and rejected is kept alike.
- * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
+ * What a stream of secrets is owed: the protocol state of one stream, without any I/O. State of the World and Delta
+ * differ in their messages; what was asked for, sent, acknowledged and rejected is kept alike. Source:
+ * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  *
  * At most one response is unacknowledged; what changes meanwhile is sent with the acknowledgement, latest first.
  */
@@ -117,7 +117,8 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
       }
       const resources = names.flatMap((name) => table.get(name) ?? []);
       const removed = variant === 'delta' ? names.filter((name) => !table.has(name)) : [];
-      // State of the World has no words for a secret that does not exist: nothing is sent, and the peer goes on waiting.
+      // State of the World has no words for a secret that does not exist: nothing is sent, and the peer goes on
+      // waiting.
       if (resources.length + removed.length === 0) return undefined;
       const nonce = String(++nonces);
       outstanding = { nonce, names };

@@ -1,6 +1,7 @@
 /**
- * Envoy's secret discovery service (envoy.service.secret.v3.SecretDiscoveryService) on a Unix domain socket: gRPC over `node:http2`,
- * both streaming variants. New secrets go to every stream that asked for them; a stream that came before there were any waits.
+ * Envoy's secret discovery service (envoy.service.secret.v3.SecretDiscoveryService) on a Unix domain socket: gRPC over
+ * `node:http2`, both streaming variants. New secrets go to every stream that asked for them; a stream that came before
+ * there were any waits.
  */
 import {
   createServer,
@@ -217,8 +218,8 @@ interface RecycleOptions extends SdsServerOptions {
 }
 
 /**
- * Looks for stale connections: those whose peer answers no ping, and streams that in a whole interval have not asked for anything.
- * Returns how to stop.
+ * Looks for stale connections: those whose peer answers no ping, and streams that in a whole interval have not asked
+ * for anything. Returns how to stop.
  */
 function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions }: RecycleOptions): () => void {
   let silent = new Set<Open>();

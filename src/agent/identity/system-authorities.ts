@@ -25,8 +25,8 @@ export interface SystemAuthorities {
 }
 
 /**
- * Rejects with CtlError not_found when no file is there; with what `readText` rejects with when one is there and cannot be read, and for
- * the file that the variable names.
+ * Rejects with CtlError not_found when no file is there; with what `readText` rejects with when one is there and cannot
+ * be read, and for the file that the variable names.
  *
  * @param readText rejects with CtlError not_found for a file that is not there
  */

@@ -1,7 +1,7 @@
 /**
- * The token that a workload proves itself with until it has a certificate. It is read for each request: whoever issues it writes it anew
- * before it ends. What it says is not verified here, only when it ends is looked at, so that an ended one gets a line in the log that
- * says so instead of the authority's refusal.
+ * The token that a workload proves itself with until it has a certificate. It is read for each request: whoever issues
+ * it writes it anew before it ends. What it says is not verified here, only when it ends is looked at, so that an ended
+ * one gets a line in the log that says so instead of the authority's refusal.
  */
 import { CtlError } from '../../core/errors.ts';
 
@@ -31,8 +31,8 @@ export interface TokenOptions {
 }
 
 /**
- * The token of this moment. Rejects with CtlError not_found when there is no file, and unauthenticated, in words for people, when what
- * is there cannot be used.
+ * The token of this moment. Rejects with CtlError not_found when there is no file, and unauthenticated, in words for
+ * people, when what is there cannot be used.
  */
 export async function currentToken({ file, parse, read }: TokenOptions, now: number): Promise<string> {
   const token = (await readToken(file, read)).trim();

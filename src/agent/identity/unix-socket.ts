@@ -38,7 +38,8 @@ export async function listenOnSocket(server: Http2Server, path: string): Promise
 function listen(server: Http2Server | Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // The socket is made inside this call. It has its mode from the mask, so that there is no moment in which others could connect.
+    // The socket is made inside this call. It has its mode from the mask, so that there is no moment in which others
+    // could connect.
     const mask = process.umask(0o177);
     try {
       server.listen(path, () => {

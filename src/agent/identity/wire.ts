@@ -1,6 +1,7 @@
 /**
- * The protobuf wire format (https://protobuf.dev/programming-guides/encoding/), as much of it as a dozen small messages need: loading a
- * library or generated code for them would cost an agent more memory than everything else it does with certificates.
+ * The protobuf wire format (https://protobuf.dev/programming-guides/encoding/), as much of it as a dozen small messages
+ * need: loading a library or generated code for them would cost an agent more memory than everything else it does with
+ * certificates.
  */
 import { CtlError } from '../../core/errors.ts';
 
@@ -12,7 +13,10 @@ const FIXED32 = 5;
 /** Bytes of the longest varint, of 64 bits. */
 const MAX_VARINT = 10;
 
-/** A field that is read: a number for varints, bytes for what has a length. Fixed-width fields are skipped, no message here has one. */
+/**
+ * A field that is read: a number for varints, bytes for what has a length. Fixed-width fields are skipped, no message
+ * here has one.
+ */
 export interface WireField {
   readonly field: number;
   readonly value: number | Uint8Array;

@@ -11,8 +11,9 @@ import type { Family, Redirection, TableName, TableRules } from './types.ts';
 const LOCK_WAIT = '30';
 
 /**
- * Puts the rules of these families in place; whatever an earlier run left is replaced. When it fails halfway everything of ours is
- * taken away again: an application without redirection is seen at once, one with half of it is not. Rejects with CtlError.
+ * Puts the rules of these families in place; whatever an earlier run left is replaced. When it fails halfway everything
+ * of ours is taken away again: an application without redirection is seen at once, one with half of it is not. Rejects
+ * with CtlError.
  */
 export async function applyRedirection(run: Run, families: readonly Family[], wanted: Redirection): Promise<void> {
   // Looked at first: without iptables or permission nothing has been changed when this fails.
@@ -84,7 +85,10 @@ async function applyNetwork(run: Run, family: Family, { interception }: Redirect
   await mustRun(run, 'ip', routeCommand(family, 'replace', wanted));
 }
 
-/** Our routing rules, whichever mark and table they were made with; none on a host without `ip`, which cannot have made any. */
+/**
+ * Our routing rules, whichever mark and table they were made with; none on a host without `ip`, which cannot have made
+ * any.
+ */
 async function standingRoutes(run: Run, family: Family): Promise<readonly MarkRoute[]> {
   const args = [FAMILIES[family].ip, 'rule', 'show'];
   try {

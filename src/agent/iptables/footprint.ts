@@ -1,6 +1,7 @@
 /**
- * Everything that redirection can leave behind, by table: rules are built from it and cleaning removes it, so that what one adds the
- * other finds. Built-in chains get nothing but the jumps here, written as iptables-save writes them; all else stands in our chains.
+ * Everything that redirection can leave behind, by table: rules are built from it and cleaning removes it, so that what
+ * one adds the other finds. Built-in chains get nothing but the jumps here, written as iptables-save writes them; all
+ * else stands in our chains.
  */
 import type { Family, TableName } from './types.ts';
 
@@ -57,7 +58,7 @@ export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
 };
 
 /**
- * Preference of our routing rule and metric of our route: by these they are told from others with the same mark or table, without a
- * file that remembers them.
+ * Preference of our routing rule and metric of our route: by these they are told from others with the same mark or
+ * table, without a file that remembers them.
  */
 export const ROUTING_MARKER = 15006;

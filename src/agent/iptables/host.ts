@@ -12,8 +12,8 @@ export type ReadText = (path: string) => Promise<string | undefined>;
 export const readText: ReadText = (path) => readFile(path, 'utf8').catch(() => undefined);
 
 /**
- * The families that are to be redirected: IPv6 where the namespace has it. Where it has but ip6tables does not work, that is an error
- * if anything could come or go by IPv6, past the proxy; else `warn` is told. Rejects with CtlError.
+ * The families that are to be redirected: IPv6 where the namespace has it. Where it has but ip6tables does not work,
+ * that is an error if anything could come or go by IPv6, past the proxy; else `warn` is told. Rejects with CtlError.
  */
 export async function usableFamilies(
   run: Run,

@@ -1,6 +1,6 @@
 /**
- * From flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. Everything is checked here: what
- * is let through goes into rules as it is.
+ * From flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. Everything is
+ * checked here: what is let through goes into rules as it is.
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
@@ -40,8 +40,8 @@ export interface ProxyUser {
 }
 
 /**
- * `proxyUser` is the user named by PROXY_USER, if the host has it: the default of uid and gid. Throws CtlError invalid_argument
- * naming the flag.
+ * `proxyUser` is the user named by PROXY_USER, if the host has it: the default of uid and gid. Throws CtlError
+ * invalid_argument naming the flag.
  */
 export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUser | undefined): Redirection {
   const uid = settings.proxyUid || (proxyUser?.uid ?? DEFAULT_PROXY_ID);

@@ -1,7 +1,7 @@
 /**
- * What redirection needs of the network besides packet filter rules, by `ip`: a rule and a route that deliver marked packets to the
- * proxy's transparent socket (https://docs.kernel.org/networking/tproxy.html), and the IPv6 address that the proxy connects from
- * (127.0.0.6 is local by itself, ::6 is not).
+ * What redirection needs of the network besides packet filter rules, by `ip`: a rule and a route that deliver marked
+ * packets to the proxy's transparent socket (https://docs.kernel.org/networking/tproxy.html), and the IPv6 address that
+ * the proxy connects from (127.0.0.6 is local by itself, ::6 is not).
  */
 import { FAMILIES, ROUTING_MARKER } from './footprint.ts';
 import type { Family } from './types.ts';

@@ -78,9 +78,11 @@ function outputRules(family: Family, wanted: Redirection): readonly string[] {
     ...wanted.proxyGids.map((gid) => `-m owner --gid-owner ${gid}`),
   ];
   return [
-    // The proxy hands an inbound connection to the application: from a source of its own, so that it is not taken once more.
+    // The proxy hands an inbound connection to the application: from a source of its own, so that it is not taken once
+    // more.
     `-s ${inboundSource} -o lo -j RETURN`,
-    // An application that calls its own service was sent back here by the proxy: policy is the inbound side's, so it goes in there.
+    // An application that calls its own service was sent back here by the proxy: policy is the inbound side's, so it
+    // goes in there.
     ...owners.map((owner) => `! -d ${loopback} -o lo -p tcp ${owner} -j ${IN_REDIRECT}`),
     // All else of the proxy is on its way out, or on its way to the application on localhost.
     ...owners.map((owner) => `${owner} -j RETURN`),
@@ -91,7 +93,10 @@ function outputRules(family: Family, wanted: Redirection): readonly string[] {
   ];
 }
 
-/** Loopback ranges that are named are redirected, all but localhost itself: that is where applications talk to each other. */
+/**
+ * Loopback ranges that are named are redirected, all but localhost itself: that is where applications talk to each
+ * other.
+ */
 function loopbackRules(family: Family, wanted: Redirection): readonly string[] {
   const { loopback } = FAMILIES[family];
   const cidrs = ofFamily(family, wanted.cidrs);

@@ -1,6 +1,7 @@
 /**
- * Text for `iptables-restore --noflush`: what must change in one table so that exactly the wanted rules of ours stand there, whatever
- * stood there of ours before, and nothing of others is touched. iptables-restore commits a table as a whole or not at all.
+ * Text for `iptables-restore --noflush`: what must change in one table so that exactly the wanted rules of ours stand
+ * there, whatever stood there of ours before, and nothing of others is touched. iptables-restore commits a table as a
+ * whole or not at all.
  */
 import { FOOTPRINT } from './footprint.ts';
 import type { TableName, TableRules } from './types.ts';

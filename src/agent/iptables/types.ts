@@ -1,6 +1,6 @@
 /**
- * Traffic redirection: what a user asks for (`Redirection`), the packet filter rules that do it (`TableRules`), and the commands
- * that put them in place or take them away.
+ * Traffic redirection: what a user asks for (`Redirection`), the packet filter rules that do it (`TableRules`), and the
+ * commands that put them in place or take them away.
  *
  *   settings ─▶ Redirection ─▶ TableRules ─┬─▶ one iptables-restore transaction per table
  *                      what stands there ──┘

@@ -1,7 +1,7 @@
 /**
- * Proof that redirection works in every address family that is redirected: connections are made to a port where nobody listens, and
- * must be taken at the proxy's ports. While no proxy runs, servers of this process listen there and prove by what they say that it
- * was they; a proxy that runs has to take the connections itself.
+ * Proof that redirection works in every address family that is redirected: connections are made to a port where nobody
+ * listens, and must be taken at the proxy's ports. While no proxy runs, servers of this process listen there and prove
+ * by what they say that it was they; a proxy that runs has to take the connections itself.
  *
  *   inbound   proxy's user ─▶ own address:probe port ─▶ capture port
  *   outbound  other user ─▶ an address elsewhere:probe port ─▶ proxy port
@@ -36,9 +36,9 @@ interface Probe {
 const ELSEWHERE: Readonly<Record<Family, string>> = { ipv4: '192.0.2.1', ipv6: '2001:db8::1' };
 
 /**
- * Connects again and again until something answers, prints it and ends: `node -e CLIENT host port timeoutMs await`, where `await` is
- * `data` or, for a proxy that has nothing to say, `connect`. A process of its own, because the rules look at the user that a
- * connection belongs to.
+ * Connects again and again until something answers, prints it and ends: `node -e CLIENT host port timeoutMs await`,
+ * where `await` is `data` or, for a proxy that has nothing to say, `connect`. A process of its own, because the rules
+ * look at the user that a connection belongs to.
  */
 const CLIENT = `
 const [host, port, timeout, awaited] = process.argv.slice(1);
@@ -57,7 +57,10 @@ const attempt = () => {
 attempt();
 `;
 
-/** Resolves with what was proved, a line each, and what could not be looked at. Rejects with CtlError when redirection does not work. */
+/**
+ * Resolves with what was proved, a line each, and what could not be looked at. Rejects with CtlError when redirection
+ * does not work.
+ */
 export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
   const { redirection, families, probePort } = options;
   for (const family of families) await mustBeFree(family, probePort);

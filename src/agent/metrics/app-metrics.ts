@@ -11,8 +11,8 @@ export interface AppMetrics {
 const VARIABLE = 'MESH_METRICS_ANNOTATIONS';
 
 /**
- * Reads the annotations as injection hands them on: `{"scrape": "true", "port": "8080", "path": "/metrics"}`. Undefined when nothing is
- * to be scraped. Throws a CtlError.
+ * Reads the annotations as injection hands them on: `{"scrape": "true", "port": "8080", "path": "/metrics"}`. Undefined
+ * when nothing is to be scraped. Throws a CtlError.
  */
 export function parseAppMetrics(text: string, ownPort: number): AppMetrics | undefined {
   if (text === '') return undefined;

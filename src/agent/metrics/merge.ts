@@ -1,6 +1,6 @@
 /**
- * One scrape of everything: Envoy's metrics, the application's and the agent's, one after the other, passed on as they come. Nothing
- * is kept, so that an application with a hundred megabytes of metrics costs the agent no memory.
+ * One scrape of everything: Envoy's metrics, the application's and the agent's, one after the other, passed on as they
+ * come. Nothing is kept, so that an application with a hundred megabytes of metrics costs the agent no memory.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';

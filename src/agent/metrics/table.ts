@@ -1,6 +1,7 @@
 /**
- * The metrics of ctl-agent: name, type, meaning and labels of each (specification: ctl-agent "Metrics exported by the agent"). A
- * metric enters the table when what it measures exists; the names that the agent never moves stand in `unmoved.ts`.
+ * The metrics of ctl-agent: name, type, meaning and labels of each (specification: ctl-agent "Metrics exported by the
+ * agent"). A metric enters the table when what it measures exists; the names that the agent never moves stand in
+ * `unmoved.ts`.
  */
 
 interface AgentMetricSpec {
@@ -25,7 +26,8 @@ export const AGENT_METRICS = {
   },
   num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
   outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
-  // A Sum in the specification, and so in what is scraped, although it also goes down: its value is the connections of now.
+  // A Sum in the specification, and so in what is scraped, although it also goes down: its value is the connections of
+  // now.
   total_active_connections: { type: 'Sum', meaning: 'Active SDS connections.' },
   total_pushes: { type: 'Sum', meaning: 'SDS pushes.' },
   total_push_errors: { type: 'Sum', meaning: 'Failed SDS pushes.' },

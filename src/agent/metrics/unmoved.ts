@@ -1,6 +1,7 @@
 /**
- * What the specification lists for both programs and only the discovery program does: pushes, the service registry, webhooks. The agent
- * exports these names, too, and they stay at 0 (specification: ctl-agent "Metrics exported by the agent").
+ * What the specification lists for both programs and only the discovery program does: pushes, the service registry,
+ * webhooks. The agent exports these names, too, and they stay at 0 (specification: ctl-agent "Metrics exported by the
+ * agent").
  */
 
 import { METRICS, type MetricSpec } from '../../observe/metrics-table.ts';

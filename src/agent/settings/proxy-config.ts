@@ -120,8 +120,8 @@ function withoutEffect(data: unknown, source: string): string[] {
 }
 
 /**
- * Reads the fields that the agent uses from the plain data of a proxy configuration; the rest is passed over, empty values count as
- * absent. Throws a CtlError naming the field; `source` says where the data comes from.
+ * Reads the fields that the agent uses from the plain data of a proxy configuration; the rest is passed over, empty
+ * values count as absent. Throws a CtlError naming the field; `source` says where the data comes from.
  */
 export function readProxyConfig(data: unknown, source: string): AgentProxyConfig {
   if (data === undefined || data === null) return {};
@@ -159,7 +159,10 @@ export async function parseData(source: string, content: string): Promise<unknow
   }
 }
 
-/** Reads a file of JSON or YAML; undefined when it does not exist. A link that leads nowhere is a file that cannot be read. */
+/**
+ * Reads a file of JSON or YAML; undefined when it does not exist. A link that leads nowhere is a file that cannot be
+ * read.
+ */
 export async function readDataFile(path: string): Promise<unknown> {
   const bytes = await readFile(path).catch(async (error: NodeJS.ErrnoException) => {
     const { code = error.message } = error;

@@ -1,7 +1,7 @@
 /**
- * Warns when the machine gets its first address of an address family after the proxy was started, as by router advertisement or DHCP
- * at boot: listeners follow the addresses that the node reported, so that this family's redirected connections are refused until the
- * agent is started again.
+ * Warns when the machine gets its first address of an address family after the proxy was started, as by router
+ * advertisement or DHCP at boot: listeners follow the addresses that the node reported, so that this family's
+ * redirected connections are refused until the agent is started again.
  */
 import { isIP } from 'node:net';
 import type { Logger } from '../../observe/logging.ts';

@@ -1,6 +1,6 @@
 /**
- * `get <kind> [<name>]`: lists the mesh configuration in force that the discovery service holds, of all namespaces or one. A list without
- * anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
+ * `get <kind> [<name>]`: lists the mesh configuration in force that the discovery service holds, of all namespaces or
+ * one. A list without anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
  */
 
 import { debugCredential } from '../debug-credential.ts';

@@ -1,6 +1,7 @@
 /**
- * `ctl-discovery issue-token`: prints a token by which a workload proves who it is, in a mesh that has no other issuer (a laptop, virtual
- * machines). The discovery service trusts it when LOCAL_TOKEN_ISSUER_DIR names the same directory, or one with its jwks.json.
+ * `ctl-discovery issue-token`: prints a token by which a workload proves who it is, in a mesh that has no other issuer
+ * (a laptop, virtual machines). The discovery service trusts it when LOCAL_TOKEN_ISSUER_DIR names the same directory,
+ * or one with its jwks.json.
  */
 
 import { discoveryIssueTokenFlags } from '../discovery-flags.ts';

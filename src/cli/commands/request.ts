@@ -19,7 +19,8 @@ interface Interface {
 }
 
 /**
- * Calls the interface. A path that is a whole http URL is called as it is, for programs that listen elsewhere. Exit code 1 when there is no answer or its status is 400 or more.
+ * Calls the interface. A path that is a whole http URL is called as it is, for programs that listen elsewhere. Exit
+ * code 1 when there is no answer or its status is 400 or more.
  */
 export function requestCommand(flags: FlagTable, summary: string, { baseFor, headersFor }: Interface): Command {
   return command({

@@ -1,4 +1,7 @@
-/** The applications behind the demo's proxies: they say who answered, and misbehave where a route is there to cope with it. */
+/**
+ * The applications behind the demo's proxies: they say who answered, and misbehave where a route is there to cope with
+ * it.
+ */
 import { createServer, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Owner } from '../../../test/harness/index.ts';
@@ -33,8 +36,8 @@ async function answerOf(url: string): Promise<ApplicationReply | string> {
 }
 
 /**
- * `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once, or as soon as the one that it
- * `calls` (a URL) has answered.
+ * `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once, or as soon as the
+ * one that it `calls` (a URL) has answered.
  */
 export function application(app: string, calls?: string): RequestListener {
   let flaky = 0;

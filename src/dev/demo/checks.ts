@@ -13,7 +13,9 @@ import { countOf } from './traffic.ts';
 export interface Check {
   /** What is proved, as a sentence. */
   readonly name: string;
-  /** Gives a detail worth showing, or throws; throws {@link Skip} when the machine does not allow what is to be shown. */
+  /**
+   * Gives a detail worth showing, or throws; throws {@link Skip} when the machine does not allow what is to be shown.
+   */
   readonly run: (mesh: DemoMesh) => Promise<string>;
 }
 

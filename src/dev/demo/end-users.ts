@@ -1,6 +1,6 @@
 /**
- * An issuer of tokens for end users (samples/demo/end-users.yaml): a key that is made for one run, its public half where the sample's
- * `jwksUri` points to, and tokens signed by the real `ctl-jwt`.
+ * An issuer of tokens for end users (samples/demo/end-users.yaml): a key that is made for one run, its public half
+ * where the sample's `jwksUri` points to, and tokens signed by the real `ctl-jwt`.
  */
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';

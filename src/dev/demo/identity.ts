@@ -1,6 +1,6 @@
 /**
- * Who is who in the demo: the authority of its ctl-discovery and a local issuer of tokens, both with keys of their own that are made
- * for one run and go with it.
+ * Who is who in the demo: the authority of its ctl-discovery and a local issuer of tokens, both with keys of their own
+ * that are made for one run and go with it.
  */
 import { chmod, chown, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,10 @@ import { issueToken } from '../../security/index.ts';
 export interface DemoIdentity {
   /** Environment of ctl-discovery. */
   readonly discoveryEnv: Readonly<Record<string, string>>;
-  /** Environment of an agent with this service account of the namespace `demo`, and of Envoy's user when that is another one. */
+  /**
+   * Environment of an agent with this service account of the namespace `demo`, and of Envoy's user when that is another
+   * one.
+   */
   agentEnv(account: string, uid?: number): Promise<Readonly<Record<string, string>>>;
 }
 

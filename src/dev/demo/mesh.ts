@@ -1,11 +1,13 @@
 /**
- * The demo mesh: ctl-discovery over a configuration directory, three agents with real Envoys, and the applications behind them.
+ * The demo mesh: ctl-discovery over a configuration directory, three agents with real Envoys, and the applications
+ * behind them.
  *
  *   you ─▶ gateway ─┬─▶ hello-v1's sidecar ─▶ hello-v1
  *                   ├─▶ hello-v2 (has no sidecar)
  *                   └─▶ shop's sidecar ─▶ shop ─▶ shop's sidecar ─▶ hello, clock
  *
- * Where it may, redirection.ts adds two workloads in network namespaces. Agents get certificates from ctl-discovery for tokens of a local issuer: between two Envoys everything is mutual TLS.
+ * Where it may, redirection.ts adds two workloads in network namespaces. Agents get certificates from ctl-discovery for
+ * tokens of a local issuer: between two Envoys everything is mutual TLS.
  */
 import {
   type Agent,
@@ -101,7 +103,10 @@ function agentPortsOf(places: Places, proxy: 'gateway' | 'hello' | 'shop') {
   };
 }
 
-/** Starts everything and waits until each Envoy has its configuration. What was started ends with its owner, also on failure. */
+/**
+ * Starts everything and waits until each Envoy has its configuration. What was started ends with its owner, also on
+ * failure.
+ */
 export async function startMesh(owner: Owner, options: MeshOptions): Promise<DemoMesh> {
   const { places, configDir, signal, progress } = options;
   await startApplication(owner, 'hello-v1', places.helloV1);

@@ -9,8 +9,9 @@ import type { Owner } from '../../../test/harness/index.ts';
 export const SAMPLE_BASE = 18_000;
 
 /**
- * Bases tried when the samples' own is taken: below the range from which Linux picks ports of outgoing connections, and apart from
- * the ports that tests take one by one (`freePorts`), which could take one of a base between the look and its use.
+ * Bases tried when the samples' own is taken: below the range from which Linux picks ports of outgoing connections, and
+ * apart from the ports that tests take one by one (`freePorts`), which could take one of a base between the look and
+ * its use.
  */
 const OTHER_BASES = { from: 20_000, to: 24_000, step: 100 };
 
@@ -49,7 +50,8 @@ export function placesOf(base: number) {
     monitoring: place('ctl-discovery: metrics', '127.0.0.1', 86),
     introspection: place('ctl-discovery: introspection', '127.0.0.1', 87),
     secure: place('ctl-discovery: gRPC over TLS', '127.0.0.1', 88),
-    // What agents serve beside Envoy's listeners: metrics of all (15020 by default), readiness (15021), Envoy's metrics (15090).
+    // What agents serve beside Envoy's listeners: metrics of all (15020 by default), readiness (15021), Envoy's metrics
+    // (15090).
     gatewayStatus: place('the agent of the gateway: metrics', '127.0.0.1', 60),
     gatewayReadiness: place('the agent of the gateway: readiness', '127.0.0.1', 61),
     gatewayPrometheus: place("the gateway's metrics", '127.0.0.1', 62),

@@ -1,6 +1,7 @@
 /**
- * The part of the demo that needs root: two workloads in network namespaces, `orders` and `stock`, plain applications that know nothing
- * of the mesh. `ctl-agent mesh-iptables` redirects what they send and receive to the Envoy of an agent beside them.
+ * The part of the demo that needs root: two workloads in network namespaces, `orders` and `stock`, plain applications
+ * that know nothing of the mesh. `ctl-agent mesh-iptables` redirects what they send and receive to the Envoy of an
+ * agent beside them.
  *
  *   orders.demo ─ application ⇄ Envoy ─┐
  *   stock.demo ── application ⇄ Envoy ─┼─ bridge ─ control: relay ─▶ ctl-discovery on the host's loopback
@@ -72,7 +73,9 @@ export async function redirectionUnavailable(): Promise<string | undefined> {
   );
 }
 
-/** Files of namespaces that exist: a process that exits without running its owners' hooks removes them on its way out. */
+/**
+ * Files of namespaces that exist: a process that exits without running its owners' hooks removes them on its way out.
+ */
 const hostFolders = new Set<string>();
 process.once('exit', () => {
   for (const folder of hostFolders) rmSync(folder, { recursive: true, force: true });
@@ -119,7 +122,9 @@ export interface RedirectionOptions {
   readonly signal: AbortSignal;
 }
 
-/** Starts network, applications and agents, without waiting for these. Everything ends with its owner, also on failure. */
+/**
+ * Starts network, applications and agents, without waiting for these. Everything ends with its owner, also on failure.
+ */
 export async function startRedirection(owner: Owner, options: RedirectionOptions): Promise<Redirection> {
   const { signal, servicePort } = options;
   const urls = { orders: `http://orders.demo:${servicePort}/`, stock: `http://stock.demo:${servicePort}/` };

@@ -1,4 +1,7 @@
-/** The inner end of the relay, run in a namespace: `node relay-main.ts ADDRESS PORT UNIX-SOCKET`. Prints `ready` when it listens. */
+/**
+ * The inner end of the relay, run in a namespace: `node relay-main.ts ADDRESS PORT UNIX-SOCKET`. Prints `ready` when it
+ * listens.
+ */
 import { createRelay } from './relay.ts';
 
 const [address = '', port = '', path = ''] = process.argv.slice(2);

@@ -1,6 +1,7 @@
 /**
- * A way from a network namespace to ctl-discovery that changes nothing on the host: bytes go from a TCP port inside over a Unix
- * socket, which namespaces of the network do not separate, to a loopback port outside. TLS passes through untouched.
+ * A way from a network namespace to ctl-discovery that changes nothing on the host: bytes go from a TCP port inside
+ * over a Unix socket, which namespaces of the network do not separate, to a loopback port outside. TLS passes through
+ * untouched.
  */
 import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
 

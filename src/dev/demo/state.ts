@@ -1,4 +1,7 @@
-/** What the demo shows of the mesh, read from ctl-discovery's debug interface and metrics: nothing here is known otherwise. */
+/**
+ * What the demo shows of the mesh, read from ctl-discovery's debug interface and metrics: nothing here is known
+ * otherwise.
+ */
 import { relative, resolve } from 'node:path';
 import type { Discovery } from '../../../test/harness/index.ts';
 
@@ -20,7 +23,9 @@ export interface ProxyState {
   readonly held?: Held;
 }
 
-/** Convergence as counted since ctl-discovery started: proxies brought up to date, and their times in seconds, added up. */
+/**
+ * Convergence as counted since ctl-discovery started: proxies brought up to date, and their times in seconds, added up.
+ */
 export interface Convergence {
   readonly count: number;
   readonly sum: number;
@@ -92,8 +97,8 @@ export function convergenceOf(metrics: string): Convergence {
 }
 
 /**
- * `file:line: field: what was expected`, as far as known; without a file, the resource's key stands in its place. Files are
- * named as seen from `folder`.
+ * `file:line: field: what was expected`, as far as known; without a file, the resource's key stands in its place. Files
+ * are named as seen from `folder`.
  */
 export function problemLine({ origin, key, field, message }: Problem, folder: string): string {
   const { file, line } = origin;

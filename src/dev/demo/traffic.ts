@@ -1,4 +1,6 @@
-/** A steady trickle of requests to the gateway, so that the view shows where traffic goes from one moment to the next. */
+/**
+ * A steady trickle of requests to the gateway, so that the view shows where traffic goes from one moment to the next.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from '../../../test/harness/index.ts';
 import type { ApplicationReply } from './applications.ts';

@@ -97,7 +97,10 @@ export interface Hints {
   readonly redirected: { readonly netns: string; readonly url: string } | { readonly unavailable: string };
 }
 
-/** What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24 rows. */
+/**
+ * What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24
+ * rows.
+ */
 export function hintLines({ places, folder, redirected, user }: Hints, paint: Paint): string[] {
   const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
   const front = `http://${gateway.address}:${gateway.port}`;

@@ -1,12 +1,15 @@
 /**
- * Makes the generated module cheap to load: a message's or enum's code runs when it is first asked for. Of the hundreds that are
- * compiled a thread needs a few dozen, and each of its threads loads the module; without this the loading makes thousands of
- * functions and prototypes that are never used.
+ * Makes the generated module cheap to load: a message's or enum's code runs when it is first asked for. Of the hundreds
+ * that are compiled a thread needs a few dozen, and each of its threads loads the module; without this the loading
+ * makes thousands of functions and prototypes that are never used.
  *
- * Code of one message refers to others by their path from the root, several properties deep. Such a path is walked once.
+ * Code of one message refers to others by their path from the root, several properties deep. Such a path is walked
+ * once.
  */
 
-/** A message or an enum as the generator writes it; packages are written the same way, but begin with an empty object. */
+/**
+ * A message or an enum as the generator writes it; packages are written the same way, but begin with an empty object.
+ */
 const DEFINITION = /^( +)(\w+)\.(\w+) = \(function\(\) \{$/;
 const REFERENCE = /\$root((?:\.\w+)+)\.(encode|decode)\(/g;
 const CREATION = /new \$root((?:\.\w+)+)\(/g;

@@ -21,8 +21,8 @@ function includeFolders(repository: string): readonly string[] {
 }
 
 /**
- * Parses the files and all that they import, and adds the fields. Fields get protobufjs' camel-case names and keep their proto name.
- * Throws where a field to add is there already: the package is newer than the table says.
+ * Parses the files and all that they import, and adds the fields. Fields get protobufjs' camel-case names and keep
+ * their proto name. Throws where a field to add is there already: the package is newer than the table says.
  */
 export function loadTree(
   repository: string,

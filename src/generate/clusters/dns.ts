@@ -10,8 +10,8 @@ const { DnsCluster } = envoy.extensions.clusters.dns.v3;
 const { V4_ONLY, V6_ONLY, V4_PREFERRED } = DnsCluster.DnsLookupFamily;
 
 /**
- * What is asked for, by what the machine has. With both families IPv4 comes first: of machines with an IPv6 address many have no way to the
- * rest of the world by it.
+ * What is asked for, by what the machine has. With both families IPv4 comes first: of machines with an IPv6 address
+ * many have no way to the rest of the world by it.
  */
 const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
   NodeFamilies,

@@ -1,7 +1,7 @@
 /**
- * Clusters of a gateway: of every service exported to its namespace. Which of them its virtual services use changes more often
- * than the services do, and a cluster that is there already makes a new route work at once. Where there are too many services for
- * that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
+ * Clusters of a gateway: of every service exported to its namespace. Which of them its virtual services use changes
+ * more often than the services do, and a cluster that is there already makes a new route work at once. Where there are
+ * too many services for that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
 import type { Service } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';

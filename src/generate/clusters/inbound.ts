@@ -57,7 +57,9 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;
 
-/** On a machine of both families, an application that does not answer at the first address is looked for at the other. */
+/**
+ * On a machine of both families, an application that does not answer at the first address is looked for at the other.
+ */
 function endpointAt({ bind, extraBind }: Binds, port: number): ApplicationEndpoint {
   const address = addressOf(bind, port);
   return extraBind === undefined
@@ -97,8 +99,9 @@ function commonOf(
 }
 
 /**
- * The cluster of a Sidecar's ingress listener. `defaultEndpoint` is `127.0.0.1:<port>` (also `[::1]:<port>`), `unix://<path>`, or
- * `0.0.0.0:<port>` / `[::]:<port>` for the workload's own address; without it, the listener's port on the loopback address.
+ * The cluster of a Sidecar's ingress listener. `defaultEndpoint` is `127.0.0.1:<port>` (also `[::1]:<port>`),
+ * `unix://<path>`, or `0.0.0.0:<port>` / `[::]:<port>` for the workload's own address; without it, the listener's port
+ * on the loopback address.
  */
 function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: SidecarIngress): NamedCluster | undefined {
   const { number } = ingress.port;

@@ -52,10 +52,11 @@ export function meshTransport(
     // Where a connection was going is no endpoint that could say what it takes: all that it may lead to must.
     return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
   }
-  // Inside the mesh the cluster stays the same while proxies come and go; one that resolves names carries its endpoints anyway.
+  // Inside the mesh the cluster stays the same while proxies come and go; one that resolves names carries its endpoints
+  // anyway.
   if ((service.meshExternal || discovery === 'dns') && ready === undefined) return PLAIN;
-  // What no match is for gets the cluster's own transport, which is plain text unless it says something else: a second match
-  // that said so would be a quarter of the message.
+  // What no match is for gets the cluster's own transport, which is plain text unless it says something else: a second
+  // match that said so would be a quarter of the message.
   return {
     transportSocketMatches: [
       {

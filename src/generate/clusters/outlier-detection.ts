@@ -5,7 +5,10 @@ import { durationOf } from '../common/index.ts';
 
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;
 
-/** What Envoy does by itself, in all its versions: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/outlier_detection.proto */
+/**
+ * What Envoy does by itself, in all its versions:
+ * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/outlier_detection.proto
+ */
 const DEFAULT_INTERVAL_MS = 10_000;
 const DEFAULT_EJECTION_MS = 30_000;
 const DEFAULT_ERRORS = 5;
@@ -20,7 +23,8 @@ export function outlierDetection(settings: OutlierDetection): Message {
   return {
     // Statistical ejection is not what the counts of a destination rule ask for.
     enforcingSuccessRate: { value: 0 },
-    // As every Envoy did before it had this field: else nothing of fewer than ten endpoints is ever ejected, by the default of 10 %.
+    // As every Envoy did before it had this field: else nothing of fewer than ten endpoints is ever ejected, by the
+    // default of 10 %.
     alwaysEjectOneHost: { value: true },
     ...countedErrors(settings),
     ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: durationOf(interval) }),

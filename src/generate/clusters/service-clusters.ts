@@ -1,4 +1,7 @@
-/** The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination rule. */
+/**
+ * The clusters of one service as its clients see it: one per port, and one more per port and subset of its destination
+ * rule.
+ */
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/types.ts';
@@ -88,7 +91,10 @@ const NOTHING_CARRIED: CarriedEndpoints = {
 
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
 
-/** All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not have it. */
+/**
+ * All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not
+ * have it.
+ */
 export function clustersOfHost(
   snapshot: MeshReader,
   view: ClientView,
@@ -250,8 +256,8 @@ function balanced(mesh: MeshConfig, { policy }: ClusterTarget): Cluster {
   return {
     ...loadBalancing(policy.loadBalancer),
     commonLbConfig: {
-      // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that services
-      // commonly have, half of them being down is no reason to send requests there.
+      // Below the threshold Envoy balances over endpoints that are known to be bad. With the few endpoints that
+      // services commonly have, half of them being down is no reason to send requests there.
       healthyPanicThreshold: { value: Math.min(100, Math.max(0, policy.outlierDetection?.minHealthPercent ?? 0)) },
       ...(localitySetting(mesh, policy) !== undefined && { localityWeightedLbConfig: {} }),
     },

@@ -24,8 +24,8 @@ export const ORIGINAL_DST = 4;
 export const CLUSTER_PROVIDED = 6;
 
 /**
- * Source addresses of connections to the application itself. The redirection rules know them, and leave such connections alone
- * instead of sending them into the proxy once more.
+ * Source addresses of connections to the application itself. The redirection rules know them, and leave such
+ * connections alone instead of sending them into the proxy once more.
  */
 const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', ipv6: '::6' };
 

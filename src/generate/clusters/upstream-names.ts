@@ -1,6 +1,7 @@
 /**
- * Which name a cluster that originates TLS asks for (SNI) and which names it accepts in the server's certificate. A certificate that some
- * authority vouches for proves nothing until its name is compared: with the system's authorities, anybody has one.
+ * Which name a cluster that originates TLS asks for (SNI) and which names it accepts in the server's certificate. A
+ * certificate that some authority vouches for proves nothing until its name is compared: with the system's authorities,
+ * anybody has one.
  *
  *   names that hold: subjectAltNames of the rule, else those of the ServiceEntry, else `sni`, else the host
  */

@@ -12,14 +12,16 @@ const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 
 /**
- * Who reads the files that a rule names. An agent that serves them as secrets keeps a missing or changed file from costing more than
- * the connections that need it; Envoy itself rejects the whole cluster. Istio's agent knows no names of revocation lists.
+ * Who reads the files that a rule names. An agent that serves them as secrets keeps a missing or changed file from
+ * costing more than the connections that need it; Envoy itself rejects the whole cluster. Istio's agent knows no names
+ * of revocation lists.
  */
 export type FileReader = 'agent' | 'istio-agent' | 'envoy';
 
 /**
- * Where most distributions, and the images of Istio's proxies, keep the authorities that the machine trusts: for those who cannot look
- * for them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no verification).
+ * Where most distributions, and the images of Istio's proxies, keep the authorities that the machine trusts: for those
+ * who cannot look for them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no
+ * verification).
  */
 const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
 

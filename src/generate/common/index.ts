@@ -1,6 +1,6 @@
 /**
- * What every generator uses: names of resources, address families and ranges, TLS of the mesh, and caches by input. Nothing here knows
- * of one resource type more than of another.
+ * What every generator uses: names of resources, address families and ranges, TLS of the mesh, and caches by input.
+ * Nothing here knows of one resource type more than of another.
  */
 export { addressKey, cidrRange, cidrRanges, isRange, rangeCovers, rangeHolds } from './cidr.ts';
 export { endpointName } from './endpoint-names.ts';

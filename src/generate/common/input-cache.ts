@@ -1,7 +1,7 @@
 /**
- * Results kept for those who come with the same inputs: ten namespaces that see a service alike get one cluster, made once. What
- * makes a result is given only the input object, and every member of that object is compared before a result is used again, so
- * that nothing can be read without being part of the key.
+ * Results kept for those who come with the same inputs: ten namespaces that see a service alike get one cluster, made
+ * once. What makes a result is given only the input object, and every member of that object is compared before a result
+ * is used again, so that nothing can be read without being part of the key.
  */
 import type { Memos } from '../../core/memo.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
@@ -17,8 +17,8 @@ interface Entry<Result> {
 const MAX_ENTRIES = 24;
 
 /**
- * Hangs results on an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared member by member with
- * `Object.is`; they always have the same members in the same order.
+ * Hangs results on an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared
+ * member by member with `Object.is`; they always have the same members in the same order.
  */
 export class InputCache<Inputs extends object, Result> {
   readonly #name: string;

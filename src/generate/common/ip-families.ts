@@ -1,6 +1,7 @@
 /**
- * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener on `::` where
- * IPv6 is switched off), which addresses of services get listeners, and by which of a workload's addresses it is reached.
+ * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener
+ * on `::` where IPv6 is switched off), which addresses of services get listeners, and by which of a workload's
+ * addresses it is reached.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/types.ts';
@@ -20,7 +21,10 @@ const LISTS: Readonly<Record<NodeFamilies, readonly IpFamily[]>> = {
   dual: ['ipv4', 'ipv6'],
 };
 
-/** The families of a node by its own addresses; `ipv4` for one that names no usable address. Link-local IPv6 addresses reach nobody else. */
+/**
+ * The families of a node by its own addresses; `ipv4` for one that names no usable address. Link-local IPv6 addresses
+ * reach nobody else.
+ */
 export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
   const found = new Set(addresses.filter((each) => isIpAddress(each) && !LINK_LOCAL.test(each)).map(familyOf));
   if (!found.has('ipv6')) return 'ipv4';
@@ -71,9 +75,10 @@ interface ByFamilies {
 }
 
 /**
- * The endpoints that a node of these families is given: the very list where all have one family, or none has an IP address. Of
- * others, those of its own family; a node of both reaches a workload that has both by IPv4 alone, so that the workload counts once.
- * Where a service has no endpoint of the node's family it is given the others: an IPv6-only machine may have a translator to IPv4.
+ * The endpoints that a node of these families is given: the very list where all have one family, or none has an IP
+ * address. Of others, those of its own family; a node of both reaches a workload that has both by IPv4 alone, so that
+ * the workload counts once. Where a service has no endpoint of the node's family it is given the others: an IPv6-only
+ * machine may have a translator to IPv4.
  */
 export function reachableEndpoints(
   memos: Memos,

@@ -1,6 +1,7 @@
 /**
- * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are known by their SPIFFE IDs, and what is
- * meant for a proxy is told by its protocol names (ALPN) and server name, which are those that the field's other proxies use.
+ * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are known by their SPIFFE IDs,
+ * and what is meant for a proxy is told by its protocol names (ALPN) and server name, which are those that the field's
+ * other proxies use.
  */
 import { parseSpiffeUri } from '../../core/identity.ts';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
@@ -24,11 +25,12 @@ const OWN_CERTIFICATE = 'default';
 const ROOT_CERTIFICATES = 'ROOTCA';
 
 /**
- * What clients of the mesh offer: `istio` says that TLS is the proxies' and not the application's, the longer names that there is
- * HTTP inside. Servers choose none of them (the codec finds out by itself), only `h2` where it is offered too.
+ * What clients of the mesh offer: `istio` says that TLS is the proxies' and not the application's, the longer names
+ * that there is HTTP inside. Servers choose none of them (the codec finds out by itself), only `h2` where it is offered
+ * too.
  *
- * `istio-peer-exchange` stands for bytes too, but whoever offers it promises to begin with a message about itself: it is taken
- * from others and never offered.
+ * `istio-peer-exchange` stands for bytes too, but whoever offers it promises to begin with a message about itself: it
+ * is taken from others and never offered.
  */
 export const MESH_ALPN = {
   /** Offered for HTTP/1.1, for HTTP/2, and for whichever of them the client speaks. */
@@ -64,8 +66,8 @@ export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
 }
 
 /**
- * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is not known, any of its
- * namespace. Names that no identity can have match nothing.
+ * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is not known,
+ * any of its namespace. Names that no identity can have match nothing.
  */
 export function workloadsOf(accounts: readonly string[], trustDomains: readonly string[]): SanMatcher[] {
   return trustDomains.flatMap((domain) =>
@@ -78,15 +80,18 @@ export function workloadsOf(accounts: readonly string[], trustDomains: readonly 
   );
 }
 
-/** Exactly this name. Envoy compares a name with alternative names of one type only: it follows from what the name looks like. */
+/**
+ * Exactly this name. Envoy compares a name with alternative names of one type only: it follows from what the name looks
+ * like.
+ */
 export function exactName(name: string): SanMatcher {
   const sanType = name.includes('://') ? SanType.URI : isIpAddress(name) ? SanType.IP_ADDRESS : SanType.DNS;
   return { sanType, matcher: { exact: name } };
 }
 
 /**
- * A secret that the agent serves. Its own ones it answers from memory or is not there: nothing begins before it has answered. For
- * others it may have no answer, and the listener begins without them after `waitMs`.
+ * A secret that the agent serves. Its own ones it answers from memory or is not there: nothing begins before it has
+ * answered. For others it may have no answer, and the listener begins without them after `waitMs`.
  */
 function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {
@@ -112,7 +117,10 @@ export function agentFileSecret(name: string): SecretConfig {
   return agentSecret(name, FILES_WAIT_MS);
 }
 
-/** The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none: any). */
+/**
+ * The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none:
+ * any).
+ */
 export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly string[]): CommonTlsContext {
   return {
     tlsCertificateSdsSecretConfigs: [agentSecret(OWN_CERTIFICATE)],

@@ -1,6 +1,6 @@
 /**
- * The names by which generated resources refer to each other and by which people and tools of the field know them. Both ends of
- * every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
+ * The names by which generated resources refer to each other and by which people and tools of the field know them. Both
+ * ends of every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
  */
 
 import { isSocketPath } from './values.ts';
@@ -31,8 +31,8 @@ export function clusterName(direction: Direction, port: number, subset: string, 
 }
 
 /**
- * TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. Gateways that pass such connections on
- * (AUTO_PASSTHROUGH) name their clusters alike.
+ * TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. Gateways that pass such connections
+ * on (AUTO_PASSTHROUGH) name their clusters alike.
  */
 export function meshServerName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
@@ -60,12 +60,18 @@ export function outboundRouteName(port: number): string {
   return String(port);
 }
 
-/** Route configuration of one service's port, for listeners that serve that service alone (sniffed, headless): `<host>:<port>`. */
+/**
+ * Route configuration of one service's port, for listeners that serve that service alone (sniffed, headless):
+ * `<host>:<port>`.
+ */
 export function serviceRouteName(host: string, port: number): string {
   return `${host}:${port}`;
 }
 
-/** The host, '' for one that all services share, and the port of an outbound route configuration; port 0 for a unix domain socket. */
+/**
+ * The host, '' for one that all services share, and the port of an outbound route configuration; port 0 for a unix
+ * domain socket.
+ */
 export function placeOfRoutes(name: string): { readonly host: string; readonly port: number } {
   if (isSocketPath(name)) return { host: '', port: 0 };
   const colon = name.lastIndexOf(':');
@@ -82,7 +88,9 @@ export function gatewayHttpRouteName(port: number): string {
   return `http.${port}`;
 }
 
-/** Route configuration of one TLS-terminating server of a gateway: `https.<port>.<portName>.<gatewayName>.<namespace>`. */
+/**
+ * Route configuration of one TLS-terminating server of a gateway: `https.<port>.<portName>.<gatewayName>.<namespace>`.
+ */
 export function gatewayHttpsRouteName(port: number, portName: string, gatewayName: string, namespace: string): string {
   return `https.${port}.${portName}.${gatewayName}.${namespace}`;
 }

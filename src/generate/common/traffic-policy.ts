@@ -1,6 +1,6 @@
 /**
- * Which settings of a destination rule hold for one port and subset. Clusters, hash policies of routes and TCP proxies all
- * read the same answer.
+ * Which settings of a destination rule hold for one port and subset. Clusters, hash policies of routes and TCP proxies
+ * all read the same answer.
  */
 import type { MergedDestinationRule } from '../../model/types.ts';
 import type { TrafficPolicy } from '../../resources/schemas.ts';
@@ -11,8 +11,9 @@ export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalanc
 const DEFAULTS: EffectivePolicy = {};
 
 /**
- * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's field by
- * field; settings for the port replace both entirely: what they leave out has its default, not the rule's value.
+ * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's
+ * field by field; settings for the port replace both entirely: what they leave out has its default, not the rule's
+ * value.
  */
 export function effectivePolicy(
   rule: MergedDestinationRule | undefined,

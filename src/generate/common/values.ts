@@ -2,8 +2,8 @@
 import type { envoy, google } from '../../protobuf/index.ts';
 
 /**
- * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a message with more. Resources and the mesh configuration with
- * more are refused; a setting may say "without end" all the same.
+ * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a message with more. Resources and the mesh
+ * configuration with more are refused; a setting may say "without end" all the same.
  */
 const MAX_MILLIS = 2_562_047 * 3_600_000;
 

@@ -1,7 +1,7 @@
 /**
- * Which domains the services of a route configuration have, kept for all namespaces that see the same services. Who owns a domain
- * matters only when two claim it; that nobody does is shown here without going through every domain of every service again: seen
- * from different namespaces, services differ only in the short names of the namespace's own.
+ * Which domains the services of a route configuration have, kept for all namespaces that see the same services. Who
+ * owns a domain matters only when two claim it; that nobody does is shown here without going through every domain of
+ * every service again: seen from different namespaces, services differ only in the short names of the namespace's own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
@@ -60,7 +60,10 @@ export function domainBook(
   return book;
 }
 
-/** Smaller books are made anew: there are many beside each other, such as those of services that have a port for themselves. */
+/**
+ * Smaller books are made anew: there are many beside each other, such as those of services that have a port for
+ * themselves.
+ */
 const LARGE = 64;
 
 /** Whether most of a book may be in it again. */
@@ -126,7 +129,9 @@ function inOrder(list: readonly BookedHost[]): readonly BookedHost[] {
 
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 
-/** The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are. */
+/**
+ * The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are.
+ */
 export function ownHosts(memos: Memos, book: DomainBook, viewer: Viewer): OwnHosts {
   const known = memos.weak<DomainBook, Map<string, OwnHosts>>('own hosts').get(book, () => new Map());
   let own = known.get(viewer.own);

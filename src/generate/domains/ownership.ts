@@ -1,6 +1,6 @@
 /**
- * Which virtual host of a route configuration owns a domain, for sidecars and gateways alike: the first that claims it. Envoy refuses a
- * configuration in which two have the same one (`VirtualHost.domains` of
+ * Which virtual host of a route configuration owns a domain, for sidecars and gateways alike: the first that claims it.
+ * Envoy refuses a configuration in which two have the same one (`VirtualHost.domains` of
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto).
  */
 import type { Memos } from '../../core/memo.ts';
@@ -25,8 +25,8 @@ export interface Ownership<Claim> {
 }
 
 /**
- * Gives each domain to the first claim that has it. Where a claim keeps all of its domains, they are the very list that `domainsOf`
- * returned.
+ * Gives each domain to the first claim that has it. Where a claim keeps all of its domains, they are the very list that
+ * `domainsOf` returned.
  *
  * @param claims in the order of precedence
  */
@@ -121,8 +121,9 @@ export function settleClaims<Claim extends SidecarClaim>(
 }
 
 /**
- * Services come before hosts that are none, the orchestrator's before others, then the oldest: a domain of a Service, such as its
- * short name or its address, is no other's because that one's name is spelled like it. Otherwise the order of the claims stays.
+ * Services come before hosts that are none, the orchestrator's before others, then the oldest: a domain of a Service,
+ * such as its short name or its address, is no other's because that one's name is spelled like it. Otherwise the order
+ * of the claims stays.
  */
 function byPrecedence(a: SidecarClaim, b: SidecarClaim): number {
   const services = [a.booked?.entry.service, b.booked?.entry.service] as const;

@@ -1,7 +1,10 @@
 /** Which hosts of a virtual service a gateway server takes. */
 import { canonicalHost, hostMatches } from '../../model/hosts.ts';
 
-/** A server's host entry: `namespace/host`, where the namespace may be `*` (any, also when left out) or `.` (the gateway's). */
+/**
+ * A server's host entry: `namespace/host`, where the namespace may be `*` (any, also when left out) or `.` (the
+ * gateway's).
+ */
 export interface ServerHost {
   /** Undefined: virtual services of any namespace. */
   readonly namespace: string | undefined;
@@ -17,8 +20,8 @@ export function serverHost(entry: string, gatewayNamespace: string): ServerHost 
 }
 
 /**
- * The hosts that a server and a virtual service have in common: of two that cover each other the narrower one. In the order
- * of the virtual service's hosts, each once.
+ * The hosts that a server and a virtual service have in common: of two that cover each other the narrower one. In the
+ * order of the virtual service's hosts, each once.
  */
 export function commonHosts(
   serverHosts: readonly ServerHost[],

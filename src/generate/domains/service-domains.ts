@@ -37,8 +37,9 @@ export function isOwn({ hostname }: Service, { own }: Viewer): boolean {
 type KnownDomains = Map<string, Map<number, readonly string[]>>;
 
 /**
- * All domains of a service's port: the full name, the short forms that resolve where the proxy is, and its addresses, each
- * with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list for all who see the same.
+ * All domains of a service's port: the full name, the short forms that resolve where the proxy is, and its addresses,
+ * each with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list for all who see
+ * the same.
  */
 export function serviceDomains(memos: Memos, service: Service, port: number, viewer: Viewer): readonly string[] {
   const { hostname } = service;

@@ -1,7 +1,7 @@
 /**
- * From a service's endpoints to the load assignment of one cluster: chosen by port and subset, other networks reached by their
- * gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS (`encode.ts`) and a message
- * for clusters that carry their endpoints themselves (`message.ts`).
+ * From a service's endpoints to the load assignment of one cluster: chosen by port and subset, other networks reached
+ * by their gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS (`encode.ts`)
+ * and a message for clusters that carry their endpoints themselves (`message.ts`).
  */
 import type { Endpoint, Health } from '../../model/types.ts';
 import { isIpAddress, isSocketPath } from '../common/index.ts';
@@ -84,8 +84,8 @@ function isNear({ network, gateways }: EndpointsInput, other: string): boolean {
 }
 
 /**
- * Endpoints of other networks are not reachable by their own addresses: the gateways of their network stand for them, with their
- * summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
+ * Endpoints of other networks are not reachable by their own addresses: the gateways of their network stand for them,
+ * with their summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
  */
 function viaGateways(
   groups: Map<string, Candidate[]>,
@@ -102,8 +102,8 @@ function viaGateways(
       const through = candidate.network === network ? undefined : gateways.get(candidate.network);
       if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
       else if (candidate.health === 'healthy') {
-        // A gateway passes mutual TLS on, and only to endpoints that take it. Plain text says not where it wants to go: it counts
-        // where there is nothing else.
+        // A gateway passes mutual TLS on, and only to endpoints that take it. Plain text says not where it wants to go:
+        // it counts where there is nothing else.
         const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: false };
         if (candidate.tlsReady && !tlsReady) remote.set(through, { weight: candidate.weight, tlsReady: true });
         else if (candidate.tlsReady === tlsReady) remote.set(through, { weight: weight + candidate.weight, tlsReady });
@@ -131,8 +131,8 @@ function sumOfWeights(endpoints: readonly AssignedEndpoint[]): number {
 }
 
 /**
- * Envoy rejects an assignment whose weights sum up to more than 32 bits, within a locality or over localities: then all are
- * scaled down alike.
+ * Envoy rejects an assignment whose weights sum up to more than 32 bits, within a locality or over localities: then all
+ * are scaled down alike.
  */
 function withinLimits(localities: readonly AssignedLocality[]): readonly AssignedLocality[] {
   const total = localities.reduce((sum, { weight, endpoints }) => sum + Math.max(weight, sumOfWeights(endpoints)), 0);

@@ -1,6 +1,6 @@
 /**
- * What a proxy says of where it runs, reduced to what endpoints are told apart by: proxies that nothing tells apart are to be alike, and
- * whatever a proxy says, there are no more classes than the configuration makes.
+ * What a proxy says of where it runs, reduced to what endpoints are told apart by: proxies that nothing tells apart are
+ * to be alike, and whatever a proxy says, there are no more classes than the configuration makes.
  */
 import type { Memos } from '../../core/memo.ts';
 import { placesOfLocality } from '../../model/places.ts';
@@ -83,8 +83,8 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
 const NO_PLACES: ReadonlySet<string> = new Set();
 
 /**
- * Regions, zones and subzones that come or go from one snapshot to the next, as far as rules tell proxies apart by them; undefined when the
- * rules read localities otherwise than before.
+ * Regions, zones and subzones that come or go from one snapshot to the next, as far as rules tell proxies apart by
+ * them; undefined when the rules read localities otherwise than before.
  */
 export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
@@ -94,8 +94,8 @@ export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<s
 }
 
 /**
- * A locality that stands for this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor rules have are all
- * alike, so that there are no more classes than the mesh makes, whatever proxies say.
+ * A locality that stands for this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor
+ * rules have are all alike, so that there are no more classes than the mesh makes, whatever proxies say.
  * @param isPlace whether endpoints are in a region, zone or subzone
  */
 export function localityOfMesh(snapshot: MeshSnapshot, isPlace: (place: string) => boolean, locality: string): string {
@@ -152,8 +152,9 @@ function placesOfEndpoints(memos: Memos, endpoints: readonly Endpoint[]): Readon
 }
 
 /**
- * A locality that is treated as this one for these endpoints, the same for all that are treated alike; '' for those that prefer
- * nothing. So of any number of localities that proxies say, those count that endpoints are in or rules speak of.
+ * A locality that is treated as this one for these endpoints, the same for all that are treated alike; '' for those
+ * that prefer nothing. So of any number of localities that proxies say, those count that endpoints are in or rules
+ * speak of.
  */
 export function localityClass(
   memos: Memos,

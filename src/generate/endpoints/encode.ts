@@ -1,7 +1,7 @@
 /**
- * `envoy.config.endpoint.v3.ClusterLoadAssignment` written by hand: the one message that is encoded on the main thread, at each
- * change of an endpoint. Field numbers are those of endpoint.proto, endpoint_components.proto, address.proto, base.proto and
- * wrappers.proto; a test compares it with the compiled messages.
+ * `envoy.config.endpoint.v3.ClusterLoadAssignment` written by hand: the one message that is encoded on the main thread,
+ * at each change of an endpoint. Field numbers are those of endpoint.proto, endpoint_components.proto, address.proto,
+ * base.proto and wrappers.proto; a test compares it with the compiled messages.
  */
 import { isSocketPath } from '../common/index.ts';
 import { type AssignedEndpoint, type AssignedLocality, assignEndpoints } from './assign.ts';
@@ -35,8 +35,8 @@ function writeLocality(writer: BackwardWriter, { locality, weight, priority, end
     writeEndpoint(writer, endpoint);
     writer.message(2, mark);
   }
-  // Also where nothing is known: Envoy reads the weight of a locality only when the field is there, and one without a weight
-  // gets no requests from hashing balancers, nor beside others.
+  // Also where nothing is known: Envoy reads the weight of a locality only when the field is there, and one without a
+  // weight gets no requests from hashing balancers, nor beside others.
   const mark = writer.mark();
   const [region = '', zone = '', subZone = ''] = locality.split('/');
   if (subZone !== '') writer.string(3, subZone);
@@ -65,7 +65,10 @@ function writeEndpoint(writer: BackwardWriter, { address, port, weight, health, 
   writer.message(1, endpoint);
 }
 
-/** `metadata {filter_metadata {key, value {fields {key, value {string_value}}}}}` of {@link TLS_MODE}, field and all: always the same. */
+/**
+ * `metadata {filter_metadata {key, value {fields {key, value {string_value}}}}}` of {@link TLS_MODE}, field and all:
+ * always the same.
+ */
 function mutualTls(): Uint8Array {
   const writer = new BackwardWriter(BYTES_PER_ENDPOINT);
   writer.string(3, TLS_MODE.mutual);

@@ -1,6 +1,6 @@
 /**
- * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. What stands here
- * decides only priorities and weights; the endpoints stay what they are.
+ * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. What stands
+ * here decides only priorities and weights; the endpoints stay what they are.
  */
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
 
@@ -24,8 +24,8 @@ interface LocalityShare {
 const DISTRIBUTE_SCALE = 100;
 
 /**
- * Weights and priorities of localities. `weights` is the sum of endpoint weights by locality; localities that get no traffic are
- * left out. Priorities are contiguous from 0, which Envoy requires.
+ * Weights and priorities of localities. `weights` is the sum of endpoint weights by locality; localities that get no
+ * traffic are left out. Priorities are contiguous from 0, which Envoy requires.
  */
 export function shareLocalities(
   weights: ReadonlyMap<string, number>,

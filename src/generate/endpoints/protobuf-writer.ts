@@ -1,7 +1,7 @@
 /**
- * A protobuf writer from back to front. A nested message is finished before its length has to be written in front of it, so that
- * nothing is measured first or copied after: endpoints change often, and each change is encoded on the main thread.
- * Wire format: https://protobuf.dev/programming-guides/encoding/
+ * A protobuf writer from back to front. A nested message is finished before its length has to be written in front of
+ * it, so that nothing is measured first or copied after: endpoints change often, and each change is encoded on the main
+ * thread. Wire format: https://protobuf.dev/programming-guides/encoding/
  */
 
 const VARINT = 0;

@@ -1,6 +1,6 @@
 /**
- * What the load assignment of a cluster is made from, as one value whose `key` names everything that was read: two views with
- * equal keys share one encoding.
+ * What the load assignment of a cluster is made from, as one value whose `key` names everything that was read: two
+ * views with equal keys share one encoding.
  */
 import type { Memos } from '../../core/memo.ts';
 import type {
@@ -40,10 +40,13 @@ export interface EndpointsInput {
   readonly name: string;
   readonly service: ServiceKey;
   /**
-   * Names everything below but `endpoints`, whose identity changes when they change: (key, endpoints) → bytes is a safe cache.
+   * Names everything below but `endpoints`, whose identity changes when they change: (key, endpoints) → bytes is a safe
+   * cache.
    */
   readonly key: string;
-  /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
+  /**
+   * All endpoints of the service that the node's address families reach: one list for all nodes of the same families.
+   */
   readonly endpoints: readonly Endpoint[];
   readonly portName: string;
   /** Labels of the subset; empty for all. */
@@ -54,8 +57,8 @@ export interface EndpointsInput {
   readonly network: string;
   readonly gateways: ReadonlyMap<string, readonly NetworkGateway[]>;
   /**
-   * Whether the proxy passes mutual TLS of others on (AUTO_PASSTHROUGH): only to endpoints that take it, and not to yet another
-   * network's gateway, which might send it back.
+   * Whether the proxy passes mutual TLS of others on (AUTO_PASSTHROUGH): only to endpoints that take it, and not to yet
+   * another network's gateway, which might send it back.
    */
   readonly passedOn: boolean;
   /** Undefined: localities are not told apart. */
@@ -81,7 +84,9 @@ export interface ClusterTarget {
 export interface EndpointSources {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
-  /** All endpoints of the service that the node's address families reach: one list for all nodes of the same families. */
+  /**
+   * All endpoints of the service that the node's address families reach: one list for all nodes of the same families.
+   */
   readonly endpoints: readonly Endpoint[];
   /** The proxy's network; '' for all that no endpoint is in. */
   readonly network: string;
@@ -123,7 +128,9 @@ export function resolveEndpoints(
   return endpointsOfHost(snapshot, view, placement, hostOfCluster(clusterName)).get(clusterName);
 }
 
-/** The same for all EDS clusters of a host, by cluster name: equal inputs are one object for all views and placements. */
+/**
+ * The same for all EDS clusters of a host, by cluster name: equal inputs are one object for all views and placements.
+ */
 export function endpointsOfHost(
   snapshot: Snapshot,
   view: ClientView,
@@ -266,7 +273,8 @@ function localityRules(
 ): LocalityRules | undefined {
   const setting = localitySetting(mesh, policy);
   const failoverEnabled = policy.outlierDetection !== undefined;
-  // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one encoding.
+  // Without outlier detection and distribution no locality is preferred, and all localities of proxies share one
+  // encoding.
   const distributes = (setting?.distribute?.length ?? 0) > 0;
   if (setting === undefined || locality === '' || !(failoverEnabled || distributes)) return undefined;
   const from = localityClass(memos, endpoints, setting, locality);

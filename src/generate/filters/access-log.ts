@@ -67,8 +67,8 @@ export function accessLogs(mesh: LogConfig, view: ProxyCapabilities): envoy.conf
 }
 
 /**
- * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as it is under many
- * process supervisors, and Envoy then refuses every listener.
+ * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as it is
+ * under many process supervisors, and Envoy then refuses every listener.
  */
 function streamLog(mesh: LogConfig, view: ProxyCapabilities): TypedConfig | undefined {
   const { StdoutAccessLog, StderrAccessLog } = envoy.extensions.access_loggers.stream.v3;

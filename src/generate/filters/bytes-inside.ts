@@ -1,6 +1,6 @@
 /**
- * Bytes sent to a port that may be HTTP. Its cluster tells the proxies of the mesh that there is HTTP inside mutual TLS, for that is
- * what it is made for; a TCP proxy that uses the cluster has to say otherwise.
+ * Bytes sent to a port that may be HTTP. Its cluster tells the proxies of the mesh that there is HTTP inside mutual
+ * TLS, for that is what it is made for; a TCP proxy that uses the cluster has to say otherwise.
  */
 
 import { envoy } from '../../protobuf/index.ts';
@@ -16,7 +16,10 @@ const UPSTREAM_ALPN = 'envoy.network.application_protocols';
 export interface DestinationTraits {
   /** Same client address, same endpoint. */
   readonly hashSourceIp: boolean;
-  /** `named`: its cluster names HTTP. `foreign`: it originates TLS that is not the mesh's, whose names are the cluster's. */
+  /**
+   * `named`: its cluster names HTTP. `foreign`: it originates TLS that is not the mesh's, whose names are the
+   * cluster's.
+   */
   readonly tls: 'named' | 'unnamed' | 'foreign';
 }
 

@@ -23,7 +23,10 @@ export const FILE_ACCESS_LOG = 'envoy.access_loggers.file';
 export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 
-/** Extensions that generation asks about. A view knows these of its proxies and no others, so that all that it reads is in its key. */
+/**
+ * Extensions that generation asks about. A view knows these of its proxies and no others, so that all that it reads is
+ * in its key.
+ */
 export const ASKED_EXTENSIONS = [
   FILE_ACCESS_LOG,
   STDERR_ACCESS_LOG,
@@ -54,7 +57,10 @@ export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExt
 /** A mesh has a few versions of Envoy; proxies say what they can, though. */
 const MAX_CAPABILITIES = 256;
 
-/** The one object for equal capabilities, for caches that compare by identity. There are few: of what is asked, some is there. */
+/**
+ * The one object for equal capabilities, for caches that compare by identity. There are few: of what is asked, some is
+ * there.
+ */
 export function sharedCapabilities(memos: Memos, { capabilities }: ProxyCapabilities): Capabilities {
   return memos.weak<Capabilities, Capabilities>('shared capabilities').get(capabilities, () => {
     const byText = memos.weak<Memos, Map<string, Capabilities>>('capabilities by text').get(memos, () => new Map());

@@ -1,9 +1,9 @@
 /**
- * TLS that a gateway passes on without a route, as the gateways between networks do (AUTO_PASSTHROUGH): a sidecar of another network
- * names the cluster that it means by the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the gateway has a cluster of that
- * very name. Only names of services that the gateway sees and its servers' hosts cover lead anywhere, and only mutual TLS of
- * the mesh: with a name taken as it comes, whoever reaches the port could choose any cluster, and get past the services' own rules
- * with the gateway's identity (CVE-2021-31921).
+ * TLS that a gateway passes on without a route, as the gateways between networks do (AUTO_PASSTHROUGH): a sidecar of
+ * another network names the cluster that it means by the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the
+ * gateway has a cluster of that very name. Only names of services that the gateway sees and its servers' hosts cover
+ * lead anywhere, and only mutual TLS of the mesh: with a name taken as it comes, whoever reaches the port could choose
+ * any cluster, and get past the services' own rules with the gateway's identity (CVE-2021-31921).
  */
 
 import { MESH_TLS, meshServerName } from '../common/index.ts';

@@ -1,7 +1,7 @@
 /**
- * What a gateway does about clients that nobody knows: who they say they are counts only as far as proxies in front are trusted
- * (`gatewayTopology` of the mesh configuration), and those that never finish what they begin are not waited for. Envoy's own limits
- * do the rest (streams of a connection, windows, sizes of headers).
+ * What a gateway does about clients that nobody knows: who they say they are counts only as far as proxies in front are
+ * trusted (`gatewayTopology` of the mesh configuration), and those that never finish what they begin are not waited
+ * for. Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
  */
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
@@ -12,7 +12,10 @@ const { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONL
   HttpConnectionManager.ForwardClientCertDetails;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 
-/** Slow networks need seconds for headers; whoever sends them byte by byte (slowloris) holds a connection for that long, and no longer. */
+/**
+ * Slow networks need seconds for headers; whoever sends them byte by byte (slowloris) holds a connection for that long,
+ * and no longer.
+ */
 const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
 
 /** For TLS handshakes: without a limit a client that sends nothing holds its connection for ever. */

@@ -1,6 +1,6 @@
 /**
- * `httpsRedirect`: plain requests are led to HTTPS. Envoy's own way (`require_tls`) keeps the port that the client named, which is
- * the wrong one wherever that is not 80.
+ * `httpsRedirect`: plain requests are led to HTTPS. Envoy's own way (`require_tls`) keeps the port that the client
+ * named, which is the wrong one wherever that is not 80.
  */
 import { hostMatches } from '../../model/hosts.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -29,10 +29,12 @@ function covers({ hosts }: { readonly hosts: readonly { readonly host: string }[
 }
 
 /**
- * Routes that stand before all others of a host. A client that names the gateway's own port reaches it directly, and is told the
- * gateway's other one; one that names no port, or that of a load balancer in front, is led to HTTPS at the usual place.
+ * Routes that stand before all others of a host. A client that names the gateway's own port reaches it directly, and is
+ * told the gateway's other one; one that names no port, or that of a load balancer in front, is led to HTTPS at the
+ * usual place.
  *
- * What came by TLS to a trusted proxy in front says so in `x-forwarded-proto` (others' word for it is overwritten), and is served.
+ * What came by TLS to a trusted proxy in front says so in `x-forwarded-proto` (others' word for it is overwritten), and
+ * is served.
  */
 export function redirectRoutes(port: number, secure: number | undefined): Route[] {
   const plain = {

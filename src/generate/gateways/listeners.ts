@@ -43,8 +43,8 @@ interface Built {
 }
 
 /**
- * Ends its connections at once: for names whose certificate is missing. They are not left to the chain of another server, such as one
- * for all names, which may ask less of clients.
+ * Ends its connections at once: for names whose certificate is missing. They are not left to the chain of another
+ * server, such as one for all names, which may ask less of clients.
  */
 const CLOSED: FilterChain = {};
 
@@ -181,8 +181,8 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
 }
 
 /**
- * Each server name leads to the first chain that claims it: Envoy refuses a listener in which two chains match the same. It also
- * knows wildcards only for whole labels (`*.example.com`).
+ * Each server name leads to the first chain that claims it: Envoy refuses a listener in which two chains match the
+ * same. It also knows wildcards only for whole labels (`*.example.com`).
  */
 function withDistinctNames(all: readonly SniChain[]): Built {
   const owners = new Map<string, string>();

@@ -1,8 +1,9 @@
 /**
- * Hosts for which other servers of a port demand client certificates. Which server a connection gets follows from its TLS server name,
- * which virtual host from the requests in it: a client that names `other.example` in TLS and `private.example` in its request would
- * have no certificate checked. Such requests are answered with 421 (RFC 9110, section 15.5.20), and honest clients, browsers that share
- * a connection between hosts, come again by a connection of its own.
+ * Hosts for which other servers of a port demand client certificates. Which server a connection gets follows from its
+ * TLS server name, which virtual host from the requests in it: a client that names `other.example` in TLS and
+ * `private.example` in its request would have no certificate checked. Such requests are answered with 421 (RFC 9110,
+ * section 15.5.20), and honest clients, browsers that share a connection between hosts, come again by a connection of
+ * its own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
@@ -44,7 +45,10 @@ export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: Server
   return { hosts: [...hosts], covers };
 }
 
-/** Envoy knows wildcards only for whole labels. Nothing leads to a server by other ones, which is no reason to ask less of clients. */
+/**
+ * Envoy knows wildcards only for whole labels. Nothing leads to a server by other ones, which is no reason to ask less
+ * of clients.
+ */
 function isLabelName(name: string): boolean {
   return !isWildcardHost(name) || name === '*' || name.startsWith('*.');
 }
@@ -59,8 +63,9 @@ interface Owners {
 }
 
 /**
- * As the listener's filter chains have it: a name leads to the first server that claims it, and one for all names claims no others.
- * Servers that pass bytes on claim names only where they have routes; left out here, those behind them count.
+ * As the listener's filter chains have it: a name leads to the first server that claims it, and one for all names
+ * claims no others. Servers that pass bytes on claim names only where they have routes; left out here, those behind
+ * them count.
  */
 function ownersOf(servers: readonly ServerPlan[]): Owners {
   const demands = new Map(servers.map((server) => [server, demandOf(server)]));

@@ -23,7 +23,10 @@ import { gatewayContext } from './context.ts';
 import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';
 
-/** A virtual host of a route configuration: of a host that other servers serve (`content` undefined), or of one that leads somewhere. */
+/**
+ * A virtual host of a route configuration: of a host that other servers serve (`content` undefined), or of one that
+ * leads somewhere.
+ */
 interface HostClaim {
   readonly host: string;
   readonly content: GatewayHost | undefined;

@@ -13,7 +13,8 @@ type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Inp
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
 /**
- * The transport socket's configuration; `tls` has passed the checks of `plans/gateway-servers.ts`, and nothing of `credentials` is missing.
+ * The transport socket's configuration; `tls` has passed the checks of `plans/gateway-servers.ts`, and nothing of
+ * `credentials` is missing.
  *
  * @param agent whether the proxy has an agent that serves secrets
  * @param alpn empty for plain bytes
@@ -35,8 +36,8 @@ export function downstreamTlsContext(
 }
 
 /**
- * Files are the agent's to read where there is one: Envoy would refuse the whole listener, with all servers of the port, for one that is
- * missing.
+ * Files are the agent's to read where there is one: Envoy would refuse the whole listener, with all servers of the
+ * port, for one that is missing.
  */
 function ownCertificates(
   tls: ServerTlsSettings,

@@ -1,6 +1,7 @@
 /**
- * Services by port. Listeners and routes are generated port by port; without this index each port would walk all services.
- * Kept per service map (which the next scope shares when nothing changed), so it is built once per scope and change.
+ * Services by port. Listeners and routes are generated port by port; without this index each port would walk all
+ * services. Kept per service map (which the next scope shares when nothing changed), so it is built once per scope and
+ * change.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
@@ -12,7 +13,10 @@ export interface ServicePortEntry {
   readonly port: ServicePort;
 }
 
-/** By service, in the order of its ports: the same objects for as long as the service stands, by which indexes are compared. */
+/**
+ * By service, in the order of its ports: the same objects for as long as the service stands, by which indexes are
+ * compared.
+ */
 function entriesOf(memos: Memos, service: Service): readonly ServicePortEntry[] {
   return memos
     .weak<Service, readonly ServicePortEntry[]>('ports of services')
@@ -21,7 +25,10 @@ function entriesOf(memos: Memos, service: Service): readonly ServicePortEntry[] 
 
 type ByPort = ReadonlyMap<number, readonly ServicePortEntry[]>;
 
-/** Port number → service ports, in the order of host names; ports ascend. UDP ports are not in it: Envoy is not given them. */
+/**
+ * Port number → service ports, in the order of host names; ports ascend. UDP ports are not in it: Envoy is not given
+ * them.
+ */
 export function servicesByPort(memos: Memos, services: PMap<Service>): ByPort {
   return memos.weak<PMap<Service>, ByPort>('services by port').get(services, () => indexOf(memos, services));
 }

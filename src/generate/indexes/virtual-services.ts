@@ -1,6 +1,7 @@
 /**
  * Virtual services by host, and the hosts that they lead to. Indexed once per list, which the next scope shares when
- * none of them changed, so that asking for each of ten thousand services does not mean going through all virtual services each time.
+ * none of them changed, so that asking for each of ten thousand services does not mean going through all virtual
+ * services each time.
  */
 import type { Memos } from '../../core/memo.ts';
 import { destinationHosts, hostMatches, isWildcardHost } from '../../model/index.ts';

@@ -1,6 +1,6 @@
 /**
- * Filter chains of several services at one address, made disjoint: Envoy rejects a whole listener when two of its chains match the
- * same. The first chain to claim a match has it; a later one keeps what is left of its own.
+ * Filter chains of several services at one address, made disjoint: Envoy rejects a whole listener when two of its
+ * chains match the same. The first chain to claim a match has it; a later one keeps what is left of its own.
  */
 import { cidrRange } from '../common/index.ts';
 import type { FilterChain } from '../filters/index.ts';

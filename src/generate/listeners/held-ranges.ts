@@ -14,7 +14,9 @@ interface PortSharing {
   readonly podListeners: boolean;
 }
 
-/** Chains without the ranges, of routes that match destinations, in which orchestrator Services have their connections. */
+/**
+ * Chains without the ranges, of routes that match destinations, in which orchestrator Services have their connections.
+ */
 export function withoutHeldRanges(
   chains: readonly L4Chain[],
   scope: ScopeReader,
@@ -43,8 +45,8 @@ export function withoutHeldRanges(
 }
 
 /**
- * The headless Service of another namespace whose pods may be in a range. Where they are is not asked here: of a service's own addresses
- * the model knows that they are nobody else's (`heldRanges`), of other ranges nothing is known.
+ * The headless Service of another namespace whose pods may be in a range. Where they are is not asked here: of a
+ * service's own addresses the model knows that they are nobody else's (`heldRanges`), of other ranges nothing is known.
  */
 function headlessHolder(
   range: string,

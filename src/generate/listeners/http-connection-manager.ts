@@ -113,10 +113,10 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
 }
 
 /**
- * How paths are made equal before policies and routes look at them. What the mesh configuration asks for is done; where it asks for
- * nothing (DEFAULT), RFC 3986 normalisation (dots, escaped letters): without it, `/admin/../x` slips past rules about `/admin`. And
- * where some policy here speaks of paths, slashes that are doubled, escaped or written backwards are made plain slashes too: many
- * applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
+ * How paths are made equal before policies and routes look at them. What the mesh configuration asks for is done; where
+ * it asks for nothing (DEFAULT), RFC 3986 normalisation (dots, escaped letters): without it, `/admin/../x` slips past
+ * rules about `/admin`. And where some policy here speaks of paths, slashes that are doubled, escaped or written
+ * backwards are made plain slashes too: many applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
  */
 function pathNormalization(mesh: MeshReader['mesh'], guarded: boolean): Partial<Manager> {
   const { normalization } = mesh.pathNormalization;

@@ -1,6 +1,6 @@
 /**
- * Who gets in at an inbound port, and how: mutual TLS of the mesh, plain text, or both side by side, told apart by a connection's
- * first bytes. TLS that is not the mesh's belongs to the application and is passed on as it is.
+ * Who gets in at an inbound port, and how: mutual TLS of the mesh, plain text, or both side by side, told apart by a
+ * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed on as it is.
  */
 import { modeOfPort } from '../../model/index.ts';
 import type { MutualTlsMode } from '../../model/types.ts';
@@ -16,7 +16,10 @@ import type { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 
-/** Like the policy's mode; `REFUSE` where mutual TLS is demanded of a proxy that cannot do it: never open in a weaker way. */
+/**
+ * Like the policy's mode; `REFUSE` where mutual TLS is demanded of a proxy that cannot do it: never open in a weaker
+ * way.
+ */
 export type Access = MutualTlsMode | 'REFUSE';
 
 /** The access to a port that services are bound to; without one, to all others. */
@@ -48,8 +51,8 @@ export interface Guarded {
 }
 
 /**
- * The filter chains of a port. Envoy settles on port and transport one after the other and never goes back: a port that has no
- * chain for plain text is closed to it, also where another chain takes all ports.
+ * The filter chains of a port. Envoy settles on port and transport one after the other and never goes back: a port that
+ * has no chain for plain text is closed to it, also where another chain takes all ports.
  */
 export function guardedChains(
   { settings, mesh }: MeshReader,

@@ -1,6 +1,6 @@
 /**
- * Inbound listeners of sidecars: one takes all redirected connections and tells them apart by their original port; without
- * redirection, each port has a listener on the workload's own addresses.
+ * Inbound listeners of sidecars: one takes all redirected connections and tells them apart by their original port;
+ * without redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -167,8 +167,9 @@ function inspected(
 }
 
 /**
- * Ports that no service declares: connections go to the application as they came, and requests among them as those of other ports,
- * under the same policies and with the same header about the client's certificate (specification "policy-resources", rule 2).
+ * Ports that no service declares: connections go to the application as they came, and requests among them as those of
+ * other ports, under the same policies and with the same header about the client's certificate (specification
+ * "policy-resources", rule 2).
  */
 function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFamily): FilterChain[] {
   const [cluster, everything] =
@@ -267,8 +268,8 @@ function guardedBytes(snapshot: MeshReader, view: InboundView, cluster: string):
 }
 
 /**
- * `x-forwarded-client-cert`: what the client's proxy says of those before it, and then the client itself. Envoy adds By and Hash of
- * its own accord. Where there is no client certificate the header is removed, whoever sent it.
+ * `x-forwarded-client-cert`: what the client's proxy says of those before it, and then the client itself. Envoy adds By
+ * and Hash of its own accord. Where there is no client certificate the header is removed, whoever sent it.
  */
 const CLIENT_CERTIFICATE = {
   forwardClientCertDetails: APPEND_FORWARD,

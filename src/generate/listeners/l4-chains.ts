@@ -1,7 +1,7 @@
 /**
- * Filter chains of connections that are passed on as bytes: the TCP and TLS routes of virtual services, then the service's own
- * cluster. Chains are made in precedence order; where two match the same connections, the first has them (see
- * `chain-merge.ts`).
+ * Filter chains of connections that are passed on as bytes: the TCP and TLS routes of virtual services, then the
+ * service's own cluster. Chains are made in precedence order; where two match the same connections, the first has them
+ * (see `chain-merge.ts`).
  */
 import { canonicalHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
@@ -60,8 +60,8 @@ export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListe
 }
 
 /**
- * TLS that the proxy does not end is routed by server name. A service that has the listener to itself needs no name; where others
- * share it, the service's host name is the only thing to tell it by.
+ * TLS that the proxy does not end is routed by server name. A service that has the listener to itself needs no name;
+ * where others share it, the service's host name is the only thing to tell it by.
  */
 function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]): L4Chain[] {
   const chains: L4Chain[] = [];
@@ -117,8 +117,8 @@ function rangesOf(context: Context, clauses: readonly L4Match[]): readonly strin
 }
 
 /**
- * Envoy takes exact names and `*.suffix`, in lower case; it refuses listeners with other wildcards. `*` means any name, which is
- * no match at all (an empty list). Undefined when all names are such that nothing can match.
+ * Envoy takes exact names and `*.suffix`, in lower case; it refuses listeners with other wildcards. `*` means any name,
+ * which is no match at all (an empty list). Undefined when all names are such that nothing can match.
  */
 function serverNames(hosts: readonly string[]): readonly string[] | undefined {
   if (hosts.length === 0 || hosts.includes('*')) return [];

@@ -25,12 +25,14 @@ export function originalDestination(view: ProxyCapabilities): ListenerFilter[] {
 }
 
 /**
- * Connections to which ports are looked at: all when nothing is said. Where nobody has to know, clients may be waiting for the
- * server to speak first.
+ * Connections to which ports are looked at: all when nothing is said. Where nobody has to know, clients may be waiting
+ * for the server to speak first.
  */
 export type InspectedPorts = { readonly only: readonly number[] } | { readonly except: readonly number[] };
 
-/** Reads TLS server and protocol names. It stands before the HTTP inspector, which then leaves TLS connections alone. */
+/**
+ * Reads TLS server and protocol names. It stands before the HTTP inspector, which then leaves TLS connections alone.
+ */
 export function tlsInspector(view: ProxyCapabilities, ports?: InspectedPorts): ListenerFilter[] {
   if (!hasExtension(view, TLS_INSPECTOR)) return [];
   return [{ ...typedConfig(TLS_INSPECTOR, filters.tls_inspector.v3.TlsInspector, {}), ...disabledFor(ports) }];
@@ -50,8 +52,8 @@ export function detectionTimeout(
 }
 
 /**
- * Filter chain match of sniffed HTTP: the names that the HTTP inspector gives. Only outside TLS, where clients negotiate protocols
- * by the same names.
+ * Filter chain match of sniffed HTTP: the names that the HTTP inspector gives. Only outside TLS, where clients
+ * negotiate protocols by the same names.
  */
 export const SNIFFED_HTTP = {
   transportProtocol: 'raw_buffer',
@@ -59,9 +61,9 @@ export const SNIFFED_HTTP = {
 } as const;
 
 /**
- * A chain of bytes beside one of {@link SNIFFED_HTTP}. Envoy settles the transport before it looks at the protocol, and never goes
- * back: where some chain asks for plain connections, one that does not say so is left with TLS alone. So the chain stands there
- * for both. (A server name is TLS anyway.)
+ * A chain of bytes beside one of {@link SNIFFED_HTTP}. Envoy settles the transport before it looks at the protocol, and
+ * never goes back: where some chain asks for plain connections, one that does not say so is left with TLS alone. So the
+ * chain stands there for both. (A server name is TLS anyway.)
  */
 export function besideSniffedHttp(chain: FilterChain): FilterChain[] {
   const match = chain.filterChainMatch ?? undefined;

@@ -7,8 +7,8 @@ import type { GeneratedResource } from '../types.ts';
 export type NamedListener = envoy.config.listener.v3.Listener.Input & { readonly name: string };
 
 /**
- * The sockets of a listener. Two of them rather than one on `::` that takes both families: each connection then has an original
- * destination and a peer of its own family, and what Envoy logs and dumps names both addresses.
+ * The sockets of a listener. Two of them rather than one on `::` that takes both families: each connection then has an
+ * original destination and a peer of its own family, and what Envoy logs and dumps names both addresses.
  */
 export function listenerAddresses(
   { bind, extraBind }: Binds,

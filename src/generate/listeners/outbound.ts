@@ -1,4 +1,7 @@
-/** Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected connections. */
+/**
+ * Outbound listeners of sidecars: one unit for each port, and one for the listener that takes all redirected
+ * connections.
+ */
 import type { Memos } from '../../core/memo.ts';
 import { compareText } from '../../model/order.ts';
 import type { ModelSettings, Scope } from '../../model/types.ts';
@@ -45,8 +48,8 @@ import { listenerAddresses, listenerResource, type NamedListener } from './liste
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 /**
- * Clients of HTTP services may connect long before their first request (connection pools do). Silence is no sign of another protocol:
- * taken for one, the request would go past routes, policies of the client side and mutual TLS.
+ * Clients of HTTP services may connect long before their first request (connection pools do). Silence is no sign of
+ * another protocol: taken for one, the request would go past routes, policies of the client side and mutual TLS.
  */
 const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
@@ -89,8 +92,9 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
 }
 
 /**
- * Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address. Of several
- * services that name a pod, those of its own namespace come first: another one's routes and settings are not for connections to it.
+ * Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address.
+ * Of several services that name a pod, those of its own namespace come first: another one's routes and settings are not
+ * for connections to it.
  */
 function podListeners(
   snapshot: MeshReader,
@@ -316,8 +320,9 @@ function httpChains(
 }
 
 /**
- * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for, it treats
- * as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would never end.
+ * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for,
+ * it treats as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would
+ * never end.
  */
 function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeReader): GeneratedResource {
   const port = snapshot.mesh.proxyListenPort;

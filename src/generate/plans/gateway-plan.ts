@@ -1,6 +1,6 @@
 /**
- * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which TLS
- * server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
+ * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which
+ * TLS server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
  */
 
 import { addressKey } from '../common/index.ts';

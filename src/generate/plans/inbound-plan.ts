@@ -1,6 +1,6 @@
 /**
- * The ports on which a sidecar takes connections for its application: from the services that the workload serves, or from a
- * Sidecar's ingress listeners, which then say it all.
+ * The ports on which a sidecar takes connections for its application: from the services that the workload serves, or
+ * from a Sidecar's ingress listeners, which then say it all.
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Scope } from '../../model/types.ts';
@@ -39,8 +39,9 @@ export function inboundPlan(snapshot: MeshReader, view: InboundView, scope: Scop
 }
 
 /**
- * Where the ports of services are bound without redirection. Not where the application itself is: the proxy would connect to itself,
- * and clients' listeners are there. A workload that is known by its loopback address takes no connections through its proxy.
+ * Where the ports of services are bound without redirection. Not where the application itself is: the proxy would
+ * connect to itself, and clients' listeners are there. A workload that is known by its loopback address takes no
+ * connections through its proxy.
  */
 function ownBinds(view: InboundView): readonly string[] {
   if (view.interception !== 'NONE') return [];
@@ -110,7 +111,9 @@ function bindsIngress(captureMode: CaptureMode, view: Pick<InboundView, 'interce
   return captureMode === 'NONE' || (view.interception === 'NONE' && captureMode !== 'IPTABLES');
 }
 
-/** Names of the listeners that a Sidecar's ingress has at addresses that it names: no outbound listener can have them. */
+/**
+ * Names of the listeners that a Sidecar's ingress has at addresses that it names: no outbound listener can have them.
+ */
 export function ingressListenerNames({ ingress = [] }: ScopeReader, view: OutboundView): readonly string[] {
   return ingress.flatMap(({ port, bind = '', captureMode }) =>
     bind === '' || port.number === undefined || !bindsIngress(captureMode, view)

@@ -1,6 +1,6 @@
 /**
- * Which listeners and route configurations a part has, and who gets a port that several want. Listeners, routes, clusters and endpoints
- * are all made from these plans, so that they agree.
+ * Which listeners and route configurations a part has, and who gets a port that several want. Listeners, routes,
+ * clusters and endpoints are all made from these plans, so that they agree.
  *
  *   services, egress and ingress listeners of a Sidecar ──▶ outbound and inbound plan
  *   Gateway servers ──────merge per port──────────────────▶ gateway plan

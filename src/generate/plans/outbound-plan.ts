@@ -1,6 +1,6 @@
 /**
- * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see the same
- * services share it, and it outlives every change that leaves the services as they are.
+ * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see
+ * the same services share it, and it outlives every change that leaves the services as they are.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { ModelSettings } from '../../model/types.ts';

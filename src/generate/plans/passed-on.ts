@@ -1,4 +1,7 @@
-/** Which services a gateway passes mutual TLS on to by its server name (AUTO_PASSTHROUGH): listeners, clusters and endpoints agree on it. */
+/**
+ * Which services a gateway passes mutual TLS on to by its server name (AUTO_PASSTHROUGH): listeners, clusters and
+ * endpoints agree on it.
+ */
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { Service } from '../../model/types.ts';
 import { fact, type MeshReader, note, unrecorded } from '../reads/index.ts';

@@ -1,7 +1,7 @@
 /**
- * Which outbound listeners there are, port by port: what each serves as HTTP and what as TCP, who wins where two cannot share an
- * address, and which route configurations the listeners ask for. Listeners and routes are both made from this plan, so that no
- * listener waits for routes that nobody makes.
+ * Which outbound listeners there are, port by port: what each serves as HTTP and what as TCP, who wins where two cannot
+ * share an address, and which route configurations the listeners ask for. Listeners and routes are both made from this
+ * plan, so that no listener waits for routes that nobody makes.
  *
  *   HTTP                 → all services of a port share `0.0.0.0_<port>`, told apart by the request's host
  *   TCP with address     → `<address>_<port>`; address ranges share `0.0.0.0_<port>`, told apart by destination
@@ -168,7 +168,9 @@ class PortBuilder {
     this.#input = input;
   }
 
-  /** A Sidecar's egress listener with a port of its own: the services that it imports, as the protocol that it names. */
+  /**
+   * A Sidecar's egress listener with a port of its own: the services that it imports, as the protocol that it names.
+   */
   addOwnPort(egress: Egress): void {
     const { port } = egress;
     if (port === undefined) return;
@@ -210,7 +212,8 @@ class PortBuilder {
     }
     const addresses = addressesOf(this.#memos, service);
     if (addresses.length === 0) return [shared];
-    // Connections to addresses of a family that the machine lacks cannot come up, and Envoy may reject a listener for them.
+    // Connections to addresses of a family that the machine lacks cannot come up, and Envoy may reject a listener for
+    // them.
     return addresses
       .filter((address) => hasFamilyOf(this.#input, 'range' in address ? address.range : address.bind))
       .map((address) =>
@@ -246,7 +249,10 @@ class PortBuilder {
     draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: place.range, shared: place.shared });
   }
 
-  /** Whether a range would take the connections to an orchestrator Service that shares the listener, or to pods of a headless one. */
+  /**
+   * Whether a range would take the connections to an orchestrator Service that shares the listener, or to pods of a
+   * headless one.
+   */
   #rangeIsTaken({ range }: Place, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
     const held = service.heldRanges?.find((each) => each.range === range && each.port === this.#port);
@@ -301,8 +307,8 @@ class PortBuilder {
   }
 
   /**
-   * The first to say HTTP decides what the listener asks for. A service that lost its address to an older one keeps its routes
-   * planned: whether they exist then depends on that service alone, not on who else comes and goes.
+   * The first to say HTTP decides what the listener asks for. A service that lost its address to an older one keeps its
+   * routes planned: whether they exist then depends on that service alone, not on who else comes and goes.
    */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
     draft.http ??= { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
@@ -340,7 +346,9 @@ class PortBuilder {
     return { unit: String(this.#port), listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
   }
 
-  /** What another listener names as its own address, that one has: Envoy refuses all listeners for one address twice. */
+  /**
+   * What another listener names as its own address, that one has: Envoy refuses all listeners for one address twice.
+   */
   #freeExtraBind(extraBind: string | undefined): string | undefined {
     if (extraBind === undefined || this.#drafts.has(addressKey(extraBind))) return undefined;
     return this.#reservedFor(extraBind) === undefined ? extraBind : undefined;
@@ -352,8 +360,8 @@ class PortBuilder {
 }
 
 /**
- * The port that serves a listener of number `port`: the one of that number, else the only one. A listener of HTTP takes ports that
- * are not said to be something else; behind a unix domain socket (0), the first of them.
+ * The port that serves a listener of number `port`: the one of that number, else the only one. A listener of HTTP takes
+ * ports that are not said to be something else; behind a unix domain socket (0), the first of them.
  */
 function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
   const usable = service.ports.filter(({ protocol }) =>

@@ -1,6 +1,6 @@
 /**
- * The door of policies about requests: the filters that stand before the application, for sidecars (inbound) and gateways alike, in
- * the order in which they act.
+ * The door of policies about requests: the filters that stand before the application, for sidecars (inbound) and
+ * gateways alike, in the order in which they act.
  *
  *   external authorizers (CUSTOM) ──▶ end users' tokens ──▶ DENY ──▶ ALLOW ──▶ AUDIT ──▶ everything else
  */
@@ -26,9 +26,9 @@ export function guardedManager(snapshot: MeshReader, view: GuardedView): Manager
 }
 
 /**
- * What connections pass that are handed on as bytes: given the filters that hand them on, those of the policies and then these. Where
- * nobody gets through, they lead nowhere: Envoy asks its policies with a client's first bytes, and connects to the application
- * before, whose first words a client would be told that may not be served.
+ * What connections pass that are handed on as bytes: given the filters that hand them on, those of the policies and
+ * then these. Where nobody gets through, they lead nowhere: Envoy asks its policies with a client's first bytes, and
+ * connects to the application before, whose first words a client would be told that may not be served.
  */
 export function guardedConnections(
   snapshot: MeshReader,

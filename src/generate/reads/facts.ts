@@ -1,7 +1,8 @@
 /**
- * The names of what generation can read of a mesh. A reader notes them (`reader.ts`), a change set says which of them have changed
- * (`changed-facts.ts`). Most are relative to a scope: they mean the scope that a view is generated from, so that views of many namespaces
- * have the same facts. The others (configuration resources, peers, carried endpoints, what gateways lead to) hold mesh-wide.
+ * The names of what generation can read of a mesh. A reader notes them (`reader.ts`), a change set says which of them
+ * have changed (`changed-facts.ts`). Most are relative to a scope: they mean the scope that a view is generated from,
+ * so that views of many namespaces have the same facts. The others (configuration resources, peers, carried endpoints,
+ * what gateways lead to) hold mesh-wide.
  */
 import type { ResourceKey } from '../../resources/types.ts';
 
@@ -38,7 +39,10 @@ export const anyPort = (number: number): Fact => `any port ${number}`;
 export const hashAt = (number: number): Fact => `hash at ${number}`;
 export const httpHashAt = (number: number): Fact => `HTTP hash at ${number}`;
 export const tlsAt = (number: number): Fact => `TLS at ${number}`;
-/** The virtual services that route requests to services of a port; requests to a service; connections to services of a port. */
+/**
+ * The virtual services that route requests to services of a port; requests to a service; connections to services of a
+ * port.
+ */
 export const routesAt = (number: number): Fact => `routes at ${number}`;
 export const routesFor = (name: string): Fact => `routes for ${name}`;
 export const connectionsAt = (number: number): Fact => `connections at ${number}`;

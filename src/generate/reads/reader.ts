@@ -1,6 +1,6 @@
 /**
- * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for the current recording. It does
- * not give away what it reads from, so that nothing can be read without being noted.
+ * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for the
+ * current recording. It does not give away what it reads from, so that nothing can be read without being noted.
  */
 import type { Memos } from '../../core/memo.ts';
 import type {

@@ -1,7 +1,7 @@
 /**
- * Records what is read of a mesh while something is made of it. Reads are facts (see `facts.ts`): names, added to the current
- * recording. A memo keeps the facts of a result beside it and adds them again with it, so that nobody can tell by the facts whether
- * the result was made or remembered.
+ * Records what is read of a mesh while something is made of it. Reads are facts (see `facts.ts`): names, added to the
+ * current recording. A memo keeps the facts of a result beside it and adds them again with it, so that nobody can tell
+ * by the facts whether the result was made or remembered.
  */
 import type { Fact } from './facts.ts';
 

@@ -99,8 +99,9 @@ export class Rules {
   }
 
   /**
-   * The same for one who reads of it nothing but how requests or connections are spread by hash (`fact.hash`), or which TLS of their own
-   * clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
+   * The same for one who reads of it nothing but how requests or connections are spread by hash (`fact.hash`), or which
+   * TLS of their own clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services
+   * on that port are one fact.
    */
   asReadAt(
     at: number | undefined,

@@ -32,7 +32,10 @@ function requestsOf(memos: Memos, list: List): List {
   return memos.weak<List, List>('routes of requests').get(list, () => list.filter(routesRequests));
 }
 
-/** Those of an egress listener, in precedence order. One object for the same list, so that results can be remembered by it. */
+/**
+ * Those of an egress listener, in precedence order. One object for the same list, so that results can be remembered by
+ * it.
+ */
 export class VirtualServices {
   readonly #list: List;
   /** Whether the reading of all of them is noted already. */
@@ -51,8 +54,8 @@ export class VirtualServices {
   }
 
   /**
-   * Those that route requests which may come to a port: with what `find` finds of them among the services there. At the port that plain
-   * HTTP has by default those of which nothing is found, too.
+   * Those that route requests which may come to a port: with what `find` finds of them among the services there. At the
+   * port that plain HTTP has by default those of which nothing is found, too.
    */
   *at<Found extends { readonly services: readonly unknown[] }>(
     port: number,

@@ -1,7 +1,7 @@
 /**
- * Encoded claims, kept for all namespaces that ask about the same world: the same services and destination rules. What they share is worked
- * out once; each adds the virtual hosts that are its own, which are those of its own services, whose short names it alone knows, and those
- * that depend on who sends the requests.
+ * Encoded claims, kept for all namespaces that ask about the same world: the same services and destination rules. What
+ * they share is worked out once; each adds the virtual hosts that are its own, which are those of its own services,
+ * whose short names it alone knows, and those that depend on who sends the requests.
  */
 
 import { domainsOfClaim, ownHosts, type Viewer } from '../domains/index.ts';
@@ -64,7 +64,10 @@ export class ClaimEncoder {
     return shared ?? this.#encode(claim, domains, this.#context.lookups);
   }
 
-  /** All claims of a set that have no domain in common, in the order of their names: one list for all who have nothing of their own. */
+  /**
+   * All claims of a set that have no domain in common, in the order of their names: one list for all who have nothing
+   * of their own.
+   */
   encodeAll(set: ClaimSet): readonly Uint8Array[] {
     const own = ownHosts(this.#context.memos, set.book, this.#viewer).hosts;
     const { encoded, open } = this.#sharedPieces(set);

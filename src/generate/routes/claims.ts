@@ -1,7 +1,7 @@
 /**
- * Who claims domains of a route configuration: first the virtual services in precedence order, then the services that none of them took.
- * Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the same services and virtual services share the claims; only the short names of a namespace's own
- * services are its own.
+ * Who claims domains of a route configuration: first the virtual services in precedence order, then the services that
+ * none of them took. Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the
+ * same services and virtual services share the claims; only the short names of a namespace's own services are its own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
@@ -159,7 +159,9 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
   }
 }
 
-/** The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed. */
+/**
+ * The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed.
+ */
 function claimsOfOwner(memos: Memos, owner: Claim['owner']): WeakMap<BookedHost, Claim> {
   return memos.weak<Claim['owner'], WeakMap<BookedHost, Claim>>('claims of owners').get(owner, () => new WeakMap());
 }
@@ -196,8 +198,9 @@ function servicesOf(
 }
 
 /**
- * Whether a host, or for a wildcard some host that it covers, is a service that serves something else than HTTP on the port. A service
- * that does not have the port at all is as good as none there: routes may lead from it to a port that is.
+ * Whether a host, or for a wildcard some host that it covers, is a service that serves something else than HTTP on the
+ * port. A service that does not have the port at all is as good as none there: routes may lead from it to a port that
+ * is.
  */
 function servesOtherwise(services: Services, host: string, port: number): boolean {
   const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;

@@ -1,9 +1,9 @@
 /**
  * What the routes of one virtual host may read besides the virtual services and the service they are made of.
  *
- * Everything that can differ between two generations of the same virtual host is asked through {@link RouteLookups}, whose
- * answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask the same
- * questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
+ * Everything that can differ between two generations of the same virtual host is asked through {@link RouteLookups},
+ * whose answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask
+ * the same questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
  */
 import type { Memos } from '../../core/memo.ts';
 import type { ConsistentHash } from '../../resources/schemas.ts';
@@ -29,7 +29,10 @@ export interface RouteLookups {
   isFrom(namespace: string): boolean;
   /** Whether the requesting workloads have these labels. */
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
-  /** All that the answers are made of that are not about who asks: where these are the same, so are the answers. Absent when not known. */
+  /**
+   * All that the answers are made of that are not about who asks: where these are the same, so are the answers. Absent
+   * when not known.
+   */
   readonly sources?: LookupSources;
 }
 

@@ -5,7 +5,10 @@ import type { DirectResponseAction } from './messages.ts';
 /** Bytes of the longest body; route configurations raise Envoy's own limit (4 KiB) to this. */
 export const MAX_BODY_BYTES = 1024 * 1024;
 
-/** Undefined when Envoy would refuse the whole route configuration for it: a status outside 200–599, a body over the limit. */
+/**
+ * Undefined when Envoy would refuse the whole route configuration for it: a status outside 200–599, a body over the
+ * limit.
+ */
 export function directResponseAction({ status, body }: HttpDirectResponse): DirectResponseAction | undefined {
   if (status < 200 || status > 599) return undefined;
   if (body?.string !== undefined) {

@@ -1,7 +1,7 @@
 /**
- * Virtual hosts as resources of their own. They are made from the pieces of whole route configurations: the message is the same but
- * for its name, by which Envoy knows whose it is, so nothing is built or encoded twice.
- * Source: https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
+ * Virtual hosts as resources of their own. They are made from the pieces of whole route configurations: the message is
+ * the same but for its name, by which Envoy knows whose it is, so nothing is built or encoded twice. Source:
+ * https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
  */
 import type { Memos } from '../../core/memo.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
@@ -14,10 +14,11 @@ const utf8 = new TextDecoder();
 const NAME_TAG = 0x0a;
 
 /**
- * The resource `<route configuration>/<virtual host>` for a piece that `encodeVirtualHost` made. Envoy takes what stands before the
- * last `/` for the configuration's name; virtual hosts are called after host and port, and have none in theirs. The message bears
- * the resource's name as well: it is what Envoy keeps virtual hosts by, and takes them away by when the resource is removed. The same
- * object as long as the piece is the same, so that its version is known, too.
+ * The resource `<route configuration>/<virtual host>` for a piece that `encodeVirtualHost` made. Envoy takes what
+ * stands before the last `/` for the configuration's name; virtual hosts are called after host and port, and have none
+ * in theirs. The message bears the resource's name as well: it is what Envoy keeps virtual hosts by, and takes them
+ * away by when the resource is removed. The same object as long as the piece is the same, so that its version is known,
+ * too.
  */
 export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array): GeneratedResource {
   const ofPiece = memos

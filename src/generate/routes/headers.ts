@@ -28,7 +28,10 @@ export function headerFields(all: readonly (HttpHeaders | undefined)[]): HeaderF
   };
 }
 
-/** The `Host` that requests shall carry, when the operations set one: Envoy changes it by a host rewrite, not as a header. */
+/**
+ * The `Host` that requests shall carry, when the operations set one: Envoy changes it by a host rewrite, not as a
+ * header.
+ */
 export function hostOverride(headers: HttpHeaders | undefined): string | undefined {
   const set = headers?.request?.set ?? {};
   return Object.entries(set).find(([name]) => isHost(name))?.[1];

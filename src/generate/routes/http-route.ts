@@ -19,8 +19,8 @@ import { retryPolicy } from './retry.ts';
 const DEFAULT_ROUTE = 'default';
 
 /**
- * The routes of a virtual service that can apply in this context, one for each match, up to the first that takes everything:
- * what stands behind it is never reached. Empty when none applies.
+ * The routes of a virtual service that can apply in this context, one for each match, up to the first that takes
+ * everything: what stands behind it is never reached. Empty when none applies.
  */
 export function virtualServiceRoutes(virtualService: ResolvedVirtualService, context: RouteContext): Route[] {
   const routes: Route[] = [];
@@ -62,8 +62,8 @@ export function defaultRoute(host: string, port: number, context: RouteContext):
 }
 
 /**
- * Joins the routes of several virtual services for one host, the earlier ones first; of routes that take everything the first
- * stands last.
+ * Joins the routes of several virtual services for one host, the earlier ones first; of routes that take everything the
+ * first stands last.
  */
 export function joinRoutes(lists: readonly (readonly Route[])[]): Route[] {
   const all = lists.flat();
@@ -82,7 +82,10 @@ function matchedRoute(http: HttpRoute, match: HttpMatch | undefined, shared: Rou
   };
 }
 
-/** All but name and match; undefined when the route does nothing that Envoy could do (no destination, an impossible code). */
+/**
+ * All but name and match; undefined when the route does nothing that Envoy could do (no destination, an impossible
+ * code).
+ */
 function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined {
   const filters = perFilterConfig(http, context);
   if (http.redirect !== undefined) {

@@ -11,8 +11,8 @@ export const ANY_REQUEST: RouteMatch = { prefix: '/' };
 export type StaticMatch = Pick<HttpMatch, 'gateways' | 'port' | 'sourceLabels' | 'sourceNamespace'>;
 
 /**
- * Whether a match can apply to requests of this context. Source labels and source namespace speak of workloads in the mesh:
- * on a gateway, a match with them applies only if it names that gateway.
+ * Whether a match can apply to requests of this context. Source labels and source namespace speak of workloads in the
+ * mesh: on a gateway, a match with them applies only if it names that gateway.
  */
 export function appliesHere(
   match: StaticMatch,
@@ -40,7 +40,10 @@ function gatewayKey(name: string, namespace: string): string {
   return name.includes('/') ? name : `${namespace}/${name}`;
 }
 
-/** What Envoy compares with each request. Headers come in the order of their names, so that equal matches give equal bytes. */
+/**
+ * What Envoy compares with each request. Headers come in the order of their names, so that equal matches give equal
+ * bytes.
+ */
 export function routeMatch(match: HttpMatch): RouteMatch {
   const headers = headerMatchers(match);
   const queryParameters = sortedEntries(match.queryParams).map(([name, value]) => queryParameterMatcher(name, value));

@@ -1,5 +1,6 @@
 /**
- * The virtual hosts of one sidecar route configuration: those that are claimed (see `claims.ts`), then where everything else goes.
+ * The virtual hosts of one sidecar route configuration: those that are claimed (see `claims.ts`), then where everything
+ * else goes.
  */
 import { compareText } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
@@ -69,7 +70,10 @@ const CATCH_ALL: Readonly<Record<Scope['outboundTrafficPolicy'], Uint8Array>> = 
   REGISTRY_ONLY: encodedCatchAll('REGISTRY_ONLY'),
 };
 
-/** Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. The same object each time. */
+/**
+ * Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. The
+ * same object each time.
+ */
 export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
   return CATCH_ALL[policy];
 }

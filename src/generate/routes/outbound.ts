@@ -1,7 +1,8 @@
 /**
- * Route configurations of sidecars: one for each that an outbound listener asks for. Those that all services of a port share have a
- * virtual host for each of them. For a view that discovers its virtual hosts these are resources of their own, the catch-all among
- * them, and the configuration stays as it is for ever: Envoy would keep an old catch-all beside a new host that takes all domains.
+ * Route configurations of sidecars: one for each that an outbound listener asks for. Those that all services of a port
+ * share have a virtual host for each of them. For a view that discovers its virtual hosts these are resources of their
+ * own, the catch-all among them, and the configuration stays as it is for ever: Envoy would keep an old catch-all
+ * beside a new host that takes all domains.
  */
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';

@@ -15,8 +15,8 @@ const RESPONSE_CODES: ReadonlyMap<number, NonNullable<RedirectAction['responseCo
 ]);
 
 /**
- * The redirect as Envoy's action; undefined for a status code that Envoy cannot redirect with. Envoy derives no port from the
- * request, but routes are made for one port, so that one is meant.
+ * The redirect as Envoy's action; undefined for a status code that Envoy cannot redirect with. Envoy derives no port
+ * from the request, but routes are made for one port, so that one is meant.
  */
 export function redirectAction(redirect: HttpRedirect, port: number): RedirectAction | undefined {
   const code = redirect.redirectCode ?? 0;

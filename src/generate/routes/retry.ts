@@ -7,7 +7,10 @@ import type { RouteFeatures } from './context.ts';
 import type { RetryPolicy } from './messages.ts';
 
 const DEFAULT_ATTEMPTS = 2;
-/** What is safe to retry for any request: it did not reach the application, or the application said that it is unavailable. */
+/**
+ * What is safe to retry for any request: it did not reach the application, or the application said that it is
+ * unavailable.
+ */
 const DEFAULT_RETRY_ON = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const DEFAULT_STATUS_CODES = [503];
 const BY_STATUS = 'retriable-status-codes';

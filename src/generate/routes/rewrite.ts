@@ -3,8 +3,8 @@ import type { HttpRewrite } from '../../resources/schemas.ts';
 import type { RouteAction } from './messages.ts';
 
 /**
- * With `uri`, Envoy replaces what the route matched: the prefix of a prefix match, the whole path of an exact or regex match
- * (envoy.config.route.v3.RouteAction.prefix_rewrite).
+ * With `uri`, Envoy replaces what the route matched: the prefix of a prefix match, the whole path of an exact or regex
+ * match (envoy.config.route.v3.RouteAction.prefix_rewrite).
  */
 export function rewriteFields(
   rewrite: HttpRewrite | undefined,

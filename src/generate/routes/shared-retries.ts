@@ -1,7 +1,8 @@
 /**
- * The retry policy that most routes of a virtual host have said once, on the virtual host: it is by far the longest part of a route.
- * Envoy takes it for every route that forwards and has none of its own; one that has takes nothing of it
- * (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto, `VirtualHost.retry_policy`).
+ * The retry policy that most routes of a virtual host have said once, on the virtual host: it is by far the longest
+ * part of a route. Envoy takes it for every route that forwards and has none of its own; one that has takes nothing of
+ * it (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto,
+ * `VirtualHost.retry_policy`).
  */
 import type { RetryPolicy, Route, VirtualHostMessage } from './messages.ts';
 
@@ -9,8 +10,8 @@ import type { RetryPolicy, Route, VirtualHostMessage } from './messages.ts';
 const NO_RETRIES: RetryPolicy = {};
 
 /**
- * The routes of a virtual host. Policies are the same when they are the same object, as the default one is, and that of all matches of
- * one route.
+ * The routes of a virtual host. Policies are the same when they are the same object, as the default one is, and that of
+ * all matches of one route.
  */
 export function withSharedRetries(routes: readonly Route[]): Pick<VirtualHostMessage, 'routes' | 'retryPolicy'> {
   const shared = routes.length < 2 ? undefined : mostUsed(routes);

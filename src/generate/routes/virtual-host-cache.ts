@@ -1,10 +1,10 @@
 /**
- * Encoded virtual hosts, kept from one generation to the next, so that a change of one service does not cost the encoding of
- * every virtual host that stands beside it in a route configuration.
+ * Encoded virtual hosts, kept from one generation to the next, so that a change of one service does not cost the
+ * encoding of every virtual host that stands beside it in a route configuration.
  *
- * An entry holds for the objects it was made of (a service, virtual services: immutable, replaced when they change), the key,
- * and the answers to everything it asked while it was made. All of that is compared before the bytes are used again. Entries
- * hang on the first of the objects by weak reference, and go with it.
+ * An entry holds for the objects it was made of (a service, virtual services: immutable, replaced when they change),
+ * the key, and the answers to everything it asked while it was made. All of that is compared before the bytes are used
+ * again. Entries hang on the first of the objects by weak reference, and go with it.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { RouteLookups } from './context.ts';
@@ -22,7 +22,9 @@ interface Entry extends VirtualHostInputs {
   readonly bytes: Uint8Array;
 }
 
-/** What a virtual host is made of. `made` is never empty; `key` names every other input that is not asked by lookups. */
+/**
+ * What a virtual host is made of. `made` is never empty; `key` names every other input that is not asked by lookups.
+ */
 export interface VirtualHostInputs {
   readonly made: readonly [object, ...object[]];
   readonly name: string;
@@ -41,7 +43,10 @@ export function keptVirtualHosts(memos: Memos, anchor: object): KeptVirtualHosts
   return memos.weak<object, KeptVirtualHosts>('virtual hosts').get(anchor, () => []);
 }
 
-/** The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read through the lookups it is given. */
+/**
+ * The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read
+ * through the lookups it is given.
+ */
 export function encodedVirtualHost(
   inputs: VirtualHostInputs,
   lookups: RouteLookups,

@@ -1,6 +1,7 @@
 /**
- * Certificates of a gateway as a client (DestinationRule `tls.credentialName`): Secrets of its own namespace, which it has only when it has
- * proved who it is. A cluster whose certificates are missing has no endpoints: it is neither waited for, nor reached in a weaker way.
+ * Certificates of a gateway as a client (DestinationRule `tls.credentialName`): Secrets of its own namespace, which it
+ * has only when it has proved who it is. A cluster whose certificates are missing has no endpoints: it is neither
+ * waited for, nor reached in a weaker way.
  */
 import type { MergedDestinationRule } from '../../model/types.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/schemas.ts';
@@ -22,8 +23,8 @@ export interface ClientCredential {
 const NOTHING: ClientCredential = { keyPair: undefined, authorities: undefined, missing: undefined };
 
 /**
- * What the TLS settings of a rule ask of Secrets, by {@link credentialKey}, as text: equal texts, equal clusters. Undefined for a rule that
- * names no Secrets.
+ * What the TLS settings of a rule ask of Secrets, by {@link credentialKey}, as text: equal texts, equal clusters.
+ * Undefined for a rule that names no Secrets.
  */
 export function clientCredentials(
   snapshot: MeshReader,

@@ -1,6 +1,6 @@
 /**
- * Certificates of gateway servers that stand in Secrets: which ones a server names, and whether they can be had. They are asked for
- * over the stream that the listener came by, so that a new certificate is no new listener.
+ * Certificates of gateway servers that stand in Secrets: which ones a server names, and whether they can be had. They
+ * are asked for over the stream that the listener came by, so that a new certificate is no new listener.
  *
  * A proxy gets Secrets of its own namespace alone, and only for Gateways that its proved identity is known to serve
  * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
@@ -33,8 +33,8 @@ export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
 }
 
 /**
- * What of a server's TLS comes from Secrets; undefined for a server that names none. Where that is missing, the server has its place
- * among the others and takes no connection.
+ * What of a server's TLS comes from Secrets; undefined for a server that names none. Where that is missing, the server
+ * has its place among the others and takes no connection.
  */
 export function serverCredentials(
   { tls, gateway }: { readonly tls: ServerTlsSettings | undefined; readonly gateway: string },
@@ -63,7 +63,10 @@ function keyPairNames({ credentialName, credentialNames }: ServerTlsSettings): r
   return credentialName ? [credentialName] : [];
 }
 
-/** The credential with which clients' authorities come; a file takes the place of what belongs to the server's own credential. */
+/**
+ * The credential with which clients' authorities come; a file takes the place of what belongs to the server's own
+ * credential.
+ */
 function authoritiesName(tls: ServerTlsSettings): string | undefined {
   if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
   if (tls.caCertCredentialName) return tls.caCertCredentialName;
@@ -78,7 +81,10 @@ function isText(text: string | Refused | undefined): text is string {
   return typeof text === 'string';
 }
 
-/** The Secret that a credential name means: `name`, `kubernetes://name`, also with the gateway's own namespace before the name. */
+/**
+ * The Secret that a credential name means: `name`, `kubernetes://name`, also with the gateway's own namespace before
+ * the name.
+ */
 export function parseCredentialName(written: string, namespace: string): string | Refused {
   const shown = JSON.stringify(written.slice(0, 256));
   const path = /^(?:kubernetes|kubernetes-gateway):\/\/(.*)$/s.exec(written)?.[1] ?? written;

@@ -1,4 +1,7 @@
-/** Certificates in Secrets: what the servers of gateways and the clusters of gateways name, whether it is there, and its SDS resources. */
+/**
+ * Certificates in Secrets: what the servers of gateways and the clusters of gateways name, whether it is there, and its
+ * SDS resources.
+ */
 export {
   type ClientCredential,
   clientCredentials,

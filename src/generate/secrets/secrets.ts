@@ -1,6 +1,7 @@
 /**
- * SDS resources made of Secrets. `kubernetes://<name>` is the key pair of the Secret of that name, `kubernetes://<name>-cacert` the
- * authorities that belong to it; always those of the gateway's own namespace, which therefore need not stand in the name.
+ * SDS resources made of Secrets. `kubernetes://<name>` is the key pair of the Secret of that name,
+ * `kubernetes://<name>-cacert` the authorities that belong to it; always those of the gateway's own namespace, which
+ * therefore need not stand in the name.
  */
 
 import type { PMap } from '../../core/pmap.ts';
@@ -16,7 +17,9 @@ type SecretMessage = Omit<envoy.extensions.transport_sockets.tls.v3.Secret.Input
 type SecretConfig = envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.Input;
 
 const SCHEME = 'kubernetes://';
-/** Ends the name of a Secret with the authorities that belong to a credential of that name, and so ends their SDS name. */
+/**
+ * Ends the name of a Secret with the authorities that belong to a credential of that name, and so ends their SDS name.
+ */
 export const AUTHORITIES_SUFFIX = '-cacert';
 
 /** SDS name of what a credential of this name is asked for. */
@@ -49,7 +52,10 @@ export function findKeyPair(name: string, snapshot: MeshReader, namespace: strin
   return state === 'absent' ? undefined : { secret: name, usable: state === 'usable' };
 }
 
-/** The same for authorities. A Secret of their own counts as soon as it is there: what stands beside the key pair may be wider. */
+/**
+ * The same for authorities. A Secret of their own counts as soon as it is there: what stands beside the key pair may be
+ * wider.
+ */
 export function findAuthorities(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.authorities(credentialKey(name, namespace)));
   return unrecorded(() => authoritiesAmong(name, (secret) => contentOf(secret, snapshot, namespace)));

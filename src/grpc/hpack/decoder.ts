@@ -1,7 +1,7 @@
 /**
- * Reads header blocks. One decoder per connection, to which all of the connection's blocks have to be given in order, also those of
- * requests that are turned away. What a block costs is bounded by its own bytes: fields that are referred to are shared, and nothing of a
- * list that is too large is kept. Source: RFC 7541.
+ * Reads header blocks. One decoder per connection, to which all of the connection's blocks have to be given in order,
+ * also those of requests that are turned away. What a block costs is bounded by its own bytes: fields that are referred
+ * to are shared, and nothing of a list that is too large is kept. Source: RFC 7541.
  */
 import { FieldTable, sizeOf } from './dynamic-table.ts';
 import { HeaderListTooLarge, HpackError } from './errors.ts';
@@ -43,9 +43,9 @@ export class HpackDecoder {
   }
 
   /**
-   * The fields of a whole block (HEADERS with all of its CONTINUATIONs), in order; strings have a character per byte. Whether names and
-   * values are such as HTTP allows is not looked at. Throws HpackError for what is malformed, after which the decoder is of no use, and
-   * HeaderListTooLarge when that is all that is wrong.
+   * The fields of a whole block (HEADERS with all of its CONTINUATIONs), in order; strings have a character per byte.
+   * Whether names and values are such as HTTP allows is not looked at. Throws HpackError for what is malformed, after
+   * which the decoder is of no use, and HeaderListTooLarge when that is all that is wrong.
    */
   decode(block: Buffer): HeaderField[] {
     this.#block = block;

@@ -1,9 +1,14 @@
-/** The fields that a peer refers to by index: those of the static table, and the latest ones that it had us keep. Source: RFC 7541, 2.3 and 4. */
+/**
+ * The fields that a peer refers to by index: those of the static table, and the latest ones that it had us keep.
+ * Source: RFC 7541, 2.3 and 4.
+ */
 import { HpackError } from './errors.ts';
 import { STATIC_FIELDS } from './static-table.ts';
 import type { HeaderField } from './types.ts';
 
-/** What a field counts beyond the bytes of its name and value, in tables (RFC 7541, 4.1) and in lists (RFC 9113, 6.5.2). */
+/**
+ * What a field counts beyond the bytes of its name and value, in tables (RFC 7541, 4.1) and in lists (RFC 9113, 6.5.2).
+ */
 const FIELD_OVERHEAD = 32;
 
 /** What a field counts for, bytes. */

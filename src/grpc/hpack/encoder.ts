@@ -1,6 +1,6 @@
 /**
- * Writes header blocks. Without any state: what we say are a few short fields per call, and a table of its own would cost each connection
- * more than the bytes it saves. For the same reason there is no Huffman code. Source: RFC 7541.
+ * Writes header blocks. Without any state: what we say are a few short fields per call, and a table of its own would
+ * cost each connection more than the bytes it saves. For the same reason there is no Huffman code. Source: RFC 7541.
  */
 import { STATIC_FIELDS } from './static-table.ts';
 import type { HeaderField } from './types.ts';
@@ -57,7 +57,10 @@ function writeField(out: Buffer, at: number, { name, value }: HeaderField): numb
   return writeString(out, known === undefined ? writeString(out, start, name) : start, value);
 }
 
-/** The block of a list, which any decoder reads whatever came before. A byte per character: what is not latin1 has to be encoded before. */
+/**
+ * The block of a list, which any decoder reads whatever came before. A byte per character: what is not latin1 has to be
+ * encoded before.
+ */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   let room = 0;
   for (const { name, value } of fields) room += name.length + value.length + MAX_FIELD_OVERHEAD;

@@ -1,6 +1,11 @@
-/** What decoding a header block can end in. Two classes, since one costs the connection and the other only the request. */
+/**
+ * What decoding a header block can end in. Two classes, since one costs the connection and the other only the request.
+ */
 
-/** The block is malformed: a connection error COMPRESSION_ERROR, because the tables of both ends differ from here on (RFC 7541, 4.3). */
+/**
+ * The block is malformed: a connection error COMPRESSION_ERROR, because the tables of both ends differ from here on
+ * (RFC 7541, 4.3).
+ */
 export class HpackError extends Error {
   override readonly name = 'HpackError';
 }

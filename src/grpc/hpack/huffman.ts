@@ -1,6 +1,7 @@
 /**
- * The Huffman code of header strings, decoded four bits at a time by a table of states: a state is a node of the code's tree, and since
- * no symbol is shorter than five bits, four bits complete at most one. Source: RFC 7541, 5.2 and Appendix B.
+ * The Huffman code of header strings, decoded four bits at a time by a table of states: a state is a node of the code's
+ * tree, and since no symbol is shorter than five bits, four bits complete at most one. Source: RFC 7541, 5.2 and
+ * Appendix B.
  */
 import { HpackError } from './errors.ts';
 
@@ -100,7 +101,9 @@ const ENDS = buildEnds(TREE);
 /** Room for the strings that occur; longer ones get a room of their own. */
 const SCRATCH = Buffer.allocUnsafeSlow(4096);
 
-/** The string of `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding. */
+/**
+ * The string of `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding.
+ */
 export function decodeHuffman(block: Buffer, start: number, end: number): string {
   const room = Math.ceil(((end - start) * 8) / MIN_CODE_BITS);
   const out = room <= SCRATCH.length ? SCRATCH : Buffer.allocUnsafe(room);

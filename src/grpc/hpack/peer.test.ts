@@ -1,4 +1,6 @@
-/** The decoder against the encoder of Node's HTTP/2 client (nghttp2), which uses the dynamic table and the Huffman code. */
+/**
+ * The decoder against the encoder of Node's HTTP/2 client (nghttp2), which uses the dynamic table and the Huffman code.
+ */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type OutgoingHttpHeaders } from 'node:http2';
@@ -45,7 +47,9 @@ class BlockCollector {
   }
 }
 
-/** Blocks that a client sends for these requests, over a server that never answers; `settings` is what it says first. */
+/**
+ * Blocks that a client sends for these requests, over a server that never answers; `settings` is what it says first.
+ */
 async function blocksOf(requests: readonly OutgoingHttpHeaders[], settings: Buffer): Promise<Buffer[]> {
   const collector = new BlockCollector();
   const sockets: Socket[] = [];
@@ -83,7 +87,10 @@ function settingsFrame(...entries: readonly (readonly [number, number])[]): Buff
   return frame;
 }
 
-/** Requests that repeat and change names and values, more than the table holds, and every character that a value may have. */
+/**
+ * Requests that repeat and change names and values, more than the table holds, and every character that a value may
+ * have.
+ */
 const REQUESTS: OutgoingHttpHeaders[] = Array.from({ length: 150 }, (_, index) => ({
   ':method': 'POST',
   ':path': `/service.${index % 7}/Method`,

@@ -1,6 +1,6 @@
 /**
- * Frames for fuzzing: most of them make sense, some do not, and a sequence of them is a function of a number. Made once, so that a sequence
- * costs less than the connection that reads it.
+ * Frames for fuzzing: most of them make sense, some do not, and a sequence of them is a function of a number. Made
+ * once, so that a sequence costs less than the connection that reads it.
  */
 import { FLAG_ACK, FLAG_END_HEADERS, FLAG_END_STREAM, FLAG_PADDED, FLAG_PRIORITY, FRAME, frame } from '../frames.ts';
 import { block, number, request } from './raw-client.ts';
@@ -192,7 +192,9 @@ export class FrameSequences {
     this.#odd = Array.from({ length: ODD }, () => odd(random));
   }
 
-  /** At most so many frames, or pairs of them, behind each other. Half of the sequences are of a client that behaves. */
+  /**
+   * At most so many frames, or pairs of them, behind each other. Half of the sequences are of a client that behaves.
+   */
   make(random: Random, most: number): FrameSequence {
     const parts: Buffer[] = [];
     let [opened, grants, cut] = [0, 0, false];

@@ -1,6 +1,6 @@
 /**
- * An HTTP/2 client for tests that says exactly what it is told, also what no client should: frames are written by hand, and what comes is
- * kept as frames.
+ * An HTTP/2 client for tests that says exactly what it is told, also what no client should: frames are written by hand,
+ * and what comes is kept as frames.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

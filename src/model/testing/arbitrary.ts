@@ -29,7 +29,10 @@ export const NETWORKS: MeshNetworks = {
 
 const namespace = fc.constantFrom(...NAMESPACES);
 const name = fc.constantFrom(...NAMES);
-/** One of them is more common, so that several versions of a resource, and resources about each other, follow in one history. */
+/**
+ * One of them is more common, so that several versions of a resource, and resources about each other, follow in one
+ * history.
+ */
 const path = fc.oneof(
   { weight: 2, arbitrary: fc.constant('a/x') },
   { weight: 3, arbitrary: fc.tuple(namespace, name).map(([ns, n]) => `${ns}/${n}`) },

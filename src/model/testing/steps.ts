@@ -1,6 +1,6 @@
 /**
- * For tests that are not about who acquires scopes: models as values. A step leaves the snapshot before it as it is, and says of every
- * scope that the snapshot has how it changed.
+ * For tests that are not about who acquires scopes: models as values. A step leaves the snapshot before it as it is,
+ * and says of every scope that the snapshot has how it changed.
  */
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import { ALL_KINDS, type AnyResource, keyOf } from '../../resources/types.ts';

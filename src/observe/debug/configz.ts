@@ -1,6 +1,6 @@
 /**
- * `/debug/configz`: the configuration in force with the source that each resource is of, other documents of the same keys, and what was
- * refused.
+ * `/debug/configz`: the configuration in force with the source that each resource is of, other documents of the same
+ * keys, and what was refused.
  */
 import { redactByName } from '../../core/redact.ts';
 import { meshKindNamed } from '../../resources/index.ts';
@@ -40,7 +40,10 @@ interface Wanted {
   readonly namespace: string | undefined;
 }
 
-/** `?kind=` and `&namespace=`; one that is empty counts as left out. Throws CtlError invalid_argument for an unknown kind. */
+/**
+ * `?kind=` and `&namespace=`; one that is empty counts as left out. Throws CtlError invalid_argument for an unknown
+ * kind.
+ */
 function wantedBy(query: URLSearchParams): Wanted {
   const [kind, namespace] = [query.get('kind') || undefined, query.get('namespace') || undefined];
   return { kind: kind === undefined ? undefined : meshKindNamed(kind), namespace };
@@ -52,8 +55,8 @@ function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): bo
 }
 
 /**
- * The page. `items`: the mesh's own kinds, as objects; of other kinds `otherKinds` has what several sources have documents of, without
- * content. `sources` is for who sees everything.
+ * The page. `items`: the mesh's own kinds, as objects; of other kinds `otherKinds` has what several sources have
+ * documents of, without content. `sources` is for who sees everything.
  */
 export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {
   const wanted = wantedBy(query);

@@ -1,6 +1,6 @@
 /**
- * The debug interface: JSON pages under `/debug`. Read-only. Everything is made on request from what the program holds anyway, in slices
- * (`page-maker.ts`), and only of what the viewer may see (`viewed.ts`).
+ * The debug interface: JSON pages under `/debug`. Read-only. Everything is made on request from what the program holds
+ * anyway, in slices (`page-maker.ts`), and only of what the viewer may see (`viewed.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
@@ -51,7 +51,10 @@ const clustersOf = perProxy((mesh, connection) => ({
   clusters: lazyList(resourcesOf(mesh, connection, 'cds'), (resource) => decoded('cds', resource)),
 }));
 
-/** With `clusters` for proxies whose clusters call their endpoints otherwise than themselves: by that name, the cluster's. */
+/**
+ * With `clusters` for proxies whose clusters call their endpoints otherwise than themselves: by that name, the
+ * cluster's.
+ */
 const endpointsOf = perProxy((mesh, connection) => {
   const clusters = clustersByEndpoints(mesh, connection);
   return {

@@ -1,6 +1,7 @@
 /**
- * Prints JSON in small pieces, so that who prints a large page can stop in between. The text is that of `JSON.stringify(value, undefined, 2)`,
- * and values may be lazy: a generator is printed as a list, a Map as an object, and a function is called when its turn comes.
+ * Prints JSON in small pieces, so that who prints a large page can stop in between. The text is that of
+ * `JSON.stringify(value, undefined, 2)`, and values may be lazy: a generator is printed as a list, a Map as an object,
+ * and a function is called when its turn comes.
  */
 
 import { REDACTED } from '../../core/redact.ts';

@@ -43,7 +43,10 @@ export function instancesz(mesh: Viewed): ReadonlyMap<string, unknown> {
   return new Map(mesh.connections().map(({ node }) => [node.workload, () => mesh.instancesOf(node)]));
 }
 
-/** `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the engine. */
+/**
+ * `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the
+ * engine.
+ */
 export function pushStatus(mesh: Viewed): Record<string, unknown> {
   const findings = new Map<string, Set<string>>();
   for (const { metric, message } of mesh.findings()) {

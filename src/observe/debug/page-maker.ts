@@ -1,7 +1,8 @@
 /**
- * Makes debug pages beside the program's real work. A page of a large mesh takes seconds, so it is made in slices of some milliseconds
- * between which the event loop turns, one page at a time, within bounds of bytes and time, and not at all once its reader has gone.
- * Pages that are made and wait for slow readers are bounded together; no address gets all places or all bytes.
+ * Makes debug pages beside the program's real work. A page of a large mesh takes seconds, so it is made in slices of
+ * some milliseconds between which the event loop turns, one page at a time, within bounds of bytes and time, and not at
+ * all once its reader has gone. Pages that are made and wait for slow readers are bounded together; no address gets all
+ * places or all bytes.
  */
 import { CtlError } from '../../core/errors.ts';
 import { AddressShares } from '../../grpc/index.ts';
@@ -74,8 +75,9 @@ export class PageMaker {
   }
 
   /**
-   * Makes a page of the pieces of its text; undefined when there are none. Rejects with CtlError `unavailable` (too many pages at once; ask again later),
-   * `resource_exhausted` (the page is too large or takes too long) or `deadline_exceeded` (the reader has gone).
+   * Makes a page of the pieces of its text; undefined when there are none. Rejects with CtlError `unavailable` (too
+   * many pages at once; ask again later), `resource_exhausted` (the page is too large or takes too long) or
+   * `deadline_exceeded` (the reader has gone).
    */
   async make(pieces: Pieces, reader: PageReader): Promise<MadePage | undefined> {
     const leave = this.#places.enter(reader.address);

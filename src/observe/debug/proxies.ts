@@ -29,8 +29,8 @@ function stateOf(status: TypeStatus | undefined): string {
 }
 
 /**
- * Nonce of the last response that still says what the proxy should have. A rejected one does not, once all that was rejected
- * is put back to what the proxy has: then nothing is left to send, and the response before it stands.
+ * Nonce of the last response that still says what the proxy should have. A rejected one does not, once all that was
+ * rejected is put back to what the proxy has: then nothing is left to send, and the response before it stands.
  */
 function standingNonce(status: TypeStatus): string {
   const { nonceSent, nonceAcked, nonceNacked, lastNack, quarantined } = status;

@@ -1,6 +1,6 @@
 /**
- * No page shows a secret of a resource. What is secret is read from the schemas, so that every marked field of every kind is tried; and every
- * field that holds a text and is not marked has been looked at: it stands in `PLAIN` below.
+ * No page shows a secret of a resource. What is secret is read from the schemas, so that every marked field of every
+ * kind is tried; and every field that holds a text and is not marked has been looked at: it stands in `PLAIN` below.
  */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
@@ -181,7 +181,9 @@ test('every field that holds a text is marked as a secret, or known to hold none
   }
 });
 
-/** Fields that hold no secret. `privateKey` is a file's name; a key that stands in its place is found by its first line. */
+/**
+ * Fields that hold no secret. `privateKey` is a file's name; a key that stands in its place is found by its first line.
+ */
 const PLAIN = `
   abort.grpcStatus abort.http2Error address addresses[] addresses[].address addresses[].hostname addresses[].ip
   addresses[].nodeName addresses[].type allowOrigins[].exact allowOrigins[].prefix allowOrigins[].regex

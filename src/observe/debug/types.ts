@@ -44,8 +44,8 @@ export interface DebugSource {
   /** Views that cannot be generated at present, and when they are tried again. */
   failing(): readonly FailingView[];
   /**
-   * Which of these proxies have a resource in which version, by its key `Kind/namespace/name`; undefined for one that nothing is known of.
-   * Left out when distribution is not tracked.
+   * Which of these proxies have a resource in which version, by its key `Kind/namespace/name`; undefined for one that
+   * nothing is known of. Left out when distribution is not tracked.
    */
   distribution?(key: string, connections: readonly ConnectionStatus[]): readonly object[] | undefined;
   /** What a connection's resource of this name is made of. */

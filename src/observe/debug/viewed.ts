@@ -1,6 +1,6 @@
 /**
- * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs to a namespace that
- * the viewer does not see is not in it.
+ * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs
+ * to a namespace that the viewer does not see is not in it.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -115,8 +115,8 @@ export class Viewed {
   }
 
   /**
-   * Where a resource has arrived; undefined when nothing is known of it, or it is not the viewer's. Throws CtlError failed_precondition
-   * when that is not tracked.
+   * Where a resource has arrived; undefined when nothing is known of it, or it is not the viewer's. Throws CtlError
+   * failed_precondition when that is not tracked.
    */
   distribution(key: ResourceKey): readonly object[] | undefined {
     if (this.#source.distribution === undefined) {
@@ -126,12 +126,18 @@ export class Viewed {
     return this.sees(namespaceOf(key)) ? this.#source.distribution(key, this.connections()) : undefined;
   }
 
-  /** What a proxy's resource of this name is made of; of other namespaces' documents their names, and not where they are written. */
+  /**
+   * What a proxy's resource of this name is made of; of other namespaces' documents their names, and not where they are
+   * written.
+   */
   reasonsFor({ connectionId, node }: ConnectionStatus, name: string): readonly Reason[] {
     return this.sees(node.namespace) ? this.#source.reasonsFor(connectionId, name) : [];
   }
 
-  /** The viewer's connections whose configuration a document was read for; undefined when the document is not the viewer's. */
+  /**
+   * The viewer's connections whose configuration a document was read for; undefined when the document is not the
+   * viewer's.
+   */
   readersOf(document: ResourceKey): ReadonlyMap<ConnectionStatus, readonly ReadUnits[]> | undefined {
     if (!this.sees(namespaceOf(document))) return undefined;
     const readers = this.#source.readersOf(document);

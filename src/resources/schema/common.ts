@@ -2,14 +2,16 @@
  * Building blocks of the resource schemas: what several kinds share (durations, string matches, ports, labels, …).
  *
  * Rules that hold for all of them: field names are those of the YAML (camelCase); what was absent stays absent, because
- * generation must tell "not said" from "said zero"; spellings that mean the same (deprecated twins, the `istio` names) are
- * brought to one form here, so that nothing behind the schemas knows of them.
+ * generation must tell "not said" from "said zero"; spellings that mean the same (deprecated twins, the `istio` names)
+ * are brought to one form here, so that nothing behind the schemas knows of them.
  */
 import { z } from 'zod';
 import { selectorLabels, workloadLabels } from '../aliases.ts';
 import { parseDuration } from './duration.ts';
 
-/** As many nanoseconds as 63 bits count, in whole hours: Envoy refuses the whole message that holds a longer duration. */
+/**
+ * As many nanoseconds as 63 bits count, in whole hours: Envoy refuses the whole message that holds a longer duration.
+ */
 const MAX_DURATION_HOURS = 2_562_047;
 const MAX_DURATION_MILLIS = MAX_DURATION_HOURS * 3_600_000;
 

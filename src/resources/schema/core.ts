@@ -1,6 +1,6 @@
 /**
- * The orchestrator's kinds, as far as a mesh reads them. Unknown fields are dropped, not refused: these objects have many
- * fields that concern others, and dropping them here keeps their edits from counting as changes.
+ * The orchestrator's kinds, as far as a mesh reads them. Unknown fields are dropped, not refused: these objects have
+ * many fields that concern others, and dropping them here keeps their edits from counting as changes.
  */
 import { z } from 'zod';
 import { portNumber, selectorLabelMap, stringMap, strings } from './common.ts';

@@ -1,6 +1,6 @@
 /**
- * Marks fields of the schemas that hold secrets. Whoever shows a resource (debug pages) or quotes a value of one (messages about refused
- * documents) asks here, so that a field is described once, where it is defined.
+ * Marks fields of the schemas that hold secrets. Whoever shows a resource (debug pages) or quotes a value of one
+ * (messages about refused documents) asks here, so that a field is described once, where it is defined.
  */
 import type { z } from 'zod';
 

@@ -1,6 +1,6 @@
 /**
- * AuthorizationPolicy as admission checks it. A value that can match nothing is refused: in a rule that keeps out it would guard
- * nothing, and nobody would see it.
+ * AuthorizationPolicy as admission checks it. A value that can match nothing is refused: in a rule that keeps out it
+ * would guard nothing, and nobody would see it.
  *
  * A star stands for the rest of a value at its beginning or its end; anywhere else it is a letter like any other.
  */

@@ -1,6 +1,6 @@
 /**
- * Core kinds: only what would make Envoy refuse a configuration made of them. An orchestrator has checked them already; files
- * in a directory have been checked by nobody.
+ * Core kinds: only what would make Envoy refuse a configuration made of them. An orchestrator has checked them already;
+ * files in a directory have been checked by nobody.
  */
 import { shown } from '../issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';

@@ -24,8 +24,8 @@ const VERSIONS = ['TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
 const DEFAULT_MIN = 'TLSV1_2';
 const DEFAULT_MAX = 'TLSV1_3';
 /**
- * Cipher suites of TLS up to 1.2 that Envoy's BoringSSL knows. One that it does not know costs the whole listener, with all servers
- * of the port.
+ * Cipher suites of TLS up to 1.2 that Envoy's BoringSSL knows. One that it does not know costs the whole listener, with
+ * all servers of the port.
  */
 const CIPHER_SUITES: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -104,7 +104,8 @@ export function checkServerTls(tls: ServerTlsSettings, faults: Faults): void {
   if (mode === 'MESH_MUTUAL' && (names || tls.serverCertificate || tls.privateKey || tls.caCertificates)) {
     faults.add([], 'expected no certificates of its own for mode MESH_MUTUAL');
   }
-  // SIMPLE is the protocol's zero mode only where a certificate is named; `tls: {httpsRedirect: true}` has no mode at all.
+  // SIMPLE is the protocol's zero mode only where a certificate is named; `tls: {httpsRedirect: true}` has no mode at
+  // all.
   if (mode !== undefined && OWN_CERTIFICATE.has(mode) && !names) {
     if (!tls.serverCertificate)
       faults.add(['credentialName'], `required for mode ${mode} (or serverCertificate and privateKey)`);

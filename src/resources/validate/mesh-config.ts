@@ -1,6 +1,6 @@
 /**
- * The mesh configuration as admission would check it, were it a resource. What Envoy refuses here it refuses in every cluster or
- * listener of every proxy at once.
+ * The mesh configuration as admission would check it, were it a resource. What Envoy refuses here it refuses in every
+ * cluster or listener of every proxy at once.
  */
 import type { Fault } from '../issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';

@@ -11,8 +11,8 @@ export function checkDestination(destination: Destination, faults: Faults): void
 }
 
 /**
- * Weights are relative, as in today's meshes: any sum above 0 (older ones wanted 100). A single destination needs none; among
- * several, one without weight gets nothing.
+ * Weights are relative, as in today's meshes: any sum above 0 (older ones wanted 100). A single destination needs none;
+ * among several, one without weight gets nothing.
  */
 export function checkWeights(route: readonly { weight?: number | undefined }[], faults: Faults): void {
   each(faults, route, ({ weight }, at) => {

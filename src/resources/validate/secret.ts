@@ -1,6 +1,6 @@
 /**
- * Secrets that gateways may serve TLS with: what Envoy would refuse must not replace what it has. Secrets that hold something else
- * are nobody's matter here. Values never stand in messages.
+ * Secrets that gateways may serve TLS with: what Envoy would refuse must not replace what it has. Secrets that hold
+ * something else are nobody's matter here. Values never stand in messages.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { authoritiesOf, keyPairOf, secretBytes, TLS_TYPE } from '../credentials.ts';

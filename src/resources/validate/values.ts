@@ -8,12 +8,15 @@ import { each, type Faults } from './faults.ts';
 type Re2 = typeof import('re2js').RE2JS;
 let loadedRe2: Re2 | undefined;
 
-/** Longest regular expression taken: RE2 runs in linear time, but its program's size follows the pattern's (CVE-2022-39278). */
+/**
+ * Longest regular expression taken: RE2 runs in linear time, but its program's size follows the pattern's
+ * (CVE-2022-39278).
+ */
 export const MAX_REGEX_LENGTH = 1024;
 /**
  * Largest program of a regular expression: short patterns can make large ones (`(\\w{30}){30}`). Envoy counts several
- * instructions where RE2JS counts one, and refuses whole route configurations from `re2.max_program_size.error_level` on,
- * which bootstraps set to 32768.
+ * instructions where RE2JS counts one, and refuses whole route configurations from `re2.max_program_size.error_level`
+ * on, which bootstraps set to 32768.
  */
 const MAX_REGEX_PROGRAM = 4096;
 const MAX_PORT = 65_535;
@@ -171,13 +174,18 @@ export function checkHeaderName(faults: Faults, name: string): void {
   if (!HEADER_NAME.test(name)) faults.add([], `expected a header name, got ${shown(name)}`);
 }
 
-/** Text that ends up in a header, such as a path or host that is rewritten to: Envoy refuses what would end the header. */
+/**
+ * Text that ends up in a header, such as a path or host that is rewritten to: Envoy refuses what would end the header.
+ */
 export function checkHeaderText(faults: Faults, text: string | undefined): void {
   if (text === undefined) return;
   if (/[\0\r\n]/.test(text)) faults.add([], `expected text on one line, got ${shown(text)}`);
 }
 
-/** A percent sign, and what may follow it: another one, or `COMMAND%`, `COMMAND(arguments)%`, `COMMAND(arguments):length%`. */
+/**
+ * A percent sign, and what may follow it: another one, or `COMMAND%`, `COMMAND(arguments)%`,
+ * `COMMAND(arguments):length%`.
+ */
 const PERCENT = /%(%|[A-Z0-9_]+(\(.*?\))?(:\d+)?%)?/gs;
 
 /** A header value to set, in which Envoy replaces commands such as `%REQ(x-id)%`; `%%` is a percent sign. */
@@ -272,8 +280,8 @@ export function checkProtocol(faults: Faults, protocol: string | undefined): voi
 }
 
 /**
- * Most ports of one document. Each is a cluster, a listener and a route of every proxy that sees it: 65,535 of them took the generation of a
- * whole namespace longer than it may take, so that no proxy there got anything new.
+ * Most ports of one document. Each is a cluster, a listener and a route of every proxy that sees it: 65,535 of them
+ * took the generation of a whole namespace longer than it may take, so that no proxy there got anything new.
  */
 const MAX_PORTS = 4096;
 

@@ -60,7 +60,10 @@ export interface AuthorityOptions {
   readonly clock?: WallClock;
   /** From 0 to 1. */
   readonly random?: () => number;
-  /** Signing threads; by default what suits the machine. With 0, each signature is made on the main thread: for authorities that are seldom asked. */
+  /**
+   * Signing threads; by default what suits the machine. With 0, each signature is made on the main thread: for
+   * authorities that are seldom asked.
+   */
   readonly threads?: number;
 }
 
@@ -72,8 +75,8 @@ const MAX_RSA_BITS = 8192;
 const HOST = /^[A-Za-z0-9*._:-]{1,253}$/;
 
 /**
- * Opens the authority. Rejects with CtlError naming the file or variable when its root cannot be used: an authority that began anew
- * would cut off every workload.
+ * Opens the authority. Rejects with CtlError naming the file or variable when its root cannot be used: an authority
+ * that began anew would cut off every workload.
  */
 export async function createAuthority(options: AuthorityOptions): Promise<Authority> {
   checkSettings(options.settings);
@@ -120,7 +123,10 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
   };
 }
 
-/** A plugged-in root where there is one, else the self-signed one. Decided once: a key that vanishes later is a fault, not a change of mind. */
+/**
+ * A plugged-in root where there is one, else the self-signed one. Decided once: a key that vanishes later is a fault,
+ * not a change of mind.
+ */
 async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
   const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
   const { selfSignedCaRsaBits: rsaBits, selfSignedCaTtlMs: ttlMs } = settings;

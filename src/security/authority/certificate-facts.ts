@@ -1,4 +1,6 @@
-/** What the authority has to know of a CA certificate: for signing beneath it, and for checking a chain of plugged ones. */
+/**
+ * What the authority has to know of a CA certificate: for signing beneath it, and for checking a chain of plugged ones.
+ */
 import { X509Certificate } from 'node:crypto';
 import { sliceDer } from '../der.ts';
 import { childrenOf, contentOf, isContext, isUniversal, type Node, readAsn1, readBits, readOid } from './asn1.ts';

@@ -1,5 +1,6 @@
 /**
- * Writes X.509 certificates (RFC 5280): the fields and extensions that the mesh's certificates have, and the signature over them.
+ * Writes X.509 certificates (RFC 5280): the fields and extensions that the mesh's certificates have, and the signature
+ * over them.
  */
 import { hash, type KeyObject, sign } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -31,7 +32,10 @@ export interface SigningKey {
   readonly algorithm: Node;
 }
 
-/** How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws an Error of one line for other keys. */
+/**
+ * How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws an Error of one line for
+ * other keys.
+ */
 export function signingKey(key: KeyObject): SigningKey {
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'rsa')
@@ -71,7 +75,10 @@ export function writeCertificate(fields: CertificateFields, signer: SigningKey):
   return encode(sequence(ready(der), signer.algorithm, bits(sign(signer.hash, der, signer.key))));
 }
 
-/** RFC 5280 section 4.1.2.2: positive, at most 20 bytes; the first byte from 64 to 127 keeps the number positive and its length fixed. */
+/**
+ * RFC 5280 section 4.1.2.2: positive, at most 20 bytes; the first byte from 64 to 127 keeps the number positive and its
+ * length fixed.
+ */
 function positiveSerial(random: Buffer): Buffer {
   const serial = Buffer.from(random);
   serial[0] = ((serial[0] ?? 0) & 0x3f) | 0x40;

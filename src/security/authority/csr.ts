@@ -1,7 +1,7 @@
 /**
- * Reads certificate signing requests (PKCS #10, RFC 2986) of callers whose identity is known by other means: of a request only the
- * public key counts, and the signature as proof of its private half. Subject, extensions and attributes are never looked at. Every
- * refusal is an Error of one line, for the caller to read.
+ * Reads certificate signing requests (PKCS #10, RFC 2986) of callers whose identity is known by other means: of a
+ * request only the public key counts, and the signature as proof of its private half. Subject, extensions and
+ * attributes are never looked at. Every refusal is an Error of one line, for the caller to read.
  */
 import { verify } from 'node:crypto';
 import { sliceDer } from '../der.ts';
@@ -42,7 +42,9 @@ const MAX_EXPONENT = 2 ** 32;
 
 const ACCEPTED = 'RSA of 2048 to 4096 bits, ECDSA P-256 or P-384';
 
-/** Throws an Error of one line when the request cannot be read, its key is not accepted, or its signature does not hold. */
+/**
+ * Throws an Error of one line when the request cannot be read, its key is not accepted, or its signature does not hold.
+ */
 export function readCsr(pem: string): SubjectKey {
   const der = derOf(pem);
   const [info, algorithm, signature] = childrenOf(readAsn1(der));

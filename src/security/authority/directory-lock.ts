@@ -1,7 +1,8 @@
 /**
- * One program per directory: two authorities that write the same state would each replace roots that the other signs with. The lock is a
- * Unix socket in the directory on which its holder listens, so that the lock of a program that was killed is known to be free (nobody
- * answers), also from another container that mounts the same volume. It does not reach across machines (network file systems).
+ * One program per directory: two authorities that write the same state would each replace roots that the other signs
+ * with. The lock is a Unix socket in the directory on which its holder listens, so that the lock of a program that was
+ * killed is known to be free (nobody answers), also from another container that mounts the same volume. It does not
+ * reach across machines (network file systems).
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
@@ -23,7 +24,10 @@ export interface DirectoryLock {
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
-/** Takes the lock. Rejects with CtlError failed_precondition when another program has it, and with the system's error otherwise. */
+/**
+ * Takes the lock. Rejects with CtlError failed_precondition when another program has it, and with the system's error
+ * otherwise.
+ */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const folder = await open(directory, 'r');
   // The path of a socket holds 107 bytes; through the descriptor, directories of any length fit.
@@ -62,7 +66,8 @@ async function claim(directory: string, at: (name: string) => string, own: strin
       if (codeOf(error) !== 'EEXIST') throw error;
     }
     await refuseIfHeld(directory, at(LOCK));
-    // Renamed before it is removed: what was looked at may have been replaced by a program that starts at the same time.
+    // Renamed before it is removed: what was looked at may have been replaced by a program that starts at the same
+    // time.
     const stale = at(`${LOCK}.${randomUUID()}`);
     await rename(at(LOCK), stale).catch((error: unknown) => {
       if (codeOf(error) !== 'ENOENT') throw error;

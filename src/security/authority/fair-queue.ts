@@ -1,8 +1,9 @@
 /**
- * A bounded queue that nobody can have for himself alone. What waits stands in lanes, one for each caller; lanes are served in turn,
- * and a lane may be no longer than the room that is left. So a caller alone gets half of the room, two get a third each, and whoever
- * comes then still finds some (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking 6(2), 1998). No
- * fixed limit would do: thousands of pods may be of one service account and come back at once.
+ * A bounded queue that nobody can have for himself alone. What waits stands in lanes, one for each caller; lanes are
+ * served in turn, and a lane may be no longer than the room that is left. So a caller alone gets half of the room, two
+ * get a third each, and whoever comes then still finds some (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM
+ * Transactions on Networking 6(2), 1998). No fixed limit would do: thousands of pods may be of one service account and
+ * come back at once.
  */
 export interface FairQueue<T> {
   readonly size: number;

@@ -1,6 +1,7 @@
 /**
- * Signing for an authority that is asked a few times a day, for certificates of the control plane itself: on the main thread, without a
- * worker thread and the 0.15 CPU s that its start takes. The key is read for each signature and not kept.
+ * Signing for an authority that is asked a few times a day, for certificates of the control plane itself: on the main
+ * thread, without a worker thread and the 0.15 CPU s that its start takes. The key is read for each signature and not
+ * kept.
  */
 import { randomBytes } from 'node:crypto';
 import type { SigningMaterial } from './root-source.ts';

@@ -8,7 +8,10 @@ export function encodePem(label: string, der: Buffer): string {
   return `-----BEGIN ${label}-----\n${lines.join('\n')}\n-----END ${label}-----\n`;
 }
 
-/** DER of all blocks whose label is one of `labels`; text around blocks is passed over, as files explain themselves with it. */
+/**
+ * DER of all blocks whose label is one of `labels`; text around blocks is passed over, as files explain themselves with
+ * it.
+ */
 export function readPem(text: string, labels: readonly string[]): readonly Buffer[] {
   return [...text.matchAll(BLOCK)]
     .filter(([, begin = '', , end]) => labels.includes(begin) && begin === end)

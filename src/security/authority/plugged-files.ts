@@ -1,6 +1,7 @@
 /**
- * A root that an operator plugs in: `ca-cert.pem` and `ca-key.pem` sign, `cert-chain.pem` leads from there to a root, `root-cert.pem` has
- * the roots that are trusted. Everything that would make certificates that nobody accepts is refused here, naming the file.
+ * A root that an operator plugs in: `ca-cert.pem` and `ca-key.pem` sign, `cert-chain.pem` leads from there to a root,
+ * `root-cert.pem` has the roots that are trusted. Everything that would make certificates that nobody accepts is
+ * refused here, naming the file.
  */
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
@@ -29,8 +30,8 @@ export interface PluggedRoot {
 }
 
 /**
- * Whether an operator has plugged in a root: the directory holds any of the files, or a link in the place of one. One that is
- * incomplete is a fault, and no reason to trust a root of our own making.
+ * Whether an operator has plugged in a root: the directory holds any of the files, or a link in the place of one. One
+ * that is incomplete is a fault, and no reason to trust a root of our own making.
  */
 export async function isPlugged(directory: string): Promise<boolean> {
   for (const name of Object.values(NAMES)) {

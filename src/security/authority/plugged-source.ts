@@ -1,8 +1,9 @@
 /**
- * Follows a plugged-in root. The files are looked at again and again, because whoever renews them may swap links, rename, or write in
- * place; what does not fit together leaves the last good root in force, and is told of when the next look finds it the same: until
- * then somebody may be writing. Roots that are replaced stay trusted until they end, for the certificates that they have signed;
- * this does not outlive the program: an operator who wants that leaves them in `root-cert.pem`.
+ * Follows a plugged-in root. The files are looked at again and again, because whoever renews them may swap links,
+ * rename, or write in place; what does not fit together leaves the last good root in force, and is told of when the
+ * next look finds it the same: until then somebody may be writing. Roots that are replaced stay trusted until they end,
+ * for the certificates that they have signed; this does not outlive the program: an operator who wants that leaves them
+ * in `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
 import type { WallClock } from './clock.ts';
@@ -12,7 +13,10 @@ import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-sourc
 /** How often the files are looked at, ms: mounts are renewed within a minute or two. */
 const LOOK_MS = 10_000;
 
-/** Roots that are trusted still though not plugged in any more: somebody who plugs in more of them within their lives has to say which. */
+/**
+ * Roots that are trusted still though not plugged in any more: somebody who plugs in more of them within their lives
+ * has to say which.
+ */
 const MAX_FORMER = 8;
 
 export interface PluggedOptions {

@@ -22,7 +22,9 @@ export interface SigningMaterial {
 export interface RootSource {
   /** What is in force. */
   roots(): RootSet;
-  /** The signing key afresh from where it is kept, for a worker that has none. What has changed there is adopted first. */
+  /**
+   * The signing key afresh from where it is kept, for a worker that has none. What has changed there is adopted first.
+   */
   material(): Promise<SigningMaterial>;
   /** Resolves when nothing of it is read or written any more. */
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * When a self-signed root is replaced, and how: first the new root is announced (it joins the trust bundle and spreads, the old one
- * signs on), then, at least one check interval later, it signs, and the old one stays trusted until it ends. Pure: what is to be
- * done follows from the lives of the roots and the time. All times are epoch milliseconds.
+ * When a self-signed root is replaced, and how: first the new root is announced (it joins the trust bundle and spreads,
+ * the old one signs on), then, at least one check interval later, it signs, and the old one stays trusted until it
+ * ends. Pure: what is to be done follows from the lives of the roots and the time. All times are epoch milliseconds.
  *
  *   keep ──grace period begins──▶ announce ──one check interval──▶ switch ──▶ keep
  *   keep ──the root ends before it was replaced──▶ replace (announce and switch in one)

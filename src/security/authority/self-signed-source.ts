@@ -1,7 +1,7 @@
 /**
- * The self-signed root: made once, kept in the store, replaced in time. Each step is saved before anyone sees it, so that a restart
- * finds it as it was; what the store cannot give or take leaves what is in force. Keys are not held here: every step that needs
- * them reads the store.
+ * The self-signed root: made once, kept in the store, replaced in time. Each step is saved before anyone sees it, so
+ * that a restart finds it as it was; what the store cannot give or take leaves what is in force. Keys are not held
+ * here: every step that needs them reads the store.
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * Signs: what runs in the signing worker. It holds the authority's key; nothing but certificates and the keys of servers, made here,
- * leaves it.
+ * Signs: what runs in the signing worker. It holds the authority's key; nothing but certificates and the keys of
+ * servers, made here, leaves it.
  */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { type Node, ready } from './asn1.ts';

@@ -1,6 +1,6 @@
 /**
- * Signing runs beside the main thread, in piscina pools of one thread each, so that it is known which thread has the key. A thread
- * that dies is started anew by piscina, is given the key again, and its jobs are repeated.
+ * Signing runs beside the main thread, in piscina pools of one thread each, so that it is known which thread has the
+ * key. A thread that dies is started anew by piscina, is given the key again, and its jobs are repeated.
  *
  *   sign() ──▶ queue (bounded, fair) ──batch──▶ slot ──▶ worker: certificate, or the reason why not
  */
@@ -12,8 +12,8 @@ import type { SigningMaterial } from './root-source.ts';
 import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
 /**
- * Requests that wait, of all callers together: some seconds of work. Half of them may be of one service account, which is a fleet of
- * thousands of proxies that come back at once.
+ * Requests that wait, of all callers together: some seconds of work. Half of them may be of one service account, which
+ * is a fleet of thousands of proxies that come back at once.
  */
 const MAX_WAITING = 16_384;
 
@@ -33,8 +33,8 @@ export type Signed = Extract<SignResult, { kind: 'signed' }> & {
 
 export interface SigningPool {
   /**
-   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many of the same identity wait, unavailable when
-   * closed or without a usable key, internal when signing failed.
+   * Rejects with CtlError: invalid_argument for what the caller asked wrongly, resource_exhausted when too many of the
+   * same identity wait, unavailable when closed or without a usable key, internal when signing failed.
    */
   sign(job: SignJob): Promise<Signed>;
   /** Gives the workers another key. Requests that are being signed may still get a certificate of the former. */

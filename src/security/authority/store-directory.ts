@@ -1,7 +1,8 @@
 /**
- * Keeps the state of a self-signed authority in a directory: `ca-state.json` (0600) with the keys, and `root-cert.pem` (0644), the trust
- * bundle for agents that are told of it by file. Agents run as other users, so the directory is made for everybody to enter (0755)
- * and for its owner alone to write; one that is there already stays as it is. One program per directory.
+ * Keeps the state of a self-signed authority in a directory: `ca-state.json` (0600) with the keys, and `root-cert.pem`
+ * (0644), the trust bundle for agents that are told of it by file. Agents run as other users, so the directory is made
+ * for everybody to enter (0755) and for its owner alone to write; one that is there already stays as it is. One program
+ * per directory.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
@@ -14,7 +15,10 @@ import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 const STATE_FILE = 'ca-state.json';
 const BUNDLE_FILE = 'root-cert.pem';
 
-/** Permissions of users other than owner and group. The group is let be: volumes that a group owns are mounted so (fsGroup). */
+/**
+ * Permissions of users other than owner and group. The group is let be: volumes that a group owns are mounted so
+ * (fsGroup).
+ */
 const OTHERS = 0o007;
 
 const root = { key: z.string(), certificate: z.string() };
@@ -56,8 +60,9 @@ async function makeDirectory(directory: string): Promise<void> {
 }
 
 /**
- * Takes the directory for this program alone, and makes it where there is none. Rejects with CtlError when another program has it. Where
- * nothing can be written there is nothing to lock: undefined, and what is wrong shows when the state is read or saved.
+ * Takes the directory for this program alone, and makes it where there is none. Rejects with CtlError when another
+ * program has it. Where nothing can be written there is nothing to lock: undefined, and what is wrong shows when the
+ * state is read or saved.
  */
 export async function lockStore(directory: string): Promise<DirectoryLock | undefined> {
   try {

@@ -1,16 +1,18 @@
 /**
- * Which addresses a key server may have. Whoever may write a RequestAuthentication chooses the URL, and the control plane, which fetches
- * it, stands in a place that he does not: from there the metadata service of a cloud answers with credentials of the machine.
+ * Which addresses a key server may have. Whoever may write a RequestAuthentication chooses the URL, and the control
+ * plane, which fetches it, stands in a place that he does not: from there the metadata service of a cloud answers with
+ * credentials of the machine.
  *
- * Refused are therefore addresses where no key server can be, and where metadata services are: link-local ones, those that the clouds
- * have given to theirs, multicast, what is reserved, and every form of IPv6 address that leads to one of them over IPv4.
+ * Refused are therefore addresses where no key server can be, and where metadata services are: link-local ones, those
+ * that the clouds have given to theirs, multicast, what is reserved, and every form of IPv6 address that leads to one
+ * of them over IPv4.
  *
- * Allowed are private ranges, because key servers inside the cluster have such addresses and nothing tells them from others; and
- * loopback, because key servers beside the control plane are there (in one pod, on a laptop, in tests). What is fetched is never shown to
- * whoever chose the URL, except as keys.
+ * Allowed are private ranges, because key servers inside the cluster have such addresses and nothing tells them from
+ * others; and loopback, because key servers beside the control plane are there (in one pod, on a laptop, in tests).
+ * What is fetched is never shown to whoever chose the URL, except as keys.
  *
- * Source of the ranges: RFC 6890 and the IANA special-purpose registries; for the forms of IPv4 in IPv6 RFC 4291 section 2.5.5, RFC 6052
- * (NAT64), RFC 8215, RFC 2765 (translated), RFC 3056 (6to4), RFC 4380 (Teredo).
+ * Source of the ranges: RFC 6890 and the IANA special-purpose registries; for the forms of IPv4 in IPv6 RFC 4291
+ * section 2.5.5, RFC 6052 (NAT64), RFC 8215, RFC 2765 (translated), RFC 3056 (6to4), RFC 4380 (Teredo).
  */
 import { BlockList, isIP } from 'node:net';
 

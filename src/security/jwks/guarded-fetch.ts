@@ -1,8 +1,8 @@
 /**
- * Fetching from a server that somebody else has named. The address is checked after the name was resolved, and what was checked is what
- * is connected to: a name that resolves to something else a moment later (DNS rebinding) gains nothing. One exchange, no redirects: whoever
- * follows one calls again, and the next server is checked like the first. Proxies that the environment names are not used, because they
- * would resolve the name once more.
+ * Fetching from a server that somebody else has named. The address is checked after the name was resolved, and what was
+ * checked is what is connected to: a name that resolves to something else a moment later (DNS rebinding) gains nothing.
+ * One exchange, no redirects: whoever follows one calls again, and the next server is checked like the first. Proxies
+ * that the environment names are not used, because they would resolve the name once more.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -93,7 +93,10 @@ function endBy(signal: AbortSignal, request: ClientRequest): void {
   signal.addEventListener('abort', end, { once: true });
 }
 
-/** A fetch of GET requests; of `init` the headers and the signal count. A refused address rejects with CtlError permission_denied. */
+/**
+ * A fetch of GET requests; of `init` the headers and the signal count. A refused address rejects with CtlError
+ * permission_denied.
+ */
 export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
   const resolve = options.lookup ?? ((hostname: string) => systemLookup(hostname, { all: true }));
   const lookup = checkedLookup(resolve);

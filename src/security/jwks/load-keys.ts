@@ -1,6 +1,6 @@
 /**
- * One attempt to get the key set of a reference: from its URL, or, for `oidc:<issuer>`, from where the issuer's discovery document says
- * (OpenID Connect Discovery 1.0 section 4).
+ * One attempt to get the key set of a reference: from its URL, or, for `oidc:<issuer>`, from where the issuer's
+ * discovery document says (OpenID Connect Discovery 1.0 section 4).
  */
 import { CtlError } from '../../core/errors.ts';
 import { OIDC_REFERENCE } from '../../resources/key-sets.ts';
@@ -9,8 +9,8 @@ import { discoveryAddress, keySetAddress } from '../oidc.ts';
 import { usableKeys } from './usable-keys.ts';
 
 /**
- * A key server that needs longer is as good as down, and key sets have some kilobytes; a discovery document has its own 5 s. Three
- * redirects are a moved server behind a load balancer that insists on https.
+ * A key server that needs longer is as good as down, and key sets have some kilobytes; a discovery document has its own
+ * 5 s. Three redirects are a moved server behind a load balancer that insists on https.
  */
 export const KEY_SET_LIMITS: FetchLimits = { timeoutMs: 5000, maxBytes: 1024 * 1024, redirects: 3 };
 

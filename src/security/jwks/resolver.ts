@@ -1,12 +1,12 @@
 /**
- * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background alone: whoever needs
- * keys reads what is known, and what is learnt later comes as an event.
+ * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background
+ * alone: whoever needs keys reads what is known, and what is learnt later comes as an event.
  *
  *   want(references) ──▶ for each: fetch ──good──▶ onKeySet, again after `refreshMs`
  *                                    └──bad───▶ the last good set stays, again after 1 s, 2 s, … 1 min
  *
- * A rotation at the key server is noticed after `refreshMs` (give or take a tenth) at the latest; issuers publish a new key well before they
- * sign with it.
+ * A rotation at the key server is noticed after `refreshMs` (give or take a tenth) at the latest; issuers publish a new
+ * key well before they sign with it.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { WallClock } from '../authority/clock.ts';
@@ -16,8 +16,8 @@ import { loadKeys, shownReference } from './load-keys.ts';
 import { Turns } from './turns.ts';
 
 /**
- * Tokens are refused for as long as no keys are known, so that a key server which comes back is noticed within a minute, at the price of
- * one connection a minute to one that never does.
+ * Tokens are refused for as long as no keys are known, so that a key server which comes back is noticed within a
+ * minute, at the price of one connection a minute to one that never does.
  */
 const LAST_RETRY_MS = 60_000;
 
@@ -47,8 +47,8 @@ export interface KeySetResolverOptions {
 
 export interface KeySetResolver {
   /**
-   * What is wanted from now on; what was wanted before and is not any longer is forgotten. What is followed already goes on where more is
-   * wanted than may be. Resolves when each new one has been tried once, with or without success.
+   * What is wanted from now on; what was wanted before and is not any longer is forgotten. What is followed already
+   * goes on where more is wanted than may be. Resolves when each new one has been tried once, with or without success.
    */
   want(references: ReadonlySet<string>): Promise<void>;
   close(): void;

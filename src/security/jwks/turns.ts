@@ -1,6 +1,6 @@
 /**
- * Turns at fetching: so many at once and no more. Those whose last attempt failed have half of the places at most, so that key servers
- * that hang, each for its whole time limit, never hold up those that answer.
+ * Turns at fetching: so many at once and no more. Those whose last attempt failed have half of the places at most, so
+ * that key servers that hang, each for its whole time limit, never hold up those that answer.
  */
 
 /** Sockets at once. */

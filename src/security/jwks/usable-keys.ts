@@ -1,10 +1,10 @@
 /**
- * The keys of a key set that tokens can be verified by (RFC 7517, RFC 7518, RFC 8037), written anew: only public members that Envoy reads,
- * in one form. Envoy takes a key set whole or not at all, so what it cannot read is left out here, and one odd key costs nobody else
- * anything.
+ * The keys of a key set that tokens can be verified by (RFC 7517, RFC 7518, RFC 8037), written anew: only public
+ * members that Envoy reads, in one form. Envoy takes a key set whole or not at all, so what it cannot read is left out
+ * here, and one odd key costs nobody else anything.
  *
- * Left out are also keys that prove nothing: symmetric ones (`oct`), because whoever can fetch the set could sign with them, and keys that
- * come with their private half, for the same reason.
+ * Left out are also keys that prove nothing: symmetric ones (`oct`), because whoever can fetch the set could sign with
+ * them, and keys that come with their private half, for the same reason.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
@@ -12,7 +12,10 @@ import { CtlError } from '../../core/errors.ts';
 /** Reading a key costs some 50 µs, and a megabyte holds thousands; issuers have a handful. */
 const MAX_KEYS = 100;
 
-/** A name that is longer names nothing. A set is kept here, in every worker, and in each Envoy once for every port: 100 keys of RSA have 45 kB. */
+/**
+ * A name that is longer names nothing. A set is kept here, in every worker, and in each Envoy once for every port: 100
+ * keys of RSA have 45 kB.
+ */
 const MAX_KID_LENGTH = 256;
 const MAX_LENGTH = 64 * 1024;
 
@@ -80,7 +83,9 @@ function usableKey(key: unknown): JsonWebKey | undefined {
   return { ...members, ...(kid === undefined ? {} : { kid }), ...(alg === undefined ? {} : { alg }), use: 'sig' };
 }
 
-/** The JSON text of the key set with its usable keys, in their order. Throws CtlError unavailable when there are none. */
+/**
+ * The JSON text of the key set with its usable keys, in their order. Throws CtlError unavailable when there are none.
+ */
 export function usableKeys(document: unknown): string {
   const keys = isObject(document) ? document.keys : undefined;
   if (!Array.isArray(keys)) throw new CtlError('unavailable', 'does not answer a JSON Web Key Set');

@@ -3,11 +3,12 @@
  *
  *   event ─▶ changed paths ─▶ stat ─▶ read what differs ─▶ ledger ─▶ ResourceEvents
  *
- * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no more
- * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a moment:
- * what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for SETTLE_MS first.
- * When the whole directory goes, or an empty one replaces it (an unmounted volume), all it gave stays in force until files are back.
- * What cannot be read at start ends the start: no earlier version of it could stay in force, and it may forbid something.
+ * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no
+ * more than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent
+ * for a moment: what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for
+ * SETTLE_MS first. When the whole directory goes, or an empty one replaces it (an unmounted volume), all it gave stays
+ * in force until files are back. What cannot be read at start ends the start: no earlier version of it could stay in
+ * force, and it may forbid something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
@@ -49,9 +50,15 @@ const QUIET_MS = 10;
 const MAX_WAIT_MS = 100;
 /** How long a file must look incomplete before that is believed. */
 const SETTLE_MS = 50;
-/** How long a file must be empty before that is believed: people delete files, and programs that write slowly empty them first. */
+/**
+ * How long a file must be empty before that is believed: people delete files, and programs that write slowly empty them
+ * first.
+ */
 const EMPTY_SETTLE_MS = 1000;
-/** How long a directory may be missing at start before that is said again, and how often from then on: nothing is served meanwhile. */
+/**
+ * How long a directory may be missing at start before that is said again, and how often from then on: nothing is served
+ * meanwhile.
+ */
 const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
 /** Only where the system gives no events. */
@@ -69,7 +76,10 @@ function stateOf(error: unknown): string {
   return code === 'ENOTDIR' ? 'is no directory' : `cannot be listed (${code ?? String(error)})`;
 }
 
-/** One batch of events per look at the directory; the first is all that it held at start. A directory that does not exist is waited for. */
+/**
+ * One batch of events per look at the directory; the first is all that it held at start. A directory that does not
+ * exist is waited for.
+ */
 export function createDirectorySource(options: DirectorySourceOptions): Source {
   const { log, clock, resyncMs } = options;
   const root = resolve(options.dir);
@@ -353,7 +363,10 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     repeat(POLL_MS);
   };
 
-  /** Says again that the directory is missing, until it has been read for the first time; and looks, should the events fail. */
+  /**
+   * Says again that the directory is missing, until it has been read for the first time; and looks, should the events
+   * fail.
+   */
   const remind = (ms: number): void => {
     later(ms, () => {
       if (synced || closed) return;

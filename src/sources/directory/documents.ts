@@ -1,6 +1,6 @@
 /**
- * The documents of one file. A YAML file is cut at its `---` lines and each piece is parsed on its own: a syntax error costs
- * one document, and a piece that has not changed since the last reading is not parsed again.
+ * The documents of one file. A YAML file is cut at its `---` lines and each piece is parsed on its own: a syntax error
+ * costs one document, and a piece that has not changed since the last reading is not parsed again.
  */
 import type { Document } from 'yaml';
 import { type Locate, type ParsedResource, salvaged } from '../../resources/index.ts';
@@ -170,7 +170,9 @@ function unreadable(origin: ResourceOrigin, index: number, message: string, piec
   };
 }
 
-/** What has to be in force in the place of the security documents of a text that is not to be read document by document. */
+/**
+ * What has to be in force in the place of the security documents of a text that is not to be read document by document.
+ */
 export function salvagedPieces(text: string): Substitute[] | undefined {
   const found = cut(text).map((piece) => salvaged(piece.text));
   return found.every((each) => each === undefined) ? undefined : found.flatMap((each) => each ?? []);

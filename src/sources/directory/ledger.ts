@@ -1,10 +1,10 @@
 /**
- * Which file gives which resource, and what the store was told. Pure bookkeeping: files come and go in any order, and the
- * events that come out say how the directory's state as a whole has changed.
+ * Which file gives which resource, and what the store was told. Pure bookkeeping: files come and go in any order, and
+ * the events that come out say how the directory's state as a whole has changed.
  *
  * - A key in several files is given by the first of them in path order; the others are problems until that one is gone.
- * - A document that has become invalid keeps its last good version; so does everything missing from a file in which some
- *   document cannot be told (it may be that one).
+ * - A document that has become invalid keeps its last good version; so does everything missing from a file in which
+ *   some document cannot be told (it may be that one).
  */
 import type { ParsedResource } from '../../resources/index.ts';
 import {
@@ -20,7 +20,10 @@ import {
 export type FileReading = { readonly documents: readonly ParsedResource[] } | { readonly unreadable: ResourceProblem };
 
 export interface Ledger {
-  /** Whether a reading looks like a file that is still being written: resources are missing, or a document cannot be told. */
+  /**
+   * Whether a reading looks like a file that is still being written: resources are missing, or a document cannot be
+   * told.
+   */
   isSuspicious(file: string, documents: readonly ParsedResource[]): boolean;
   /** Whether other files hold all that this one gives, unchanged: as when it was renamed. */
   isGivenElsewhere(file: string): boolean;

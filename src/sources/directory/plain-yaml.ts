@@ -1,7 +1,8 @@
 /**
- * A fast reader of the plain part of YAML: block mappings and sequences of one-line values, as tools write them. It exists
- * because a directory of thousands of files is read at start, and a complete YAML parser takes many times as long for what
- * is mostly this. Whatever it is not sure of, it leaves to the complete parser: it never refuses, and never guesses.
+ * A fast reader of the plain part of YAML: block mappings and sequences of one-line values, as tools write them. It
+ * exists because a directory of thousands of files is read at start, and a complete YAML parser takes many times as
+ * long for what is mostly this. Whatever it is not sure of, it leaves to the complete parser: it never refuses, and
+ * never guesses.
  */
 
 interface Line {
@@ -33,8 +34,8 @@ const QUOTED = /^(?:"[^"\\]*"|'[^']*')$/;
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
 /**
- * Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two dots or
- * more are none.
+ * Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two
+ * dots or more are none.
  */
 const AMBIGUOUS =
   /^(?!\d+(?:\.\d+){2,}$)(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
@@ -42,7 +43,10 @@ const AMBIGUOUS =
 const WORD = /^[A-Za-z][\w./-]*$/;
 const LONGEST_AMBIGUOUS_WORD = 5;
 
-/** Keys that were looked at and are plain, with their names; the same few stand in every file. Bounded: labels are keys too. */
+/**
+ * Keys that were looked at and are plain, with their names; the same few stand in every file. Bounded: labels are keys
+ * too.
+ */
 const plainNames = new Map<string, string>();
 const MAX_PLAIN_NAMES = 2000;
 

@@ -6,7 +6,10 @@ import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './document
 import { codeOf } from './scan.ts';
 import type { Slices } from './slices.ts';
 
-/** Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything else. */
+/**
+ * Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything
+ * else.
+ */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** Should a pipe have taken the file's place since it was looked at, opening it must not wait for a writer. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
@@ -19,8 +22,8 @@ export interface UnreadableFile {
 }
 
 /**
- * Reads without the thread pool: through it, the four steps of reading a small file that is known to be there take ten times
- * as long as the reading.
+ * Reads without the thread pool: through it, the four steps of reading a small file that is known to be there take ten
+ * times as long as the reading.
  * @param size bytes, as the file was found to have
  * @param previous parts of the last reading, reused where they are unchanged
  */

@@ -1,4 +1,7 @@
-/** What lies in a directory tree: the files that can hold resources, with what tells a changed file from an unchanged one. */
+/**
+ * What lies in a directory tree: the files that can hold resources, with what tells a changed file from an unchanged
+ * one.
+ */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -22,7 +25,10 @@ export interface Scan {
 /** How many stats are in flight at once: enough to hide latency, few enough for the thread pool. */
 const BATCH = 32;
 
-/** Whether a name is one that is read: YAML or JSON, and not hidden (editors' scratch files, `..data` of mounted volumes). */
+/**
+ * Whether a name is one that is read: YAML or JSON, and not hidden (editors' scratch files, `..data` of mounted
+ * volumes).
+ */
 export function isResourceFile(name: string): boolean {
   return !name.startsWith('.') && /\.(ya?ml|json)$/i.test(name);
 }
@@ -60,9 +66,9 @@ export async function directoryIdentity(path: string): Promise<string | undefine
 }
 
 /**
- * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, as mounted volumes need it. A link to
- * a directory is followed within the tree; of a directory outside only the files that lie directly in it are read, so that a link to
- * `/` does not make the whole machine part of the configuration.
+ * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, as mounted volumes
+ * need it. A link to a directory is followed within the tree; of a directory outside only the files that lie directly
+ * in it are read, so that a link to `/` does not make the whole machine part of the configuration.
  * @param onDirectory called before a directory is listed, so that a watch set up in it misses nothing
  * @throws when `root` cannot be listed
  */

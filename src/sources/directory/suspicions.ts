@@ -1,6 +1,6 @@
 /**
- * What looks like a file in the middle of being written is believed only once it has lasted: editors and copying tools leave files
- * half-written or absent for a moment.
+ * What looks like a file in the middle of being written is believed only once it has lasted: editors and copying tools
+ * leave files half-written or absent for a moment.
  */
 
 /** A state that is believed once it has lasted. `signature` is `undefined` for a file that is gone. */

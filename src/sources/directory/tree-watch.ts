@@ -1,6 +1,6 @@
 /**
- * Kernel events for a set of directories. Node's own recursive watch walks the tree by itself on Linux and misses directories
- * made and filled at once; here the scan decides what is watched, and each directory has one plain watch.
+ * Kernel events for a set of directories. Node's own recursive watch walks the tree by itself on Linux and misses
+ * directories made and filled at once; here the scan decides what is watched, and each directory has one plain watch.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { codeOf } from './scan.ts';

@@ -1,6 +1,7 @@
 /**
- * A source that plays an API server behind list and watch, as a test tells it to: late, interrupted, repeating itself, in another order.
- * The test changes the server's objects; what the sink is told of them follows from the state of the connection.
+ * A source that plays an API server behind list and watch, as a test tells it to: late, interrupted, repeating itself,
+ * in another order. The test changes the server's objects; what the sink is told of them follows from the state of the
+ * connection.
  */
 import {
   type AnyResource,

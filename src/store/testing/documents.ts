@@ -1,4 +1,6 @@
-/** Documents for tests of several sources: of a kind that is of a cluster, of one that is of the mesh, and of a policy. */
+/**
+ * Documents for tests of several sources: of a kind that is of a cluster, of one that is of the mesh, and of a policy.
+ */
 import { parseResource } from '../../resources/index.ts';
 import type { AnyResource, ResourceProblem } from '../../resources/types.ts';
 

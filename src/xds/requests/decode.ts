@@ -98,7 +98,10 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
   };
 }
 
-/** How one server reads the requests of both protocols. Lists of its streams are compared with those that it has read before. */
+/**
+ * How one server reads the requests of both protocols. Lists of its streams are compared with those that it has read
+ * before.
+ */
 export class RequestFormats {
   readonly sotw: RequestFormat<SotwRequest>;
   readonly delta: RequestFormat<DeltaRequest>;

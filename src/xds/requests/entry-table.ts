@@ -1,7 +1,7 @@
 /**
- * The entries of an encoded repeated field as a set of byte strings: says whether another encoding has the same entries in any
- * order, without making a string of any. Exact: entries are found by hash and compared byte by byte. Linear: an entry is looked for in a
- * bounded number of places.
+ * The entries of an encoded repeated field as a set of byte strings: says whether another encoding has the same entries
+ * in any order, without making a string of any. Exact: entries are found by hash and compared byte by byte. Linear: an
+ * entry is looked for in a bounded number of places.
  */
 
 /** Entries looked at for one hash; more than by chance ever meet. Whoever makes many meet is told that lists differ. */

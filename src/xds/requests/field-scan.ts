@@ -4,14 +4,20 @@ import { MAX_VARINT_BYTES, WIRE_BYTES } from '../wire.ts';
 /** Most bytes before the content of a length-delimited field. */
 export const MAX_FIELD_HEAD_BYTES = 2 * MAX_VARINT_BYTES;
 
-/** Looks at length-delimited fields in bytes of which the rest may not have come. One object for a walk, which allocates nothing. */
+/**
+ * Looks at length-delimited fields in bytes of which the rest may not have come. One object for a walk, which allocates
+ * nothing.
+ */
 export class FieldScan {
   /** Number of the field that was read, and where it ends: maybe behind what is there. */
   number = 0;
   end = 0;
   #value = 0;
 
-  /** Reads the beginning of the field at `start`. False when too little of it is there before `limit`, or it is of another kind. */
+  /**
+   * Reads the beginning of the field at `start`. False when too little of it is there before `limit`, or it is of
+   * another kind.
+   */
   read(bytes: Uint8Array, start: number, limit: number): boolean {
     const behindTag = this.#varint(bytes, start, limit);
     if (behindTag < 0 || this.#value % 8 !== WIRE_BYTES) return false;

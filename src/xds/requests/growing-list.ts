@@ -1,6 +1,7 @@
 /**
- * A list that is being learned. When a server starts, its proxies come back all at once, and what they name is not known yet: so what the
- * first of them has said is what the others are compared with, and whoever is ahead adds to it. One list is put together, not a thousand.
+ * A list that is being learned. When a server starts, its proxies come back all at once, and what they name is not
+ * known yet: so what the first of them has said is what the others are compared with, and whoever is ahead adds to it.
+ * One list is put together, not a thousand.
  */
 import { FieldScan } from './field-scan.ts';
 
@@ -15,7 +16,10 @@ const GROWTH = 4;
 const scan = new FieldScan();
 
 export class GrowingList {
-  /** What has come, up to `filled`: the entries, and behind them maybe the first bytes of the next field. It is never changed, only added to. */
+  /**
+   * What has come, up to `filled`: the entries, and behind them maybe the first bytes of the next field. It is never
+   * changed, only added to.
+   */
   bytes: Buffer = Buffer.alloc(0);
   filled = 0;
   readonly #learn: (entries: Buffer, count: number) => ListForm | undefined;

@@ -1,19 +1,26 @@
 /**
  * Recognises long lists in requests: thousands of proxies name the same thousands of resources, and an ACK of the
- * state-of-the-world protocol names them all again. A list that was seen before is found by comparing bytes, or, because Envoys
- * walk hash maps and each has an order of its own, entry by entry against what is known; only a new one is built.
+ * state-of-the-world protocol names them all again. A list that was seen before is found by comparing bytes, or,
+ * because Envoys walk hash maps and each has an order of its own, entry by entry against what is known; only a new one
+ * is built.
  *
- * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so that no
- * proxy can make another's list be taken for its own.
+ * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so
+ * that no proxy can make another's list be taken for its own.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { Entries, EntryTable } from './entry-table.ts';
 import { GrowingList, type ListForm } from './growing-list.ts';
 
-/** Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make others' requests cost. */
+/**
+ * Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make
+ * others' requests cost.
+ */
 const MAX_ALIKE = 16;
 
-/** Lists are looked up by this many bytes of their beginning, more than one name of a mesh has; shorter ones when all of them is there. */
+/**
+ * Lists are looked up by this many bytes of their beginning, more than one name of a mesh has; shorter ones when all of
+ * them is there.
+ */
 export const HEAD_BYTES = 96;
 
 /** Known lists, without their kind. A `head` is their first {@link HEAD_BYTES} bytes as latin1. */
@@ -102,8 +109,8 @@ export class KnownLists<V extends Sized> implements FormIndex {
   readonly #enabled: boolean;
 
   /**
-   * `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives. `name`: of the memo in
-   * `memos`; when these are switched off, nothing is known.
+   * `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives.
+   * `name`: of the memo in `memos`; when these are switched off, nothing is known.
    */
   constructor(make: (entries: Buffer) => V, maxEntries: number, name: string, memos: Memos) {
     this.#make = make;
@@ -137,7 +144,8 @@ export class KnownLists<V extends Sized> implements FormIndex {
   }
 
   /**
-   * `lasting`: the bytes do not change and may be held. The form is left out when the list cannot be known by its bytes.
+   * `lasting`: the bytes do not change and may be held. The form is left out when the list cannot be known by its
+   * bytes.
    */
   #learn(bytes: Buffer, count: number, lasting: boolean): { readonly value: V; readonly form?: ListForm } {
     const same = this.#byHead.find(headAt(bytes, 0), (form) => form.bytes.equals(bytes));
@@ -154,7 +162,8 @@ export class KnownLists<V extends Sized> implements FormIndex {
     const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
     // With an entry that comes twice, the order might count; and a value is known by the entries that it first came in.
     if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
-    // A copy of its own, which it may have for long: the message that it came in is much larger, or a part of what the socket read.
+    // A copy of its own, which it may have for long: the message that it came in is much larger, or a part of what the
+    // socket read.
     const form = this.#form(learned, Buffer.from(bytes));
     learned.first = form;
     this.#bySum.add(key, learned);

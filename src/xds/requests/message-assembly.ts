@@ -1,10 +1,12 @@
 /**
- * A large request while it arrives. Thousands of proxies send the same lists of thousands of names, 100 kB and more at a time:
- * put together for each of them they would be most of what the server allocates. So what arrives is compared with the lists that are
- * known, piece by piece, and let go; only what is new is kept. What this stream has named before is tried first: an acknowledgement
- * of the state-of-the-world protocol names it all again, and is then a few comparisons of memory.
+ * A large request while it arrives. Thousands of proxies send the same lists of thousands of names, 100 kB and more at
+ * a time: put together for each of them they would be most of what the server allocates. So what arrives is compared
+ * with the lists that are known, piece by piece, and let go; only what is new is kept. What this stream has named
+ * before is tried first: an acknowledgement of the state-of-the-world protocol names it all again, and is then a few
+ * comparisons of memory.
  *
- * Between lists the fields are gathered in a small buffer, which is a well-formed message by itself: the request without its known lists.
+ * Between lists the fields are gathered in a small buffer, which is a well-formed message by itself: the request
+ * without its known lists.
  */
 import { FieldScan, MAX_FIELD_HEAD_BYTES } from './field-scan.ts';
 import type { GrowingList, ListForm } from './growing-list.ts';
@@ -108,7 +110,10 @@ export class MessageAssembly {
   /** What is no known list. */
   #gathered = NO_BYTES;
   #filled = 0;
-  /** The fields before this offset of what is gathered were looked at; behind `#filled` while the last of them is on its way. */
+  /**
+   * The fields before this offset of what is gathered were looked at; behind `#filled` while the last of them is on its
+   * way.
+   */
   #scanned = 0;
   #lookups = 0;
   /** Bytes that this message has added to lists that are being learned. */
@@ -181,7 +186,10 @@ export class MessageAssembly {
     return end;
   }
 
-  /** Goes over the fields of a piece to the next list that is known, or being learned. Returns how far the piece was used. */
+  /**
+   * Goes over the fields of a piece to the next list that is known, or being learned. Returns how far the piece was
+   * used.
+   */
   #search(bytes: Buffer, start: number, end: number): number {
     let at = start;
     while (at < end) {
@@ -226,7 +234,10 @@ export class MessageAssembly {
     return taken;
   }
 
-  /** Reads the beginning of the next field; false when there is too little of it, or no list is to be looked for any more. */
+  /**
+   * Reads the beginning of the next field; false when there is too little of it, or no list is to be looked for any
+   * more.
+   */
   #readField(bytes: Buffer, start: number, end: number): boolean {
     if (this.#filled <= MAX_SCANNED_BYTES && scan.read(bytes, start, end)) return true;
     // What cannot be read with as much as this is no such field.
@@ -239,7 +250,10 @@ export class MessageAssembly {
     return left < HEAD_BYTES ? undefined : this.#lists.get(field);
   }
 
-  /** Looks for the list that begins at `start`. Returns how much of it is done: its head, or nothing. `left`: bytes of the message from there on. */
+  /**
+   * Looks for the list that begins at `start`. Returns how much of it is done: its head, or nothing. `left`: bytes of
+   * the message from there on.
+   */
   #begin(field: number, index: FormIndex, bytes: Buffer, start: number, left: number): number {
     const form =
       this.#lookups++ < MAX_LOOKUPS
@@ -259,7 +273,9 @@ export class MessageAssembly {
     return undefined;
   }
 
-  /** The list that others are at, when it is the same as far as this has come. `left`: bytes of the message behind that. */
+  /**
+   * The list that others are at, when it is the same as far as this has come. `left`: bytes of the message behind that.
+   */
   #join(
     field: number,
     index: FormIndex,
@@ -316,7 +332,10 @@ export class MessageAssembly {
     }
   }
 
-  /** What this stream has brought anew stays with it when it says the same a second time: before, maybe nobody ever does. */
+  /**
+   * What this stream has brought anew stays with it when it says the same a second time: before, maybe nobody ever
+   * does.
+   */
   #learned(field: number, form: ListForm): void {
     const last = this.#last;
     this.#last = { field, length: form.bytes.length };
@@ -361,8 +380,8 @@ export class MessageAssembly {
   }
 
   /**
-   * Behind what is equal comes another byte than in the form, or more than it has, or the end: on with another form, if there is one.
-   * `left`: bytes of the message from there on.
+   * Behind what is equal comes another byte than in the form, or more than it has, or the end: on with another form, if
+   * there is one. `left`: bytes of the message from there on.
    */
   #differs(match: Match, byte: number | undefined, left: number): void {
     const { field, form, done } = match;

@@ -1,6 +1,6 @@
 /**
- * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object for the
- * same content, found without making strings where it can be.
+ * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object
+ * for the same content, found without making strings where it can be.
  */
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../../core/errors.ts';
@@ -19,7 +19,10 @@ export const MAX_NAMES_PER_REQUEST = 200_000;
 /** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
 export const MAX_NAME_BYTES = 4096;
 
-/** Resource name → version, as a proxy shows it when it comes back. One object for equal content, so that results can be kept with it. */
+/**
+ * Resource name → version, as a proxy shows it when it comes back. One object for equal content, so that results can be
+ * kept with it.
+ */
 export type VersionMap = ReadonlyMap<string, string>;
 
 const NO_VERSIONS: VersionMap = new Map();

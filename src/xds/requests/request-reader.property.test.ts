@@ -1,4 +1,7 @@
-/** Requests read from a stream that is cut anywhere, against the same messages decoded whole where memos are switched off. */
+/**
+ * Requests read from a stream that is cut anywhere, against the same messages decoded whole where memos are switched
+ * off.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
@@ -21,7 +24,10 @@ function plain(request: DeltaRequest): unknown {
 
 const hosts = Array.from({ length: 60 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
 
-/** Lists that begin alike: some of the hosts, some of them others of the same length, one more behind them, in another order. */
+/**
+ * Lists that begin alike: some of the hosts, some of them others of the same length, one more behind them, in another
+ * order.
+ */
 const list = fc
   .tuple(fc.integer({ min: 0, max: 60 }), fc.subarray([3, 4, 20, 21, 59]), fc.boolean(), fc.boolean())
   .map(([count, others, more, backwards]) => {

@@ -12,8 +12,8 @@ export interface RequestFormat<Request> {
   /** Fields of lists that are compared with known ones while they arrive. */
   readonly lists: ListFields;
   /**
-   * Decodes a request from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws CtlError
-   * invalid_argument.
+   * Decodes a request from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws
+   * CtlError invalid_argument.
    */
   decode(bytes: Buffer, known?: readonly KnownRun[]): Request;
 }
@@ -21,22 +21,29 @@ export interface RequestFormat<Request> {
 export interface RequestSink<Request> {
   message(request: Request): void;
   /**
-   * The stream holds something that is refused, and no more messages come. A CtlError (resource_exhausted: the request is larger than may
-   * be), or what else {@link RequestFormat.decode} throws.
+   * The stream holds something that is refused, and no more messages come. A CtlError (resource_exhausted: the request
+   * is larger than may be), or what else {@link RequestFormat.decode} throws.
    */
   refused(error: unknown): void;
 }
 
 /**
- * Messages that are put together while reading is paused: a proxy that comes back asks for all its types at once, 100 kB and more for
- * each, of which nothing but references to known lists is left. What comes behind them is kept as it is.
+ * Messages that are put together while reading is paused: a proxy that comes back asks for all its types at once, 100
+ * kB and more for each, of which nothing but references to known lists is left. What comes behind them is kept as it
+ * is.
  */
 const MAX_AHEAD = 8;
 
-/** What is kept of these messages, bytes, before they ask for room: references to lists take none, acknowledgements little. */
+/**
+ * What is kept of these messages, bytes, before they ask for room: references to lists take none, acknowledgements
+ * little.
+ */
 const FREE_AHEAD_BYTES = 4 * 1024;
 
-/** What is read goes over what may be kept by so much at most, bytes: what a window of the stream lets come before its reader is asked. */
+/**
+ * What is read goes over what may be kept by so much at most, bytes: what a window of the stream lets come before its
+ * reader is asked.
+ */
 const MAX_OVER_BYTES = 512 * 1024;
 
 export class RequestReader<Request> {
@@ -67,8 +74,8 @@ export class RequestReader<Request> {
   #aheadRoom: (() => void) | false | undefined;
 
   /**
-   * `maxBytes`: largest message. `room`: left out where messages are so small that they need not ask for any; `changed` is called when it
-   * was waited for, and {@link full} may have ended.
+   * `maxBytes`: largest message. `room`: left out where messages are so small that they need not ask for any; `changed`
+   * is called when it was waited for, and {@link full} may have ended.
    */
   constructor(
     sink: RequestSink<Request>,
@@ -97,8 +104,8 @@ export class RequestReader<Request> {
   }
 
   /**
-   * What else comes should wait where it is: there is no room for the message yet, or reading is paused, and has been gone on with for as
-   * long as that keeps little.
+   * What else comes should wait where it is: there is no room for the message yet, or reading is paused, and has been
+   * gone on with for as long as that keeps little.
    */
   get full(): boolean {
     if (!this.#paused) return this.waits;
@@ -125,7 +132,8 @@ export class RequestReader<Request> {
       late: () =>
         this.#refuse(new CtlError('deadline_exceeded', 'a request takes too long to come whole while others wait')),
     });
-    // A known list of which another byte comes at last is put together all at once. To have it wait would be to keep all that.
+    // A known list of which another byte comes at last is put together all at once. To have it wait would be to keep
+    // all that.
     if (overFull && !this.#claim.granted)
       this.#refuse(new CtlError('unavailable', 'too many large requests, try again later'));
   }

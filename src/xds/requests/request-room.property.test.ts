@@ -1,6 +1,6 @@
 /**
- * Streams that compete for room, whatever they do meanwhile: what a client says is read to the end, in order, unless somebody has ended the
- * stream; nobody waits for ever; and when all is over, all room is free.
+ * Streams that compete for room, whatever they do meanwhile: what a client says is read to the end, in order, unless
+ * somebody has ended the stream; nobody waits for ever; and when all is over, all room is free.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

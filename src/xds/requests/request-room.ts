@@ -1,14 +1,17 @@
 /**
- * Room in memory for requests that are on their way. What is recognised of a request while it arrives takes none; the rest of it is put
- * together, and whoever sends it decides how long that takes: thousands of halves of the largest request, on an address where nobody is
- * asked who he is, would be all memory that there is. So a request of which much has to be kept needs room for all of it, out of so much
- * for all streams. Where there is none it waits in the stream's flow-control window until its turn comes, for whoever is let in goes on
- * to the end, and is not waited for longer than is put up with while others wait. No request is refused because many come at once:
- * thousands of proxies that come back with large requests, each in an order of its own, are read one after the other.
+ * Room in memory for requests that are on their way. What is recognised of a request while it arrives takes none; the
+ * rest of it is put together, and whoever sends it decides how long that takes: thousands of halves of the largest
+ * request, on an address where nobody is asked who he is, would be all memory that there is. So a request of which much
+ * has to be kept needs room for all of it, out of so much for all streams. Where there is none it waits in the stream's
+ * flow-control window until its turn comes, for whoever is let in goes on to the end, and is not waited for longer than
+ * is put up with while others wait. No request is refused because many come at once: thousands of proxies that come
+ * back with large requests, each in an order of its own, are read one after the other.
  */
 import { AddressShares, networkOf } from '../../grpc/index.ts';
 
-/** So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less. */
+/**
+ * So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less.
+ */
 export const FREE_BYTES = 64 * 1024;
 
 /** Room for requests, in largest ones: 64 MiB by default. */
@@ -21,8 +24,8 @@ const AHEAD_BYTES = 64 * 1024 * 1024;
 export const MAX_AHEAD_BYTES = 64 * 1024;
 
 /**
- * A request that has room and is not complete after this long, ms, is given up when others wait: those who send at all are done in a
- * second.
+ * A request that has room and is not complete after this long, ms, is given up when others wait: those who send at all
+ * are done in a second.
  */
 const PATIENCE_MS = 30_000;
 
@@ -81,7 +84,10 @@ export class RequestRoom {
   readonly #requests: AddressShares;
   readonly #ahead = new AddressShares(AHEAD_BYTES / MAX_AHEAD_BYTES);
   readonly #later: Later;
-  /** By address, those who came first first; none of them is empty. Thousands may wait, and end all at once with their connection. */
+  /**
+   * By address, those who came first first; none of them is empty. Thousands may wait, and end all at once with their
+   * connection.
+   */
   readonly #waiting = new Map<string, Set<Asked>>();
   #scheduled = false;
 

@@ -1,7 +1,8 @@
 /**
- * How expectations about AuthorizationPolicy are written. A case is a rule and requests that it matches or does not. Every case stands for
- * two policies, as what ALLOW lets through is what DENY refuses: one on a workload that allows nothing else, one on a workload that
- * allows everything else. All cases hold at once: each rule asks for the number of its case in a header, beside what it is about.
+ * How expectations about AuthorizationPolicy are written. A case is a rule and requests that it matches or does not.
+ * Every case stands for two policies, as what ALLOW lets through is what DENY refuses: one on a workload that allows
+ * nothing else, one on a workload that allows everything else. All cases hold at once: each rule asks for the number of
+ * its case in a header, beside what it is about.
  */
 import type { Document } from './config.ts';
 

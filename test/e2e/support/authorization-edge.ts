@@ -1,4 +1,7 @@
-/** Scenarios about gateways: the policies, and what comes of calls to two hosts, to a port of bytes, and to TLS that is passed through. */
+/**
+ * Scenarios about gateways: the policies, and what comes of calls to two hosts, to a port of bytes, and to TLS that is
+ * passed through.
+ */
 import { type Document, resource } from './config.ts';
 
 /** Ports of the gateways. */

@@ -42,7 +42,10 @@ export class ExpectationTable {
     return faults;
   }
 
-  /** Waits until all come out as expected at once, as they do when an edit has arrived, and then checks that they stay so. */
+  /**
+   * Waits until all come out as expected at once, as they do when an edit has arrived, and then checks that they stay
+   * so.
+   */
   async settle(expectations: readonly Expectation[]): Promise<void> {
     await eventually(async () => {
       const seen = await inParallel(expectations, WIDTH, async (each) => `${each.request}: ${await each.run()}`);

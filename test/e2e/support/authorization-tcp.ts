@@ -1,6 +1,7 @@
 /**
- * Cases about connections that are passed on as bytes, each at a port of its own: a policy knows the caller's identity and addresses there,
- * and nothing of HTTP. What of a rule cannot be known never allows, and never lets through what DENY is about.
+ * Cases about connections that are passed on as bytes, each at a port of its own: a policy knows the caller's identity
+ * and addresses there, and nothing of HTTP. What of a rule cannot be known never allows, and never lets through what
+ * DENY is about.
  */
 import { type Caller, mesh, type Rule } from './authorization-cases.ts';
 

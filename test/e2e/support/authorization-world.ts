@@ -1,7 +1,7 @@
 /**
- * A mesh for expectations about AuthorizationPolicy. Two workloads are guarded: `shop.foo` allows what its policies allow, `bank.foo` refuses
- * what its policies deny. Callers are workloads behind their own proxies, whoever a certificate of the mesh's authority names, and
- * clients without proxy at several addresses.
+ * A mesh for expectations about AuthorizationPolicy. Two workloads are guarded: `shop.foo` allows what its policies
+ * allow, `bank.foo` refuses what its policies deny. Callers are workloads behind their own proxies, whoever a
+ * certificate of the mesh's authority names, and clients without proxy at several addresses.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -19,8 +19,8 @@ export interface ExtAuthzServer {
 }
 
 /**
- * Says what the request's header `x-verdict` says: `allow` with headers of its own, `deny` with a status, a header and a body of its own,
- * `error`, or nothing at all (`hang`). Without the header it denies.
+ * Says what the request's header `x-verdict` says: `allow` with headers of its own, `deny` with a status, a header and
+ * a body of its own, `error`, or nothing at all (`hang`). Without the header it denies.
  */
 export async function startExtAuthzServer(owner: Owner): Promise<ExtAuthzServer> {
   const asked: Question[] = [];

@@ -1,4 +1,7 @@
-/** Certificates that no authority of the mesh has been asked for, made with openssl: those of other trust domains, and of other roots. */
+/**
+ * Certificates that no authority of the mesh has been asked for, made with openssl: those of other trust domains, and
+ * of other roots.
+ */
 import { execFile } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,8 @@
 /**
- * A mesh as it runs in production, in network namespaces that a bridge joins: ctl-discovery with its certificate authority in one,
- * each workload in one of its own, with an application and, where it is proxied, `ctl-agent proxy` with a real Envoy, and redirection
- * by `ctl-agent mesh-iptables`. Tokens come from a local issuer; everything between proxies and control plane is TLS.
+ * A mesh as it runs in production, in network namespaces that a bridge joins: ctl-discovery with its certificate
+ * authority in one, each workload in one of its own, with an application and, where it is proxied, `ctl-agent proxy`
+ * with a real Envoy, and redirection by `ctl-agent mesh-iptables`. Tokens come from a local issuer; everything between
+ * proxies and control plane is TLS.
  *
  *   web.foo ─ application ⇄ Envoy ─┐
  *   plain.legacy ─ application ────┼─ bridge ─ ctl-discovery :15012
@@ -218,8 +219,8 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
 }
 
 /**
- * Where Node keeps the programs compiled, so that starting a mesh is not mostly compiling the same files; by user, because each can
- * write only its own.
+ * Where Node keeps the programs compiled, so that starting a mesh is not mostly compiling the same files; by user,
+ * because each can write only its own.
  */
 async function compileCache(uid = 0): Promise<string> {
   const folder = join(import.meta.dirname, '../../../.cache/compile-cache', String(uid));
@@ -263,7 +264,10 @@ async function startDiscoveryIn(
 
 type WorkloadFacts = Omit<Workload, 'agent'>;
 
-/** Pod, service and endpoints of a workload; the label says that its proxy takes mutual TLS, as injection would write it. */
+/**
+ * Pod, service and endpoints of a workload; the label says that its proxy takes mutual TLS, as injection would write
+ * it.
+ */
 function documentsOf({ name, namespace, proxied, netns, serviceAddress }: WorkloadFacts): Document[] {
   const labels = { app: name, ...(proxied ? { 'security.mesh.io/tlsMode': 'mesh' } : {}) };
   const names = Object.keys(PORTS) as PortName[];

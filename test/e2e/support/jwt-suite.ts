@@ -1,4 +1,7 @@
-/** What the files of tests about tokens share: a mesh of their own each, which has no policies when a test begins, and the table. */
+/**
+ * What the files of tests about tokens share: a mesh of their own each, which has no policies when a test begins, and
+ * the table.
+ */
 import assert from 'node:assert/strict';
 import { after, afterEach, before } from 'node:test';
 import type { Document } from './config.ts';

@@ -1,6 +1,7 @@
 /**
- * A mesh for end users' tokens: gateways and sidecars, each fed by either protocol, with echo backends behind them, and two issuers whose keys
- * the test has itself: `one` signs with RSA and publishes its keys by HTTP, `two` signs with EC and has them in the policy.
+ * A mesh for end users' tokens: gateways and sidecars, each fed by either protocol, with echo backends behind them, and
+ * two issuers whose keys the test has itself: `one` signs with RSA and publishes its keys by HTTP, `two` signs with EC
+ * and has them in the policy.
  *
  *   curl ─▶ gateway-sotw, gateway-delta (edge) ─▶ web, api
  *   curl ─▶ server-sotw, server-delta (default) ─▶ web

@@ -1,4 +1,6 @@
-/** Issuers of end users' tokens: key pairs, tokens of ctl-jwt, and servers of their key sets that a test may let fail. */
+/**
+ * Issuers of end users' tokens: key pairs, tokens of ctl-jwt, and servers of their key sets that a test may let fail.
+ */
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';

@@ -1,6 +1,6 @@
 /**
- * A mesh for tests on loopback addresses of its own: a configuration directory, the real `ctl-discovery`, and real Envoys that
- * work without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
+ * A mesh for tests on loopback addresses of its own: a configuration directory, the real `ctl-discovery`, and real
+ * Envoys that work without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
 import {
   claimNumber,
@@ -52,13 +52,15 @@ export interface TestMesh {
   address(last: number): string;
 }
 
-/** 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: apart from the loopback addresses that anything else uses. */
+/**
+ * 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: apart from the loopback addresses that anything else uses.
+ */
 const NETWORKS = { from: 64 * 256, end: 192 * 256 };
 let network: number | undefined;
 
 /**
- * The loopback network of this process, which no other test process of the machine uses at the same time: tests of different files,
- * and of copies of the suite, may then listen on the same ports.
+ * The loopback network of this process, which no other test process of the machine uses at the same time: tests of
+ * different files, and of copies of the suite, may then listen on the same ports.
  */
 function loopbackNetwork(): (last: number) => string {
   network ??= claimNumber('network', NETWORKS.from, NETWORKS.end);

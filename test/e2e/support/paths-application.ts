@@ -1,14 +1,16 @@
 /**
- * An application as lenient as real ones: it takes the path that it is sent, makes its own sense of it, and serves what that names. Which
- * sense it makes differs from one framework to the next; what it was sent is kept, so that each can be asked afterwards.
+ * An application as lenient as real ones: it takes the path that it is sent, makes its own sense of it, and serves what
+ * that names. Which sense it makes differs from one framework to the next; what it was sent is kept, so that each can
+ * be asked afterwards.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Owner } from '../../harness/index.ts';
 
 /**
- * What an application does to a path before it looks for what to serve: nothing; what RFC 3986 calls equal (escaped letters, dots,
- * and the backslash that browsers take for a slash); slashes in a row as one; escaped slashes as slashes.
+ * What an application does to a path before it looks for what to serve: nothing; what RFC 3986 calls equal (escaped
+ * letters, dots, and the backslash that browsers take for a slash); slashes in a row as one; escaped slashes as
+ * slashes.
  */
 export type Leniency = 'literal' | 'rfc3986' | 'merging' | 'decoding';
 
@@ -49,8 +51,8 @@ export async function startLenientApplication(owner: Owner): Promise<LenientAppl
 }
 
 /**
- * All that an application of this kind may take the target for. Frameworks clean a path in one order or another, and some leave out what
- * follows a `;` in a segment.
+ * All that an application of this kind may take the target for. Frameworks clean a path in one order or another, and
+ * some leave out what follows a `;` in a segment.
  */
 export function resourcesOf(target: string, leniency: Leniency): string[] {
   // Absolute form: the path of the URL.

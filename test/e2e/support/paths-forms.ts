@@ -1,9 +1,12 @@
 /**
- * Ways to ask for `/admin`, or for the host `admin.example`, that do not look like it. Each is sent byte by byte; what it is called is
- * what is sent, where that can be read.
+ * Ways to ask for `/admin`, or for the host `admin.example`, that do not look like it. Each is sent byte by byte; what
+ * it is called is what is sent, where that can be read.
  */
 
-/** Sent over HTTP/1 as these bytes (latin1); `headers` are lines that say to whom the request belongs, each with its end. */
+/**
+ * Sent over HTTP/1 as these bytes (latin1); `headers` are lines that say to whom the request belongs, each with its
+ * end.
+ */
 export interface Http1Form {
   readonly what: string;
   readonly bytes: (headers: string) => string;

@@ -1,6 +1,7 @@
 /**
- * What a call between two workloads comes to, in one word or two: `200 mtls` (the application saw exactly the identities of both sides),
- * `200 plain` (it saw none), `000/56` (status and exit code of curl), `ok` and `cut` for TCP.
+ * What a call between two workloads comes to, in one word or two: `200 mtls` (the application saw exactly the
+ * identities of both sides), `200 plain` (it saw none), `000/56` (status and exit code of curl), `ok` and `cut` for
+ * TCP.
  */
 import assert from 'node:assert/strict';
 import { type EchoReply, eventually } from '../../harness/index.ts';
@@ -42,7 +43,8 @@ export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Prom
   if (port === 'tcp' || port === 'bytes') return talk(from, to, address, number, port === 'tcp' ? 'server' : 'client');
   const version = port === 'grpc' ? ['--http2-prior-knowledge', '-X', 'POST', '-H', 'te: trailers'] : [];
   const outcome = await httpOutcome(from, to, ['-m', '5', ...version, `http://${address}:${number}/`]);
-  // HTTP/2 sends several things: whether curl learns of the refusal by sending (55) or by receiving (56) is up to the moment.
+  // HTTP/2 sends several things: whether curl learns of the refusal by sending (55) or by receiving (56) is up to the
+  // moment.
   return port === 'grpc' && outcome === '000/55' ? '000/56' : outcome;
 }
 

@@ -1,6 +1,7 @@
 /**
- * A mesh whose gateways take their certificates from Secrets: ctl-discovery with its authority, gateways that are real Envoys below
- * `ctl-agent proxy router` with certificates of the mesh, and streams that ask for what is not theirs. All on loopback.
+ * A mesh whose gateways take their certificates from Secrets: ctl-discovery with its authority, gateways that are real
+ * Envoys below `ctl-agent proxy router` with certificates of the mesh, and streams that ask for what is not theirs. All
+ * on loopback.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

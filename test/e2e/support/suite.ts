@@ -2,7 +2,9 @@
 import { after, afterEach } from 'node:test';
 import { createScope, type Owner } from '../../harness/index.ts';
 
-/** An owner that ends after the last test of the file; logs of what it started are printed when one of them has failed. */
+/**
+ * An owner that ends after the last test of the file; logs of what it started are printed when one of them has failed.
+ */
 export function suiteOwner(): Owner {
   const scope = createScope();
   let failure: unknown;

@@ -1,6 +1,6 @@
 /**
- * Two tenants with a gateway each, for tests of credentials: `edge`, whose gateway is a real Envoy that end users reach, and `shop`, which
- * has a Secret of the same name. Every host leads to the backend `a`.
+ * Two tenants with a gateway each, for tests of credentials: `edge`, whose gateway is a real Envoy that end users
+ * reach, and `shop`, which has a Secret of the same name. Every host leads to the backend `a`.
  */
 import assert from 'node:assert/strict';
 import { certificateSet, testRoot } from '../../../src/agent/identity/testing/certificates.ts';

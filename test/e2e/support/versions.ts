@@ -1,6 +1,6 @@
 /**
- * The mesh that routing tests start from: service `web` with the pods web-v1 and web-v2 behind it, and two clients, one of them
- * asking for configuration by SotW and the other by Delta. What a test edits, both must follow.
+ * The mesh that routing tests start from: service `web` with the pods web-v1 and web-v2 behind it, and two clients, one
+ * of them asking for configuration by SotW and the other by Delta. What a test edits, both must follow.
  */
 import { type Echo, type Owner, startEcho } from '../../harness/index.ts';
 import { type Document, endpoints, pod, resource, service } from './config.ts';
@@ -15,7 +15,10 @@ import {
   type TestMesh,
 } from './mesh.ts';
 
-/** Where clients send HTTP, at their own address: a port that no program listens on by default, and below those of outgoing connections. */
+/**
+ * Where clients send HTTP, at their own address: a port that no program listens on by default, and below those of
+ * outgoing connections.
+ */
 export const HTTP_PORT = 7480;
 
 export interface VersionsMesh extends TestMesh {

@@ -1,4 +1,7 @@
-/** Certificates for tests: a small authority that writes X.509 (RFC 5280) by hand, so that lives can be seconds and keys of any kind. */
+/**
+ * Certificates for tests: a small authority that writes X.509 (RFC 5280) by hand, so that lives can be seconds and keys
+ * of any kind.
+ */
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import forge from 'node-forge';
 import { der, oid, sequence } from '../der.ts';

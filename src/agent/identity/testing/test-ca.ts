@@ -1,6 +1,6 @@
 /**
- * A certificate service for tests of the agent alone, on @grpc/grpc-js and the generated messages (neither of which the agent loads): it
- * signs for whoever asks, and notes what it was shown.
+ * A certificate service for tests of the agent alone, on @grpc/grpc-js and the generated messages (neither of which the
+ * agent loads): it signs for whoever asks, and notes what it was shown.
  */
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';

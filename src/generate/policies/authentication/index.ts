@@ -1,6 +1,7 @@
 /**
- * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and one whose token is good for some
- * rule; every other token is answered with 401, wherever a rule looks for one. Who must have a token is authorization's business.
+ * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and one whose
+ * token is good for some rule; every other token is answered with 401, wherever a rule looks for one. Who must have a
+ * token is authorization's business.
  */
 
 import { envoy } from '../../../protobuf/index.ts';

@@ -1,8 +1,9 @@
 /**
- * One place, one token. Envoy looks at the first parameter or cookie of a name, and finds a scheme (`Bearer `) anywhere in a header, if it is
- * written as in the rule; applications that get the token (or trust what the mesh has let through) may take the last one, split parameters
- * at `;` as well, or read `bearer` for `Bearer` (RFC 9110 section 11.1). So a good token could bring in one that nobody has looked at. What
- * is left of such after jwt_authn, which takes out what is not to be forwarded, is refused.
+ * One place, one token. Envoy looks at the first parameter or cookie of a name, and finds a scheme (`Bearer `) anywhere
+ * in a header, if it is written as in the rule; applications that get the token (or trust what the mesh has let
+ * through) may take the last one, split parameters at `;` as well, or read `bearer` for `Bearer` (RFC 9110 section
+ * 11.1). So a good token could bring in one that nobody has looked at. What is left of such after jwt_authn, which
+ * takes out what is not to be forwarded, is refused.
  */
 import { placesOfRule } from './places.ts';
 import type { TokenRule } from './rules.ts';

@@ -1,8 +1,9 @@
 /**
- * Headers in which the application is told what a token says. jwt_authn removes what clients write there, but only after the route has been
- * chosen, which may have been by such a header; so they are removed before, as the request comes in. With them go those that differ by `_`
- * for `-`: to applications that get headers as variables (CGI, WSGI, Rack) they are the same, `HTTP_X_USER`. So do those of headers that
- * tokens are read from: there, an application could find a token that nobody has looked at.
+ * Headers in which the application is told what a token says. jwt_authn removes what clients write there, but only
+ * after the route has been chosen, which may have been by such a header; so they are removed before, as the request
+ * comes in. With them go those that differ by `_` for `-`: to applications that get headers as variables (CGI, WSGI,
+ * Rack) they are the same, `HTTP_X_USER`. So do those of headers that tokens are read from: there, an application could
+ * find a token that nobody has looked at.
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/index.ts';

@@ -1,7 +1,8 @@
 /**
- * Where requests carry tokens, and which rules look there. Places at which the same rules look are taken together: there, a token has to be
- * good for one of these rules. Envoy checks all tokens that it finds in a provider's places, so two sets of places with a rule in common, but
- * not all, have to be told apart, or one rule's token would be a bad one to the other.
+ * Where requests carry tokens, and which rules look there. Places at which the same rules look are taken together:
+ * there, a token has to be good for one of these rules. Envoy checks all tokens that it finds in a provider's places,
+ * so two sets of places with a rule in common, but not all, have to be told apart, or one rule's token would be a bad
+ * one to the other.
  */
 import type { JwtRule } from '../../../resources/schemas.ts';
 import type { TokenRule } from './rules.ts';

@@ -11,7 +11,9 @@ export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.In
 /** Envoy takes 0 for its default of a minute; 1 is the least that can be said. */
 const LEAST_CLOCK_SKEW_SECONDS = 1;
 
-/** Claims that are lists of words for everybody (RFC 8693 section 4.2, and custom): policies look at the single words. */
+/**
+ * Claims that are lists of words for everybody (RFC 8693 section 4.2, and custom): policies look at the single words.
+ */
 const WORDS = ['scope', 'permission'];
 
 /** The provider of a rule that looks in these of its places. */

@@ -1,4 +1,6 @@
-/** The rules about tokens that hold for a workload, of all its policies, each with the keys as far as they are known. */
+/**
+ * The rules about tokens that hold for a workload, of all its policies, each with the keys as far as they are known.
+ */
 
 import { usableInlineKeys } from '../../../resources/inline-keys.ts';
 import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';

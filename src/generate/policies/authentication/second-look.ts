@@ -1,8 +1,8 @@
 /**
- * The second look at a good token. Envoy's jwt_authn takes tokens for at least a second more than they say, and a second before they are valid
- * (RFC 7519 section 4.1.4: "on or after which" a token must not be accepted); this filter, behind it, does not. Of several tokens in one
- * request it sees the one whose claims authorization sees. Nor does it take requests in which a place may hold another token
- * (see `one-token.ts`).
+ * The second look at a good token. Envoy's jwt_authn takes tokens for at least a second more than they say, and a
+ * second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be accepted); this filter,
+ * behind it, does not. Of several tokens in one request it sees the one whose claims authorization sees. Nor does it
+ * take requests in which a place may hold another token (see `one-token.ts`).
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
@@ -14,8 +14,8 @@ import type { TokenRule } from './rules.ts';
 const { Lua } = envoy.extensions.filters.http.lua.v3;
 
 /**
- * Reached by requests alone that jwt_authn lets pass. What one rule had against a token that another one takes is no failure: it must not be
- * taken for one when authorization refuses the request later (see `wrong-audience.ts`).
+ * Reached by requests alone that jwt_authn lets pass. What one rule had against a token that another one takes is no
+ * failure: it must not be taken for one when authorization refuses the request later (see `wrong-audience.ts`).
  */
 const SOURCE = `local function refuse(handle, failure)
   handle:respond({[":status"] = "401", ["www-authenticate"] = 'Bearer error="invalid_token"'}, failure)

@@ -1,6 +1,7 @@
 /**
- * Envoy answers 403 where a token is for another audience, and 401 for all else that can be wrong with one. Here a token that fails validation
- * is 401 (specification "policy-resources", end-user JWT rules); 403 says that who one is has been understood, and is not let in.
+ * Envoy answers 403 where a token is for another audience, and 401 for all else that can be wrong with one. Here a
+ * token that fails validation is 401 (specification "policy-resources", end-user JWT rules); 403 says that who one is
+ * has been understood, and is not let in.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER } from '../../filters/index.ts';
@@ -10,7 +11,10 @@ import type { TokenRule } from './rules.ts';
 
 type LocalReplies = envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig.Input;
 
-/** Any failure: 403 is never the answer to another one, and after a token has passed none is left (see `second-look.ts`). */
+/**
+ * Any failure: 403 is never the answer to another one, and after a token has passed none is left (see
+ * `second-look.ts`).
+ */
 const REPLIES: LocalReplies = {
   mappers: [
     {
@@ -33,7 +37,10 @@ export function checksAudiences({ rule }: TokenRule): boolean {
   return (rule.audiences ?? []).length > 0;
 }
 
-/** How the connection manager answers; undefined where nobody asks for an audience, and where failures of tokens that pass would be left. */
+/**
+ * How the connection manager answers; undefined where nobody asks for an audience, and where failures of tokens that
+ * pass would be left.
+ */
 export function audienceReplies(view: GuardedView, rules: readonly TokenRule[]): LocalReplies | undefined {
   return hasExtension(view, LUA_FILTER) && rules.some(checksAudiences) ? REPLIES : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The attributes that rules speak of: on which side of Envoy's policies each stands, whether it takes HTTP to know it, and what
- * matches one of its values. The fields of `from` and `to`, and the keys of `when`.
+ * The attributes that rules speak of: on which side of Envoy's policies each stands, whether it takes HTTP to know it,
+ * and what matches one of its values. The fields of `from` and `to`, and the keys of `when`.
  */
 import { anyOf, type Condition, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
 import { headers } from './headers.ts';

@@ -1,6 +1,6 @@
 /**
- * What a rule asks of a request, as a tree: leaves are the matchers of Envoy's RBAC filter, which has one kind of tree for who asks
- * (principals) and one for what is asked (permissions). Both are made from the same tree here.
+ * What a rule asks of a request, as a tree: leaves are the matchers of Envoy's RBAC filter, which has one kind of tree
+ * for who asks (principals) and one for what is asked (permissions). Both are made from the same tree here.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 

@@ -1,10 +1,10 @@
 /**
- * CUSTOM: an external authorizer, named in the mesh configuration, is asked about what a rule matches. An RBAC filter that lets
- * everything pass marks those requests, and the filter behind it asks about what is marked. Each authorizer has its own pair, so
- * that rules may name several: each that is concerned has to agree.
+ * CUSTOM: an external authorizer, named in the mesh configuration, is asked about what a rule matches. An RBAC filter
+ * that lets everything pass marks those requests, and the filter behind it asks about what is marked. Each authorizer
+ * has its own pair, so that rules may name several: each that is concerned has to agree.
  *
- * An authorizer that cannot be asked (not in the mesh configuration, not a service that the proxy can see, or one that knows only
- * HTTP where bytes are passed on) lets nobody pass whom its rules match.
+ * An authorizer that cannot be asked (not in the mesh configuration, not a service that the proxy can see, or one that
+ * knows only HTTP where bytes are passed on) lets nobody pass whom its rules match.
  */
 import { canonicalHost } from '../../../model/hosts.ts';
 import type { ServicePort } from '../../../model/types.ts';

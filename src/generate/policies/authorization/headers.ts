@@ -1,9 +1,10 @@
 /**
  * Headers. A request may have several of one name, and Envoy's RBAC compares each by itself: one match is enough.
  *
- * Read widely, each element of a list separated by commas is compared as well: that is what several headers become on their way
- * through other proxies. Read narrowly, there must be no other header of that name that has none of the values: what an application
- * takes for its value is not known, and a client may have put one of its own before that of a proxy.
+ * Read widely, each element of a list separated by commas is compared as well: that is what several headers become on
+ * their way through other proxies. Read narrowly, there must be no other header of that name that has none of the
+ * values: what an application takes for its value is not known, and a client may have put one of its own before that of
+ * a proxy.
  */
 import { allOf, anyOf, type Condition, leaf, not, type PrincipalLeaf } from './condition.ts';
 import type { Reading } from './operation.ts';
@@ -19,7 +20,8 @@ export function headers(name: string, values: readonly string[], reading: Readin
   const some = (of: readonly Text[]) => anyOf(of.map((pattern) => has(stringMatcher(pattern))));
   if (reading === 'wide')
     return anyOf([some(texts), ...texts.map((pattern) => has(regexMatcher(elementRegex(pattern))))]);
-  // What is wrong with both beginnings and ends there is no short expression for: either all have the one, or all the other.
+  // What is wrong with both beginnings and ends there is no short expression for: either all have the one, or all the
+  // other.
   const kinds = [texts.filter(({ kind }) => kind !== 'suffix'), texts.filter(({ kind }) => kind === 'suffix')];
   return anyOf(kinds.map((of) => allOf([some(of), ...othersThan(of).map((regex) => not(has(regexMatcher(regex))))])));
 }
@@ -31,12 +33,14 @@ function elementRegex({ kind, text }: Text): string {
   return `(?s)${before}${escapeRegex(text)}${after}`;
 }
 
-/** How deep an expression may nest: RE2 takes 1000. Of longer texts, it is enough to see whether they begin otherwise. */
+/**
+ * How deep an expression may nest: RE2 takes 1000. Of longer texts, it is enough to see whether they begin otherwise.
+ */
 const MAX_DEPTH = 200;
 
 /**
- * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy takes 32,768 (as the agent's bootstrap has it):
- * with one expression more than that it refuses the whole listener.
+ * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy takes 32,768 (as the
+ * agent's bootstrap has it): with one expression more than that it refuses the whole listener.
  */
 const MAX_NODES = 1500;
 
@@ -53,8 +57,9 @@ interface Trie {
 const leafNode = (): Trie => ({ next: new Map(), ends: false, goesOn: false, nodes: 1 });
 
 /**
- * Regular expressions of which every text that is none of these matches one: all of the patterns are suffixes, or none is. RE2 has no word
- * for "other than", so that it is spelled out: the first letter is another one, or it is the same and the rest is another.
+ * Regular expressions of which every text that is none of these matches one: all of the patterns are suffixes, or none
+ * is. RE2 has no word for "other than", so that it is spelled out: the first letter is another one, or it is the same
+ * and the rest is another.
  */
 function othersThan(patterns: readonly Text[]): string[] {
   const backwards = patterns.every(({ kind }) => kind === 'suffix');

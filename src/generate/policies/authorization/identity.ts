@@ -1,8 +1,9 @@
 /**
  * Who the peer is, by the SPIFFE URI of its certificate: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`.
  *
- * Envoy compares a name with every URI and DNS name of the certificate and with its subject, so that every matcher here begins with
- * `spiffe://`, which no DNS name and no subject does. Without mutual TLS there is no identity: nothing here matches then.
+ * Envoy compares a name with every URI and DNS name of the certificate and with its subject, so that every matcher here
+ * begins with `spiffe://`, which no DNS name and no subject does. Without mutual TLS there is no identity: nothing here
+ * matches then.
  */
 import { anyOf, type Condition, leaf, type PrincipalLeaf } from './condition.ts';
 import { escapeRegex, type Pattern, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
@@ -13,7 +14,10 @@ const LOCAL_TRUST_DOMAIN = 'cluster.local';
 
 type Who = Condition<PrincipalLeaf>;
 
-/** `principals`: `<trust domain>/ns/<namespace>/sa/<service account>`. What names one of the mesh's trust domains means all of them. */
+/**
+ * `principals`: `<trust domain>/ns/<namespace>/sa/<service account>`. What names one of the mesh's trust domains means
+ * all of them.
+ */
 export function principal(value: string, trustDomains: readonly string[]): Who {
   return anyOf(withAliases(value, trustDomains).map((each) => named(principalName(patternOf(each)))));
 }
@@ -30,7 +34,10 @@ function principalName(pattern: Pattern): StringMatcher {
   }
 }
 
-/** The same principal in each of the mesh's trust domains, where it is written with one of them, or with a suffix pattern of one. */
+/**
+ * The same principal in each of the mesh's trust domains, where it is written with one of them, or with a suffix
+ * pattern of one.
+ */
 function withAliases(value: string, trustDomains: readonly string[]): readonly string[] {
   const slash = value.indexOf('/');
   if (slash <= 0) return [value];

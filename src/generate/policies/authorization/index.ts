@@ -1,7 +1,7 @@
 /**
- * Who may do what: AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of them, in this
- * order: the external authorizers that CUSTOM rules name are asked; no DENY rule may match it; where there are ALLOW policies, one
- * of their rules has to match it; AUDIT rules note it.
+ * Who may do what: AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of
+ * them, in this order: the external authorizers that CUSTOM rules name are asked; no DENY rule may match it; where
+ * there are ALLOW policies, one of their rules has to match it; AUDIT rules note it.
  */
 
 import type { ModelSettings } from '../../../model/types.ts';

@@ -17,8 +17,8 @@ type What = Condition<PermissionLeaf>;
 type Who = Condition<PrincipalLeaf>;
 
 /**
- * How a value is read where one thing can be written in several ways. A rule that lets in takes it narrowly, a rule that keeps out
- * takes it widely, so that in doubt a request is refused.
+ * How a value is read where one thing can be written in several ways. A rule that lets in takes it narrowly, a rule
+ * that keeps out takes it widely, so that in doubt a request is refused.
  */
 export type Reading = 'narrow' | 'wide';
 
@@ -28,10 +28,10 @@ export function unclear(reading: Reading): typeof ALWAYS | typeof NEVER {
 }
 
 /**
- * Hosts, whatever the case of their letters, with a port behind or without one, and with the dot that ends a full name or without
- * it. A value that names a port means that port. Widely read, also with whatever else stands around the name: users, and other
- * hosts (Envoy makes a list of several `host` headers); and with escapes: an application that takes hosts for parts of URLs decodes
- * them, and `%61` may be any letter of any name.
+ * Hosts, whatever the case of their letters, with a port behind or without one, and with the dot that ends a full name
+ * or without it. A value that names a port means that port. Widely read, also with whatever else stands around the
+ * name: users, and other hosts (Envoy makes a list of several `host` headers); and with escapes: an application that
+ * takes hosts for parts of URLs decodes them, and `%61` may be any letter of any name.
  */
 export function host(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -57,7 +57,9 @@ function authority(stringMatch: StringMatcher): What {
   return leaf({ header: { name: ':authority', stringMatch } });
 }
 
-/** Methods are told apart by case (RFC 9110, section 9.1). Not all applications do, and so it is not when widely read. */
+/**
+ * Methods are told apart by case (RFC 9110, section 9.1). Not all applications do, and so it is not when widely read.
+ */
 export function method(value: string, reading: Reading): What {
   const pattern = patternOf(value);
   if (pattern.kind === 'any') return ALWAYS;
@@ -65,9 +67,10 @@ export function method(value: string, reading: Reading): What {
 }
 
 /**
- * The path without query and fragment, after the connection manager has normalised it. Many applications leave out parameters of
- * segments. Widely read, so does this (`/a;x/b`, `/;/a/b`), and a step up that has parameters may lead anywhere (`/public/..;x/admin`).
- * Narrowly read, what parameters may hide is not matched: a step up behind a beginning, anything before an end (`/admin;.png`).
+ * The path without query and fragment, after the connection manager has normalised it. Many applications leave out
+ * parameters of segments. Widely read, so does this (`/a;x/b`, `/;/a/b`), and a step up that has parameters may lead
+ * anywhere (`/public/..;x/admin`). Narrowly read, what parameters may hide is not matched: a step up behind a
+ * beginning, anything before an end (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -111,7 +114,10 @@ export function peerAddress(value: string, reading: Reading): Who {
   return range === undefined ? unclear(reading) : leaf({ directRemoteIp: range });
 }
 
-/** The address of the client as the connection manager believes it: from `x-forwarded-for`, as far as its senders are trusted. */
+/**
+ * The address of the client as the connection manager believes it: from `x-forwarded-for`, as far as its senders are
+ * trusted.
+ */
 export function clientAddress(value: string, reading: Reading): Who {
   const range = cidrRange(value);
   return range === undefined ? unclear(reading) : leaf({ remoteIp: range });

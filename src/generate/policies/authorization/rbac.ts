@@ -32,14 +32,17 @@ export function allowFilter(protocol: Protocol, policies: NamedPolicies): HttpFi
 }
 
 /**
- * Lets everything pass, and says which policy matched: as dynamic metadata `<prefix>shadow_effective_policy_id` of the filter, and
- * in counters `<prefix>shadow_denied`.
+ * Lets everything pass, and says which policy matched: as dynamic metadata `<prefix>shadow_effective_policy_id` of the
+ * filter, and in counters `<prefix>shadow_denied`.
  */
 export function markFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
   return filter(protocol, { shadowRules: { action: Action.DENY, policies }, shadowRulesStatPrefix: prefix });
 }
 
-/** {@link markFilter}, which also sets `access_log_hint` of the metadata `envoy.common`, by which access logs may choose. */
+/**
+ * {@link markFilter}, which also sets `access_log_hint` of the metadata `envoy.common`, by which access logs may
+ * choose.
+ */
 export function auditFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
   return filter(protocol, {
     rules: { action: Action.LOG, policies },

@@ -1,9 +1,10 @@
 /**
- * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives, fields add up, and so do
- * `from`, `to` and `when`.
+ * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives, fields add up,
+ * and so do `from`, `to` and `when`.
  *
- * On connections whose bytes are not read, what only HTTP knows is not known. A rule that lets in and asks for it lets nobody in; in
- * the rules that keep out, ask somebody, or note, it is left out, so that they hold for more and never for less.
+ * On connections whose bytes are not read, what only HTTP knows is not known. A rule that lets in and asks for it lets
+ * nobody in; in the rules that keep out, ask somebody, or note, it is left out, so that they hold for more and never
+ * for less.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import type {

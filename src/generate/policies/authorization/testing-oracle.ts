@@ -1,6 +1,6 @@
 /**
- * What AuthorizationPolicy means, said again without any thought of Envoy: the whole texts are put together and compared. Kept
- * apart from the generator, so that both have to be wrong alike to agree on something wrong.
+ * What AuthorizationPolicy means, said again without any thought of Envoy: the whole texts are put together and
+ * compared. Kept apart from the generator, so that both have to be wrong alike to agree on something wrong.
  */
 import { BlockList, isIPv6 } from 'node:net';
 import type { AuthorizationPolicySpec, AuthorizationRule } from '../../../resources/schema/security.ts';

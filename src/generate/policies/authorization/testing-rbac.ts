@@ -1,6 +1,7 @@
 /**
- * Envoy's RBAC filters as far as the tests need them: what they do with a request, told from the encoded messages alone. How each
- * matcher behaves was found out with the real Envoy (several headers of one name, names of certificates, values of metadata).
+ * Envoy's RBAC filters as far as the tests need them: what they do with a request, told from the encoded messages
+ * alone. How each matcher behaves was found out with the real Envoy (several headers of one name, names of
+ * certificates, values of metadata).
  */
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';

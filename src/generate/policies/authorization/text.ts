@@ -1,6 +1,7 @@
 /**
- * How policies write text: exactly, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else stands for itself, and so does
- * every other character: user text becomes part of a regular expression only with its special characters escaped.
+ * How policies write text: exactly, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else stands for itself,
+ * and so does every other character: user text becomes part of a regular expression only with its special characters
+ * escaped.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 

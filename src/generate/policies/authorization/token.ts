@@ -1,6 +1,6 @@
 /**
- * What is known of an end user: the payload of the verified token, which the token filter puts into the request's metadata. A
- * request without a valid token has none, and nothing here matches.
+ * What is known of an end user: the payload of the verified token, which the token filter puts into the request's
+ * metadata. A request without a valid token has none, and nothing here matches.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { JWT_FILTER, PAYLOAD } from '../authentication/metadata.ts';
@@ -13,8 +13,9 @@ type Value = envoy.type.matcher.v3.ValueMatcher.Input;
 const PRESENT: Value = { presentMatch: true };
 
 /**
- * `requestPrincipals`: the text `<issuer>/<subject>`. Both may hold slashes, and metadata knows them only apart: the pattern is tried
- * at each place where the slash between them can be. A token without subject has the principal `<issuer>/`.
+ * `requestPrincipals`: the text `<issuer>/<subject>`. Both may hold slashes, and metadata knows them only apart: the
+ * pattern is tried at each place where the slash between them can be. A token without subject has the principal
+ * `<issuer>/`.
  */
 export function requestPrincipal(value: string): User {
   const pattern = patternOf(value);
@@ -60,8 +61,9 @@ function subjectBegins(start: string): User {
 }
 
 /**
- * A claim by its path, one name for each level. Text is compared, and the elements of a list, of which one has to match; numbers,
- * truth values and objects match nothing but `*`, which asks whether there is a value (of an object it is not known).
+ * A claim by its path, one name for each level. Text is compared, and the elements of a list, of which one has to
+ * match; numbers, truth values and objects match nothing but `*`, which asks whether there is a value (of an object it
+ * is not known).
  */
 export function claimMatches(path: readonly string[], value: string): User {
   const element = textValue(patternOf(value));

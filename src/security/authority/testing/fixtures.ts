@@ -1,4 +1,7 @@
-/** What tests of the authority are made from: certificate requests, good and hostile, CAs with any fault, and a clock that obeys. */
+/**
+ * What tests of the authority are made from: certificate requests, good and hostile, CAs with any fault, and a clock
+ * that obeys.
+ */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import {
