@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BodyBook } from '../bench/client/bodies.ts';
+import { BodyIndex } from '../bench/client/bodies.ts';
 import { NOTHING } from '../bench/client/resource-set.ts';
 
 function field(number: number, bytes: Uint8Array): Buffer {
@@ -15,7 +15,7 @@ function named(name: string): Buffer {
 
 test('what a set becomes with a body of one book is not what it becomes with one of another', () => {
   const names = ['first', 'second'].map((name) => {
-    const body = new BodyBook('delta').take('eds', named(name));
+    const body = new BodyIndex('delta').take('eds', named(name));
     return [...NOTHING.after(body, [], false).map.keys()];
   });
   assert.deepEqual(names, [['first'], ['second']]);

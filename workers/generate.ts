@@ -3,7 +3,7 @@
  * watches, endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import { compileLittle } from '../src/core/compile-little.ts';
+import { compileLittle } from '../src/core/v8-flags.ts';
 import { Replica } from '../src/push/replica.ts';
 import type { GenerateAnswer, GenerateTask } from './protocol.ts';
 

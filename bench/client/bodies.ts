@@ -34,7 +34,7 @@ const EMPTY: Body = { id: 0, bytes: Buffer.alloc(0), resources: [] };
 /** Distinct in all books: sets of resources remember by it what they became. */
 let ids = 0;
 
-export class BodyBook {
+export class BodyIndex {
   readonly mode: Mode;
   readonly #alike = new Map<string, Body[]>();
   readonly #oldest = new Map<Body, string>();
@@ -116,7 +116,7 @@ export class BodyBook {
 
 /** One body on its way in. */
 export class BodyMatch {
-  readonly #book: BodyBook;
+  readonly #book: BodyIndex;
   readonly #type: ProxyType;
   readonly #length: number;
   #filled = 0;
@@ -125,7 +125,7 @@ export class BodyMatch {
   /** Used when no known body is equal. */
   #own: Buffer | undefined;
 
-  constructor(book: BodyBook, type: ProxyType, length: number) {
+  constructor(book: BodyIndex, type: ProxyType, length: number) {
     this.#book = book;
     this.#type = type;
     this.#length = length;

@@ -1,7 +1,7 @@
 /** All simulated proxies of the process, and what they can be told to do. */
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { monotonicMs } from '../world/clock.ts';
-import { type Body, BodyBook } from './bodies.ts';
+import { type Body, BodyIndex } from './bodies.ts';
 import type { Answers, Arrivals, Command, OpenCommand, ProxyType, Totals, Verdict } from './messages.ts';
 import { BenchProxy } from './proxy.ts';
 import { RawSink } from './raw-sink.ts';
@@ -23,7 +23,7 @@ const MAX_DIFFERENCES = 5;
 export class Fleet {
   #proxies: BenchProxy[] = [];
   #open: OpenCommand | undefined;
-  #book: BodyBook | undefined;
+  #book: BodyIndex | undefined;
   /** By namespace; empty for plain text. */
   #contexts: ReadonlyMap<string, SecureContext> = new Map();
   #raw: RawSink | undefined;
@@ -89,7 +89,7 @@ export class Fleet {
     this.#syncedAt.clear();
     this.#retry = false;
     this.#open = command;
-    this.#book = new BodyBook(command.mode);
+    this.#book = new BodyIndex(command.mode);
     const { ca, identities = {} } = command.certificates ?? {};
     this.#contexts = new Map(
       Object.entries(identities).map(([namespace, { certificate: cert, key }]) => [

@@ -8,7 +8,7 @@
  */
 import type { SecureContext } from 'node:tls';
 import type { Mode } from '../options.ts';
-import type { Body, BodyBook } from './bodies.ts';
+import type { Body, BodyIndex } from './bodies.ts';
 import { GrpcStream, type Security } from './grpc-stream.ts';
 import type { ProxyType } from './messages.ts';
 import { deltaHead, encodeNode, sotwHead } from './requests.ts';
@@ -35,7 +35,7 @@ export interface ProxyOptions {
   readonly index: number;
   readonly namespace: string;
   readonly port: number;
-  readonly book: BodyBook;
+  readonly book: BodyIndex;
   readonly small: boolean;
   /** Undefined: plain text. */
   readonly context: SecureContext | undefined;

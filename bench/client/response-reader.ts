@@ -2,7 +2,7 @@
  * From pieces of a gRPC stream to discovery responses: the head is read, the resources are left to the book of known
  * bodies.
  */
-import { type Body, type BodyBook, BodyMatch } from './bodies.ts';
+import { type Body, type BodyIndex, BodyMatch } from './bodies.ts';
 import type { ProxyType } from './messages.ts';
 
 export const TYPE_URL: Readonly<Record<ProxyType, string>> = {
@@ -68,7 +68,7 @@ function readHead(bytes: Buffer, length: number): { head: ResponseHead; consumed
 }
 
 export class ResponseReader {
-  readonly #book: BodyBook;
+  readonly #book: BodyIndex;
   readonly #deliver: (head: ResponseHead, body: Body, bytes: number) => void;
   /** Prefix or head that is not complete yet. */
   #pending: Buffer | undefined;
@@ -77,7 +77,7 @@ export class ResponseReader {
   #head: ResponseHead | undefined;
   #match: BodyMatch | undefined;
 
-  constructor(book: BodyBook, deliver: (head: ResponseHead, body: Body, bytes: number) => void) {
+  constructor(book: BodyIndex, deliver: (head: ResponseHead, body: Body, bytes: number) => void) {
     this.#book = book;
     this.#deliver = deliver;
   }

@@ -11,8 +11,8 @@ import { getScope } from '../observe/logging.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
-import { endLeftover, noteEnvoy } from './envoy/leftover.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
+import { endOrphanProcess, noteEnvoy } from './envoy/orphan-process.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
@@ -62,7 +62,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
   try {
-    await endLeftover(plan.configFolder, configPath, getScope('default'));
+    await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
   } finally {

@@ -1,6 +1,6 @@
 /**
  * The command lines of both programs: command trees, and one typed table of flags and of environment variables each,
- * from which reader, help, defaults, types and documents come. This is the room's door. The agent's own is `agent.ts`:
+ * from which reader, help, defaults, types and documents come. The agent's own is `agent.ts`:
  * its bundle must not hold what only ctl-discovery runs.
  */
 

@@ -7,7 +7,7 @@
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { isLoopbackAddress, notLocal, type RequestOrigin } from '../core/loopback.ts';
-import { AddressShares } from '../grpc/index.ts';
+import { PerAddressLimiter } from '../grpc/index.ts';
 import type { Viewer } from '../observe/debug/index.ts';
 import type { Authentication } from '../security/types.ts';
 
@@ -27,7 +27,7 @@ export interface DebugAccessOptions {
 
 export class DebugAccess {
   readonly #options: DebugAccessOptions;
-  readonly #verifying = new AddressShares(MAX_VERIFYING);
+  readonly #verifying = new PerAddressLimiter(MAX_VERIFYING);
 
   constructor(options: DebugAccessOptions) {
     this.#options = options;

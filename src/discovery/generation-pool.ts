@@ -1,7 +1,7 @@
 /** The generation workers of the program. */
 import { fileURLToPath } from 'node:url';
 import type { DiscoverySettings } from '../cli/index.ts';
-import { compileLittle } from '../core/compile-little.ts';
+import { compileLittle } from '../core/v8-flags.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
 import { defaultWorkers, PoolGenerator } from '../push/index.ts';

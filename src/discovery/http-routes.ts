@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
-import { OWN_FETCH_HEADER } from '../core/own-fetch.ts';
+import { OWN_FETCH_HEADER } from '../core/internal-fetch.ts';
 import {
   type DebugSource,
   handleDebug,

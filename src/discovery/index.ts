@@ -1,4 +1,4 @@
-/** `ctl-discovery discovery`: starts the service, runs until it is told to stop, stops it. This is the room's door. */
+/** `ctl-discovery discovery`: starts the service, runs until it is told to stop, stops it. */
 import type { DiscoverySettings, Environment, ProgramIo } from '../cli/index.ts';
 import { getScope } from '../observe/index.ts';
 import { DiscoveryProgram } from './program.ts';

@@ -207,7 +207,7 @@ export class DiscoveryProgram {
     return {
       apply: (events, seenAt) => take(store.apply(id, events), seenAt),
       replace: (list, seenAt) => take(store.replace(id, list), seenAt),
-      changing: (at) => this.#running?.debouncer.stirring(at),
+      changing: (at) => this.#running?.debouncer.changePending(at),
     };
   }
 

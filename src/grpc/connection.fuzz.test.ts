@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
 import { FLAG_END_HEADERS, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames.ts';
-import { ReadTurns } from './read-turns.ts';
+import { ReadScheduler } from './read-scheduler.ts';
 import { block, type Fields, number, request } from './testing/raw-client.ts';
 
 /** Takes what is written at once, or nothing at all. */
@@ -81,7 +81,7 @@ async function run({ frames, cuts, deeds, reads }: Run): Promise<void> {
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: undefined },
-    turns: new ReadTurns({ now: () => 0 }),
+    turns: new ReadScheduler({ now: () => 0 }),
     maxStreams: 4,
     now: () => 0,
     onStream: (call) => {

@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { Connection } from './connection.ts';
 import { FLAG_END_HEADERS, FRAME, FRAME_HEADER_BYTES, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
-import { ReadTurns } from './read-turns.ts';
+import { ReadScheduler } from './read-scheduler.ts';
 import type { Stream } from './stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
@@ -45,7 +45,7 @@ interface Setting {
   readonly secured?: boolean;
   readonly maxStreams?: number;
   readonly clock?: { now: number };
-  readonly turns?: ReadTurns;
+  readonly turns?: ReadScheduler;
   readonly onStream?: (stream: Stream) => void;
 }
 
@@ -53,7 +53,7 @@ function connected({
   secured = false,
   maxStreams = 100,
   clock = { now: 0 },
-  turns = new ReadTurns({ now: () => clock.now }),
+  turns = new ReadScheduler({ now: () => clock.now }),
   onStream,
 }: Setting = {}) {
   const socket = new StuckSocket();
@@ -162,7 +162,7 @@ test('a window that SETTINGS make too large ends the connection', () => {
 
 test('a read that takes long goes on in later turns, in order, and others are read meanwhile', async () => {
   const clock = { now: 0 };
-  const turns = new ReadTurns({ now: () => clock.now });
+  const turns = new ReadScheduler({ now: () => clock.now });
   const opened: number[] = [];
   const onStream = (stream: Stream): void => {
     clock.now++;

@@ -5,6 +5,7 @@
  */
 import type { Socket } from 'node:net';
 import { FrameReader } from './frame-reader.ts';
+import { FrameWriter } from './frame-writer.ts';
 import {
   DEFAULT_WINDOW_BYTES,
   ERROR,
@@ -21,9 +22,8 @@ import {
 import { MAX_HEADER_LIST_BYTES } from './header-blocks.ts';
 import { Incoming } from './incoming.ts';
 import { OpenStreams, RECEIVE_WINDOW_BYTES } from './open-streams.ts';
-import { Outlet } from './outlet.ts';
 import { PeerSettings } from './peer-settings.ts';
-import { PacedReader, type ReadTurns } from './read-turns.ts';
+import { PacedReader, type ReadScheduler } from './read-scheduler.ts';
 import type { OnBytes } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import { StreamNumbers } from './stream-numbers.ts';
@@ -51,7 +51,7 @@ export interface ConnectionOptions {
   readonly onBytes?: OnBytes | undefined;
   readonly info: ConnectionInfo;
   /** Shared with the other connections of the server. */
-  readonly turns: ReadTurns;
+  readonly turns: ReadScheduler;
   /** Streams at a time. */
   readonly maxStreams: number;
   /** Monotonic ms. */
@@ -68,7 +68,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #frames: FrameReader;
   readonly #reader: PacedReader;
-  readonly #outlet: Outlet;
+  readonly #outlet: FrameWriter;
   readonly #numbers = new StreamNumbers();
   readonly #streams: OpenStreams;
   readonly #incoming: Incoming;
@@ -80,7 +80,7 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
-    this.#outlet = new Outlet({
+    this.#outlet = new FrameWriter({
       socket: options.socket,
       secured: options.info.secured !== undefined,
       onUnread: () => {

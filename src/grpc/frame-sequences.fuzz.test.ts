@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
 import { FLAG_ACK, FLAG_END_STREAM, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames.ts';
-import { ReadTurns } from './read-turns.ts';
+import { ReadScheduler } from './read-scheduler.ts';
 import type { Stream } from './stream.ts';
 import { type FrameSequence, FrameSequences, Random } from './testing/random-frames.ts';
 
@@ -168,7 +168,7 @@ class FuzzSocket {
 class World {
   now = 0;
   readonly #due: (() => void)[] = [];
-  readonly turns = new ReadTurns({ now: () => this.now, later: (run) => void this.#due.push(run) });
+  readonly turns = new ReadScheduler({ now: () => this.now, later: (run) => void this.#due.push(run) });
   readonly #bystander = new FuzzSocket('takes');
   readonly #errors: unknown[] = [];
 

@@ -5,6 +5,7 @@
 import { CtlError } from '../core/errors.ts';
 import { Budget } from './budget.ts';
 import type { FrameSink } from './frame-reader.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import {
   ERROR,
   type ErrorCode,
@@ -22,7 +23,6 @@ import { HeaderBlocks } from './header-blocks.ts';
 import { checkTrailers, requestHead } from './headers.ts';
 import type { HeaderField } from './hpack/types.ts';
 import type { OpenStreams } from './open-streams.ts';
-import type { Outlet } from './outlet.ts';
 import type { PeerSettings } from './peer-settings.ts';
 import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
@@ -38,7 +38,7 @@ const STREAMS_PER_FRAME = 100;
 
 export interface IncomingOptions {
   readonly streams: OpenStreams;
-  readonly outlet: Outlet;
+  readonly outlet: FrameWriter;
   readonly peer: PeerSettings;
   readonly numbers: StreamNumbers;
   /** Streams at a time. */
@@ -55,7 +55,7 @@ export interface IncomingOptions {
 export class Incoming implements FrameSink {
   readonly #options: IncomingOptions;
   readonly #streams: OpenStreams;
-  readonly #outlet: Outlet;
+  readonly #outlet: FrameWriter;
   readonly #peer: PeerSettings;
   readonly #numbers: StreamNumbers;
   readonly #blocks = new HeaderBlocks();

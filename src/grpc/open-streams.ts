@@ -3,6 +3,7 @@
  * comes for them fills one window. Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../core/errors.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import {
   ERROR,
   type ErrorCode,
@@ -15,7 +16,6 @@ import {
   windowUpdate,
 } from './frames.ts';
 import { RESPONSE_HEADERS, type RequestHead, trailers, trailersOnly } from './headers.ts';
-import type { Outlet } from './outlet.ts';
 import type { PeerSettings } from './peer-settings.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
@@ -29,7 +29,7 @@ export const RECEIVE_WINDOW_BYTES = 256 * 1024;
 
 export interface OpenStreamsOptions {
   readonly info: ConnectionInfo;
-  readonly outlet: Outlet;
+  readonly outlet: FrameWriter;
   readonly peer: PeerSettings;
   readonly numbers: StreamNumbers;
   /** Monotonic ms. */
@@ -43,7 +43,7 @@ export interface OpenStreamsOptions {
 export class OpenStreams implements StreamHost {
   readonly info: ConnectionInfo;
   readonly #options: OpenStreamsOptions;
-  readonly #outlet: Outlet;
+  readonly #outlet: FrameWriter;
   readonly #peer: PeerSettings;
   readonly #numbers: StreamNumbers;
   readonly #streams = new Map<number, Stream>();

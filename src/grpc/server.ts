@@ -5,11 +5,11 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
-import { AddressShares } from './address-shares.ts';
 import { Connection } from './connection.ts';
 import { Http2Error } from './frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
-import { ReadTurns } from './read-turns.ts';
+import { PerAddressLimiter } from './per-address-limiter.ts';
+import { ReadScheduler } from './read-scheduler.ts';
 import { readShared, readSharedSecured, type SharedReads } from './shared-reads.ts';
 import type { Stream } from './stream.ts';
 import type {
@@ -60,12 +60,12 @@ class Http2GrpcServer implements GrpcServer {
   readonly #options: GrpcServerOptions;
   readonly #handlers: ReadonlyMap<string, Handler>;
   readonly #unary: UnaryCalls;
-  readonly #places: AddressShares;
+  readonly #places: PerAddressLimiter;
   readonly #listening: Listening[] = [];
   /** Also those that have not done their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<Connection>();
-  readonly #turns = new ReadTurns({ now: () => performance.now() });
+  readonly #turns = new ReadScheduler({ now: () => performance.now() });
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
 
@@ -73,7 +73,7 @@ class Http2GrpcServer implements GrpcServer {
     this.#options = options;
     this.#handlers = handlersOf(options);
     this.#unary = new UnaryCalls(options, options.observer);
-    this.#places = new AddressShares(options.maxConnections);
+    this.#places = new PerAddressLimiter(options.maxConnections);
     const { keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs } = options;
     const shortest = Math.min(keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs);
     const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_PATIENCE));

@@ -3,8 +3,8 @@
  * closed. Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../core/errors.ts';
+import { ByteAccumulator } from './byte-accumulator.ts';
 import { ERROR, type ErrorCode } from './frames.ts';
-import { GatheredBytes } from './gathered-bytes.ts';
 import type { RequestHead } from './headers.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
 import type { SlicePool } from './slice-pool.ts';
@@ -62,7 +62,7 @@ export class Stream implements StreamCall {
   #reader: CallReader | undefined;
   #paused = true;
   /** What came while reading was paused, and the bytes of its frames. */
-  readonly #held = new GatheredBytes();
+  readonly #held = new ByteAccumulator();
   #heldBytes = 0;
   #endTold = false;
   readonly #writes: SendQueue;

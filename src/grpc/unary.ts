@@ -3,7 +3,7 @@
  * gathered is bounded: in bytes per request, in requests of a connection that have not come whole, and in time.
  */
 import { CtlError } from '../core/errors.ts';
-import { GatheredBytes } from './gathered-bytes.ts';
+import { ByteAccumulator } from './byte-accumulator.ts';
 import { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
 import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.ts';
 
@@ -81,7 +81,7 @@ export class UnaryCalls {
 class RequestGatherer implements Pick<CallReader, 'data'> {
   readonly #maxBytes: number;
   readonly #refuse: (error: CtlError) => void;
-  readonly #gathered = new GatheredBytes();
+  readonly #gathered = new ByteAccumulator();
   /** With its prefix; undefined until that has come. */
   #length: number | undefined;
   #refused = false;

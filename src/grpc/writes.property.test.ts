@@ -22,7 +22,7 @@ import {
   SETTING,
   settingsFrame,
 } from './frames.ts';
-import { ReadTurns } from './read-turns.ts';
+import { ReadScheduler } from './read-scheduler.ts';
 import type { Stream } from './stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
@@ -129,7 +129,7 @@ class World {
       // Of a socket it uses nothing that a stream does not have.
       socket: this.socket as unknown as Socket,
       info: { peer: 'test', address: '10.0.0.9', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
-      turns: new ReadTurns({ now: () => this.now }),
+      turns: new ReadScheduler({ now: () => this.now }),
       maxStreams: 100,
       now: () => this.now,
       onStream: (stream) => this.streams.push(stream),

@@ -12,7 +12,7 @@ import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts
 import { updateMesh } from './mesh.ts';
 import { emptyMesh, type MeshState } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';
-import { EMPTY_BOOK, type ScopeBook, withoutScope } from './scope-book.ts';
+import { EMPTY_BOOK, type ScopeIndex, withoutScope } from './scope-index.ts';
 import { MeshScopes, scopeIdOf } from './scope-source.ts';
 import { emptyRegistry, type State } from './state.ts';
 import { kindOfKey } from './tables.ts';
@@ -23,7 +23,7 @@ import { isConfigKind } from './types.ts';
 interface Step {
   readonly registry: State;
   readonly mesh: MeshState;
-  readonly book: ScopeBook;
+  readonly book: ScopeIndex;
 }
 
 function empty(useEndpointSlice: boolean): Step {

@@ -12,7 +12,7 @@ import { deepEqual } from './equal.ts';
 import { indexHosts } from './host-index.ts';
 import type { MeshState } from './mesh-state.ts';
 import { compareMeta } from './order.ts';
-import type { ScopeBook } from './scope-book.ts';
+import type { ScopeIndex } from './scope-index.ts';
 import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
 import type { ServiceChange } from './services.ts';
 import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
@@ -26,14 +26,14 @@ export type MeshChanges = Pick<
 
 export interface MeshStep {
   readonly state: MeshState;
-  readonly book: ScopeBook;
+  readonly book: ScopeIndex;
   readonly changes: MeshChanges;
 }
 
 /**
  * The next state, its scopes, and what differs. Costs what the change costs; whatever is equal stays the same object.
  */
-export function updateMesh(before: MeshState, book: ScopeBook, delta: MeshDelta): MeshStep {
+export function updateMesh(before: MeshState, book: ScopeIndex, delta: MeshDelta): MeshStep {
   const { version, mesh = before.mesh, networks = before.networks } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);

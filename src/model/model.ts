@@ -9,7 +9,7 @@ import type { AnyResource, ResourceChange, ResourceKey } from '../resources/type
 import { updateMesh } from './mesh.ts';
 import { emptyMesh, type MeshState } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';
-import { EMPTY_BOOK, type ScopeBook } from './scope-book.ts';
+import { EMPTY_BOOK, type ScopeIndex } from './scope-index.ts';
 import { MeshScopes } from './scope-source.ts';
 import { meshSnapshot, wholeSnapshot } from './snapshot.ts';
 import { emptyRegistry, type State } from './state.ts';
@@ -140,7 +140,7 @@ export class MeshModel extends ScopeHolder<MeshSnapshot> {
   }
 }
 
-function held(state: MeshState, book: ScopeBook): Held<MeshSnapshot> {
+function held(state: MeshState, book: ScopeIndex): Held<MeshSnapshot> {
   const scopes = new MeshScopes(state, book);
   return { snapshot: meshSnapshot(state, scopes), scopes };
 }
@@ -154,7 +154,7 @@ interface States {
 export class Model extends ScopeHolder<Snapshot> {
   #states: States;
 
-  private constructor(states: States, book: ScopeBook, holders: Holders) {
+  private constructor(states: States, book: ScopeIndex, holders: Holders) {
     super(heldWhole(states, book), holders);
     this.#states = states;
   }
@@ -207,7 +207,7 @@ export class Model extends ScopeHolder<Snapshot> {
   }
 }
 
-function heldWhole({ registry, mesh }: States, book: ScopeBook): Held<Snapshot> {
+function heldWhole({ registry, mesh }: States, book: ScopeIndex): Held<Snapshot> {
   const scopes = new MeshScopes(mesh, book);
   return { snapshot: wholeSnapshot(registry, mesh, scopes), scopes };
 }

@@ -1,8 +1,8 @@
 /** The scopes of one state: those that are kept up to date, and any other when it is asked for. */
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
-import { type ScopeBook, withoutScope, withScope } from './scope-book.ts';
 import { type BuiltScope, buildScope, planOf } from './scope-build.ts';
+import { type ScopeIndex, withoutScope, withScope } from './scope-index.ts';
 import { defaultScopeId, sidecarScopeId } from './scope-plan.ts';
 import type { Scope, SidecarResource } from './types.ts';
 
@@ -11,15 +11,15 @@ const MAX_OTHERS = 16;
 
 export class MeshScopes {
   readonly #state: MeshState;
-  #book: ScopeBook;
+  #book: ScopeIndex;
 
-  constructor(state: MeshState, book: ScopeBook) {
+  constructor(state: MeshState, book: ScopeIndex) {
     this.#state = state;
     this.#book = book;
   }
 
   /** Those that are kept. */
-  get book(): ScopeBook {
+  get book(): ScopeIndex {
     return this.#book;
   }
 

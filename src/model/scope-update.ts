@@ -7,7 +7,6 @@ import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';
 import type { MeshState } from './mesh-state.ts';
-import { editBook, type ScopeBook, scopesWatching } from './scope-book.ts';
 import {
   assembleScope,
   type BuiltScope,
@@ -19,6 +18,7 @@ import {
   scopeService,
   watchesOf,
 } from './scope-build.ts';
+import { editIndex, type ScopeIndex, scopesWatching } from './scope-index.ts';
 import { type ListenerPlan, planScope, type ScopePlan } from './scope-plan.ts';
 import { compareRulesOf, type RuleComparer } from './scope-rules.ts';
 import type { ServiceChange } from './services.ts';
@@ -52,7 +52,7 @@ interface UpdateInputs extends ScopeInputs {
 type Changes<V> = Map<ResourceKey, { readonly before: V | undefined; readonly after: V | undefined }>;
 
 export interface ScopeResults {
-  readonly book: ScopeBook;
+  readonly book: ScopeIndex;
   readonly changes: ReadonlyMap<string, ScopeChange>;
 }
 
@@ -64,7 +64,7 @@ const EVERYTHING: ScopeChange = {
 };
 
 /** All scopes are built anew. */
-export function rebuildScopes(book: ScopeBook, state: MeshState): ScopeResults {
+export function rebuildScopes(book: ScopeIndex, state: MeshState): ScopeResults {
   const changes = new Map<string, ScopeChange>();
   const edits = new Map<string, BuiltScope | undefined>();
   for (const id of [...book.built.keys(), ...book.absent].sort()) {
@@ -72,10 +72,10 @@ export function rebuildScopes(book: ScopeBook, state: MeshState): ScopeResults {
     edits.set(id, plan && buildScope(state, plan));
     if (plan !== undefined || book.built.has(id)) changes.set(id, EVERYTHING);
   }
-  return { book: editBook(book, edits), changes };
+  return { book: editIndex(book, edits), changes };
 }
 
-export function updateScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): ScopeResults {
+export function updateScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs): ScopeResults {
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
   for (const id of inputs.sidecars.size === 0 ? [] : book.absent) {
@@ -84,7 +84,7 @@ export function updateScopes(book: ScopeBook, state: MeshState, inputs: ScopeInp
     edits.set(id, buildScope(state, plan));
     changes.set(id, EVERYTHING);
   }
-  if (book.built.size === 0) return { book: editBook(book, edits), changes };
+  if (book.built.size === 0) return { book: editIndex(book, edits), changes };
   for (const [key, sidecar] of inputs.sidecars) {
     for (const id of membersOf(book.bySidecar, key)) {
       const before = book.built.get(id);
@@ -104,7 +104,7 @@ export function updateScopes(book: ScopeBook, state: MeshState, inputs: ScopeInp
     edits.set(id, after);
     if (change !== undefined) changes.set(id, change);
   }
-  return { book: editBook(book, edits), changes };
+  return { book: editIndex(book, edits), changes };
 }
 
 function samePlan(a: ScopePlan, b: ScopePlan): boolean {
@@ -112,7 +112,7 @@ function samePlan(a: ScopePlan, b: ScopePlan): boolean {
   return deepEqual(content(a), content(b));
 }
 
-function touchedScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
+function touchedScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
   const touched = new Map<string, Touched>();
   const at = (id: string): Touched => {
     let known = touched.get(id);
@@ -156,7 +156,7 @@ function touchedScopes(book: ScopeBook, state: MeshState, inputs: ScopeInputs): 
   return touched;
 }
 
-function namespaceOf(book: ScopeBook, id: string): string {
+function namespaceOf(book: ScopeIndex, id: string): string {
   return book.built.get(id)?.plan.namespace ?? '';
 }
 

@@ -1,5 +1,5 @@
 /**
- * Observing: logs, metrics, introspection and profiles of both programs. This is the room's door. Importing it loads
+ * Observing: logs, metrics, introspection and profiles of both programs. Importing it loads
  * prom-client and node:http; code that must start fast (the command line, worker threads) imports `logging.ts`,
  * `log-spec.ts`, `scopes.ts` and `build-info.ts`, which load next to nothing, directly.
  */

@@ -117,7 +117,7 @@ export function setStackLevel(scope: ScopeName, level: LogLevel): void {
   stateOf(scope).stack = RANK[level];
 }
 
-/** Turns caller information of a scope on or off, at once. */
+/** ConcurrencyLimiter caller information of a scope on or off, at once. */
 export function setCaller(scope: ScopeName, caller: boolean): void {
   stateOf(scope).caller = caller;
 }

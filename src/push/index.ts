@@ -1,4 +1,4 @@
-/** Push: views, bundles, generation in workers, the push queue. This is the room's door. */
+/** Push: views, bundles, generation in workers, the push queue. */
 
 export { messageOf, TYPE_URLS } from './encode-resource.ts';
 export { Engine } from './engine.ts';

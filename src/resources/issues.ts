@@ -1,4 +1,4 @@
-/** Turns schema issues into the one line a person needs: which field, and what was expected there. */
+/** ConcurrencyLimiter schema issues into the one line a person needs: which field, and what was expected there. */
 import type { z } from 'zod';
 
 /** A fault inside a document. */

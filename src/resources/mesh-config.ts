@@ -17,8 +17,8 @@ import {
   proxyConfig,
 } from './schema/mesh-config.ts';
 import { removeAt } from './unknown-fields.ts';
-import { meshConfigFaults } from './validate/mesh-config.ts';
-import { brokenText } from './whole-text.ts';
+import { meshConfigErrors } from './validate/mesh-config.ts';
+import { brokenText } from './well-formed-utf16.ts';
 
 export type { ExtensionProvider, MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 
@@ -54,7 +54,7 @@ const WITHOUT_EFFECT = [
 export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const parsed = parseTolerantly(meshConfig, raw);
   if ('problem' in parsed) return parsed;
-  const [fault] = meshConfigFaults(parsed.value);
+  const [fault] = meshConfigErrors(parsed.value);
   if (fault !== undefined) return { problem: fault };
   const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
   const warnings = [parsed.warning, idle].filter((warning) => warning !== undefined);

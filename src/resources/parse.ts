@@ -4,12 +4,12 @@
  */
 import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
+import { quickReadOf, REFUSED } from './compiled-schema.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
 import { notActedOn } from './not-acted-on.ts';
 import { pathsToNulls, withoutNulls } from './nulls.ts';
-import { quickReadOf, REFUSED } from './quick-read.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
 import { type ContentOf, SCHEMAS } from './schemas.ts';
@@ -29,8 +29,8 @@ import {
   type SecurityKind,
 } from './types.ts';
 import { isGuarded, pruned } from './unknown-fields.ts';
-import { semanticFaults } from './validate/index.ts';
-import { brokenText } from './whole-text.ts';
+import { semanticErrors } from './validate/index.ts';
+import { brokenText } from './well-formed-utf16.ts';
 
 /** What came of a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment. */
 export type ParsedResource =
@@ -259,7 +259,7 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   const unknown = core ? [] : unknownAround(document);
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
   const read = readContent(kind, input);
-  const found = 'faults' in read ? read.faults : semanticFaults(kind, read.content);
+  const found = 'faults' in read ? read.faults : semanticErrors(kind, read.content);
   const faults = found.map((fault) => {
     const told = isSecretPath(SCHEMAS[kind], fault.path) ? withoutValue(fault) : fault;
     return { ...told, path: [...base, ...fault.path] };

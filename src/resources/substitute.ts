@@ -18,9 +18,9 @@ import { authorizationPolicy, type JwtRule, requestAuthentication } from './sche
 import type { ContentOf } from './schemas.ts';
 import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitute } from './types.ts';
 import { SECURITY_KINDS } from './types.ts';
-import { faultList } from './validate/faults.ts';
 import { checkSelector } from './validate/policy-values.ts';
 import { checkJwtRule } from './validate/security.ts';
+import { faultList } from './validate/validation-errors.ts';
 
 export function isSecurityKind(kind: unknown): kind is SecurityKind {
   return SECURITY_KINDS.some((each) => each === kind);

@@ -76,13 +76,13 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
 
 test('a sign of a change prolongs the wait before it is known what changed; without a change nothing is published', async () => {
   const { debouncer, change, advanceTo, published } = setUp();
-  debouncer.stirring(0);
+  debouncer.changePending(0);
   await advanceTo(150);
   assert.deepEqual(published, []);
   change('Service/a/b');
   for (const at of [200, 260, 320]) {
     await advanceTo(at);
-    debouncer.stirring(at);
+    debouncer.changePending(at);
   }
   await advanceTo(419);
   assert.deepEqual(published, []);
@@ -99,7 +99,7 @@ test('a wait that ends late is over only when nothing is heard of that happened 
   await advanceTo(10);
   hangTo(300);
   // Timers run before what has happened is heard of.
-  clock.setTimer(0, () => debouncer.stirring(300));
+  clock.setTimer(0, () => debouncer.changePending(300));
   await advanceTo(399);
   assert.deepEqual(published, []);
   hangTo(600);
@@ -112,7 +112,7 @@ test('a process that is always late publishes all the same, at the maximum', asy
   change('Service/a/b');
   for (let at = 150; at <= 1200; at += 150) {
     hangTo(at);
-    clock.setTimer(0, () => debouncer.stirring(at));
+    clock.setTimer(0, () => debouncer.changePending(at));
     await advanceTo(at);
   }
   assert.deepEqual(

@@ -53,7 +53,7 @@ export interface Debouncer {
    * Reports that something is changing, at `at` in monotonic ms; what it is will be reported when it is known. Prolongs
    * a wait, opens none.
    */
-  stirring(at: number): void;
+  changePending(at: number): void;
   /** Publishes what is pending without waiting, as after the first synchronisation. */
   flush(): void;
   /** Forgets what is pending; nothing is published any more. */
@@ -152,7 +152,7 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
       }
       publishNext();
     },
-    stirring(at) {
+    changePending(at) {
       if (window !== undefined) window.lastChangeAt = Math.max(window.lastChangeAt, Math.min(at, clock.now()));
     },
     flush() {

@@ -257,7 +257,7 @@ class Directory implements LastGoodStore {
     const bytes = Buffer.byteLength(text);
     const entry = { name, bytes, file, modified: 0, namespace };
     try {
-      this.#checkRoom(entry, known);
+      this.#checkQuota(entry, known);
       await this.#writeFile(name, text);
       this.#put(id, entry);
       if (known !== undefined) await rm(join(this.#options.directory, known.name), { force: true });
@@ -289,7 +289,7 @@ class Directory implements LastGoodStore {
   }
 
   /** Throws where there is no room for an entry in the place of another one. */
-  #checkRoom({ bytes, namespace }: Entry, known: Entry | undefined): void {
+  #checkQuota({ bytes, namespace }: Entry, known: Entry | undefined): void {
     if (bytes > MAX_DOCUMENT_BYTES) throw new Error(`${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
     const { documents, bytes: most } = this.#limits;
     const fits = (whose: string | undefined, part: number): boolean => {

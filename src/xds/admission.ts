@@ -5,7 +5,7 @@
  * backoff, or find another replica.
  */
 import { CtlError } from '../core/errors.ts';
-import { AddressShares } from '../grpc/index.ts';
+import { PerAddressLimiter } from '../grpc/index.ts';
 
 /** Streams let in per turn of the event loop: at 0.3 ms each a turn stays near 5 ms. */
 const PER_TURN = 16;
@@ -26,12 +26,12 @@ export interface Entrance {
 }
 
 export class Admission {
-  readonly #places: AddressShares;
+  readonly #places: PerAddressLimiter;
   readonly #waiting: (() => void)[] = [];
   #scheduled = false;
 
   constructor(limit = MAX_ENTERING) {
-    this.#places = new AddressShares(limit);
+    this.#places = new PerAddressLimiter(limit);
   }
 
   of(address: string): Entrance {

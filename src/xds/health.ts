@@ -3,7 +3,7 @@
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
 import { CtlError } from '../core/errors.ts';
-import { AddressShares, prefixed } from '../grpc/index.ts';
+import { PerAddressLimiter, prefixed } from '../grpc/index.ts';
 import type { GrpcService, StreamCall, UnaryCall } from '../grpc/types.ts';
 import { oneRequest } from './one-request.ts';
 import { HEALTH_PATHS } from './services.ts';
@@ -55,7 +55,7 @@ export interface HealthOptions {
 export class Health {
   readonly #services: ReadonlySet<string>;
   readonly #options: HealthOptions;
-  readonly #places = new AddressShares(MAX_WATCHERS);
+  readonly #places = new PerAddressLimiter(MAX_WATCHERS);
   /** By connection. */
   readonly #watches = new WeakMap<object, number>();
   /** All who watch, or are about to say what. */

@@ -1,4 +1,4 @@
-/** xDS: node parser, protocol machines, ADS and health over gRPC. This is the room's door. */
+/** xDS: node parser, protocol machines, ADS and health over gRPC. */
 
 export { parseNode } from './node.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';

@@ -2,12 +2,11 @@
  * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
  * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy
  * has refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts
- * stands in `host-feed.ts`.
+ * stands in `vhds-state.ts`.
  */
 import type { XdsType } from '../generate/types.ts';
 import type { Parts, TypeStatus } from '../push/types.ts';
 import { HAS_NOTHING, type Have } from './have.ts';
-import { HostFeed } from './host-feed.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import type { Protocol } from './protocol.ts';
@@ -16,6 +15,7 @@ import type { ResponseMessage } from './responses.ts';
 import type { Interest, Selections } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
 import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
+import { VhdsState } from './vhds-state.ts';
 
 export interface Outgoing {
   readonly type: XdsType;
@@ -59,7 +59,7 @@ export class AdsMachine<Request> {
   #open = ALL_BITS;
   #parts: Parts | undefined;
   readonly #nonces = new Nonces();
-  readonly #hosts: HostFeed;
+  readonly #hosts: VhdsState;
 
   constructor(protocol: Protocol<Request>) {
     const { names, selections, plans } = protocol.shared;
@@ -74,7 +74,7 @@ export class AdsMachine<Request> {
       rds: new Subscription('rds', plans),
       vhds: new Subscription('vhds', plans),
     };
-    this.#hosts = new HostFeed(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
+    this.#hosts = new VhdsState(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
   }
 
   /** The names that the proxy has not asked for. */

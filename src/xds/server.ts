@@ -2,7 +2,7 @@
 import { CtlError } from '../core/errors.ts';
 import { Memos } from '../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../core/stream-end.ts';
-import { AddressShares, createGrpcServer } from '../grpc/index.ts';
+import { createGrpcServer, PerAddressLimiter } from '../grpc/index.ts';
 import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../grpc/types.ts';
 import type { ConnectionStatus, PushEngine } from '../push/types.ts';
 import type { Caller } from '../security/types.ts';
@@ -11,7 +11,7 @@ import { DeltaProtocol } from './delta.ts';
 import { Health } from './health.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
-import { RequestRoom } from './requests/index.ts';
+import { ReceiveMemoryQuota } from './requests/index.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SharedResults } from './shared-results.ts';
 import { SmallWrites } from './small-writes.ts';
@@ -123,8 +123,8 @@ export class XdsServer {
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
   /** For ADS streams, also while their callers are asked for. */
-  readonly #places: AddressShares;
-  readonly #room: RequestRoom;
+  readonly #places: PerAddressLimiter;
+  readonly #room: ReceiveMemoryQuota;
   readonly #shared: SharedResults;
   readonly #smallWrites = new SmallWrites();
   #draining = false;
@@ -134,8 +134,8 @@ export class XdsServer {
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
     this.#shared = new SharedResults(options.memos ?? new Memos());
-    this.#room = new RequestRoom({ maxRequestBytes: options.maxReceiveBytes });
-    this.#places = new AddressShares(options.maxStreams);
+    this.#room = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
+    this.#places = new PerAddressLimiter(options.maxStreams);
     this.#health = new Health({
       services: [ADS_SERVICE],
       requestTimeoutMs,

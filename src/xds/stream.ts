@@ -10,9 +10,9 @@ import type { ConnectionStatus, PendingPush, ProxySession, PushEngine, PushOutco
 import type { Caller } from '../security/types.ts';
 import type { Entrance } from './admission.ts';
 import { callerKey } from './caller-key.ts';
-import { claimedNode } from './claim.ts';
 import { AdsMachine } from './machine.ts';
 import { parseNode } from './node.ts';
+import { claimedNode } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import type { Protocol } from './protocol.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';

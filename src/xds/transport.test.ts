@@ -4,7 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { CtlError } from '../core/errors.ts';
 import { prefixed } from '../grpc/index.ts';
 import type { SendResult } from '../grpc/types.ts';
-import { type Claim, RequestRoom } from './requests/index.ts';
+import { type Claim, ReceiveMemoryQuota } from './requests/index.ts';
 import { encodeSotwRequest } from './testing.ts';
 import { FakeCall } from './testing-call.ts';
 import { asError, SOTW, watched } from './testing-protocols.ts';
@@ -15,13 +15,13 @@ const typeUrl = 'type.googleapis.com/x';
 const names = Array.from({ length: 4000 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
 
 let call: FakeCall;
-let requestRoom: RequestRoom;
+let receiveMemoryQuota: ReceiveMemoryQuota;
 let transport: Transport;
 /** Names and nonce of each request, and lists that were recognised while it arrived. */
 let got: (readonly [names: number, nonce: string, known: number])[];
 
 function start(onMessage: () => void = () => {}): void {
-  transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: requestRoom.of('10.0.0.9') });
+  transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: receiveMemoryQuota.of('10.0.0.9') });
   let lists = 0;
   const format = watched(SOTW.requests, (_bytes, known) => (lists = known));
   transport.read(format, {
@@ -42,7 +42,7 @@ const nonces = () => got.map(([, nonce]) => nonce);
 
 beforeEach(() => {
   call = new FakeCall();
-  requestRoom = new RequestRoom({ maxRequestBytes: MAX_BYTES });
+  receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: MAX_BYTES });
   got = [];
 });
 
@@ -116,8 +116,8 @@ describe('requests', () => {
   describe('when there is no room for them', () => {
     /** For 128 KiB in all, of which 60,000 bytes are taken. */
     function scarce(): Claim {
-      requestRoom = new RequestRoom({ maxRequestBytes: 8192 });
-      return requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
+      return receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
     }
     function feed(bytes: Buffer): void {
       for (let at = 0; at < bytes.length; at += 16_384) call.feed(bytes.subarray(at, at + 16_384));
@@ -175,10 +175,10 @@ describe('requests', () => {
 
     it('give their room back when the call is over', async () => {
       start();
-      requestRoom = new RequestRoom({ maxRequestBytes: 8192 });
+      receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
       start();
       feed(large('a').subarray(0, -1));
-      const other = requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      const other = receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
       assert.equal(other.granted, false);
       call.close();
       await turn();
@@ -187,7 +187,7 @@ describe('requests', () => {
 
     it('are ended when they do not come whole while others wait', () => {
       let late: (() => void) | undefined;
-      requestRoom = new RequestRoom({
+      receiveMemoryQuota = new ReceiveMemoryQuota({
         maxRequestBytes: 8192,
         later: (_ms, run) => {
           late = run;
@@ -196,7 +196,7 @@ describe('requests', () => {
       });
       start();
       feed(large('a').subarray(0, -1));
-      requestRoom.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
       late?.();
       const message = 'a request takes too long to come whole while others wait';
       assert.deepEqual(call.done, ['open', `end deadline_exceeded: ${message}`]);
@@ -204,7 +204,7 @@ describe('requests', () => {
   });
 
   it('are not read ahead beyond a few bytes where there is no room for that', () => {
-    const room = requestRoom.of('10.0.0.9');
+    const room = receiveMemoryQuota.of('10.0.0.9');
     while (room.ahead() !== undefined);
     start();
     transport.pause();

@@ -1,7 +1,7 @@
 /** An ADS stream as the protocols see it: requests come out of a call's bytes, frames of shared chunks go into it. */
 import type { CtlError } from '../core/errors.ts';
 import type { SendResult, StreamCall } from '../grpc/types.ts';
-import { type ClientRoom, type RequestFormat, RequestReader, type RequestSink } from './requests/index.ts';
+import { type PerClientQuota, type RequestFormat, RequestReader, type RequestSink } from './requests/index.ts';
 
 /** Who takes the requests of a stream. */
 export interface RequestHandler<Request> extends RequestSink<Request> {
@@ -41,14 +41,14 @@ export interface TransportLimits {
   /** Largest request, bytes. */
   readonly maxReceiveBytes: number;
   /** For requests that have not come whole. */
-  readonly room: ClientRoom;
+  readonly room: PerClientQuota;
 }
 
 class CallTransport implements ReadingTransport {
   readonly peer: string;
   readonly #call: StreamCall;
   readonly #maxReceiveBytes: number;
-  readonly #room: ClientRoom;
+  readonly #room: PerClientQuota;
   #reader: Pick<RequestReader<never>, 'full' | 'waits' | 'pause' | 'resume'> | undefined;
   #paused = false;
   /** To be told when reading goes on: the client has said all that it has to say. */

@@ -1,6 +1,6 @@
 /**
  * The identity of a workload: its key and certificate and the roots it trusts, got from the authority (or from files),
- * replaced in time, and given to Envoy over the secret discovery service. This is the room's door.
+ * replaced in time, and given to Envoy over the secret discovery service.
  *
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
  *   mounted files ───────────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy

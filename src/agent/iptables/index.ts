@@ -1,7 +1,7 @@
 /**
  * Traffic redirection beside a workload: rules that hand its connections to the proxy, and their removal
  * (specification: ctl-agent "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), what they leave behind is one
- * table (`footprint.ts`), and only `run.ts` touches the host. This is the room's door.
+ * table (`footprint.ts`), and only `run.ts` touches the host.
  */
 import { getScope } from '../../observe/logging.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';

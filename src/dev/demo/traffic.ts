@@ -12,7 +12,7 @@ const INTERVAL_MS = 25;
 const WINDOW = 100;
 
 /** Outcome (`hello-v1`, `status 503`, …) → how many of the last requests had it. */
-export type Shares = ReadonlyMap<string, number>;
+export type AddressLimits = ReadonlyMap<string, number>;
 
 /** Name of who answered, or what else happened. */
 async function outcome(gateway: Place): Promise<string> {
@@ -25,7 +25,7 @@ async function outcome(gateway: Place): Promise<string> {
 }
 
 export interface Traffic {
-  shares(): Shares;
+  shares(): AddressLimits;
   /** Settles when the last request has. */
   stop(): Promise<void>;
 }
@@ -51,7 +51,7 @@ export function startTraffic(gateway: Place): Traffic {
 }
 
 /** How often each word occurs, the words in order. */
-export function countOf(words: readonly string[]): Shares {
+export function countOf(words: readonly string[]): AddressLimits {
   const counts = new Map<string, number>();
   for (const word of [...words].sort()) counts.set(word, (counts.get(word) ?? 0) + 1);
   return counts;

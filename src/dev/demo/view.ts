@@ -2,7 +2,7 @@
 import { styleText } from 'node:util';
 import type { Places } from './ports.ts';
 import type { MeshState, ProxyState } from './state.ts';
-import type { Shares } from './traffic.ts';
+import type { AddressLimits } from './traffic.ts';
 
 /** The last time that proxies were brought up to date. */
 export interface LastPush {
@@ -16,7 +16,7 @@ export interface View {
   readonly state: MeshState;
   readonly lastPush?: LastPush;
   /** Left out where lines are printed on change: it always changes. */
-  readonly traffic?: Shares;
+  readonly traffic?: AddressLimits;
 }
 
 const COLUMNS = ['PROXY', 'PROTOCOL', 'STATE', 'CLUSTERS', 'LISTENERS', 'ROUTES', 'ENDPOINTS'] as const;
@@ -62,7 +62,7 @@ function pushText({ at, proxies, seconds }: LastPush): string {
   return `${clock(at)}  ${who} in ${Math.round(seconds * 1000)} ms, from the change on disk to the acknowledgement`;
 }
 
-function trafficText(shares: Shares): string {
+function trafficText(shares: AddressLimits): string {
   const total = [...shares.values()].reduce((sum, count) => sum + count, 0);
   if (total === 0) return 'none yet';
   const parts = [...shares].map(([outcome, count]) => `${outcome} ${Math.round((count / total) * 100)} %`);

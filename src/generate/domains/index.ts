@@ -2,7 +2,7 @@
  * Which domains services and hosts have, and which virtual host of a route configuration gets each: for sidecars and
  * gateways alike.
  */
-export { type BookedHost, type DomainBook, domainBook, ownHosts } from './domain-book.ts';
+export { type DomainIndex, domainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
 export {
   type ClaimedDomains,
   claimedDomains,

@@ -5,7 +5,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import { compareCreated } from '../../model/order.ts';
-import { type BookedHost, type DomainBook, ownHosts } from './domain-book.ts';
+import { type DomainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
 import { serviceDomains, type Viewer } from './service-domains.ts';
 
 /** A domain that a claim does not get. */
@@ -53,21 +53,21 @@ export function settleDomains<Claim>(
 export interface SidecarClaim {
   readonly host: string;
   /** The service that it is for; undefined for a host that is none. */
-  readonly booked: BookedHost | undefined;
+  readonly booked: IndexedHost | undefined;
   /** As those see it who have no services of their own. */
   readonly domains: readonly string[];
 }
 
 /** What is known of the domains of a sidecar's route configuration: the same for all views that see it. */
 export interface ClaimedDomains {
-  readonly book: DomainBook;
+  readonly book: DomainIndex;
   /** Whether no two claims have a domain in common, leaving aside the short names of a namespace's own services. */
   readonly disjoint: boolean;
   /** The domains of hosts that are no services. */
   readonly otherDomains: ReadonlySet<string>;
 }
 
-export function claimedDomains(book: DomainBook, claims: readonly SidecarClaim[]): ClaimedDomains {
+export function claimedDomains(book: DomainIndex, claims: readonly SidecarClaim[]): ClaimedDomains {
   const claimed = new Set<string>();
   const otherDomains = new Set<string>();
   let { disjoint } = book;
@@ -102,7 +102,7 @@ export function takesAll({ book, otherDomains }: ClaimedDomains): boolean {
 export function domainsOfClaim(
   memos: Memos,
   { booked, domains }: SidecarClaim,
-  own: ReadonlySet<BookedHost>,
+  own: ReadonlySet<IndexedHost>,
   viewer: Viewer,
 ): readonly string[] {
   if (booked === undefined || !own.has(booked)) return domains;

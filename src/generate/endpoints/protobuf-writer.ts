@@ -25,7 +25,7 @@ export class BackwardWriter {
     return this.#buffer.length - this.#start;
   }
 
-  /** Turns what was written since `mark` into field `field`, a nested message. */
+  /** ConcurrencyLimiter what was written since `mark` into field `field`, a nested message. */
   message(field: number, mark: number): void {
     this.#varint(this.mark() - mark);
     this.#tag(field, LENGTH_DELIMITED);

@@ -1,6 +1,6 @@
 /** The filters and access logs that listeners of every part are made of, and which of them a proxy has. */
 export { accessLogs } from './access-log.ts';
-export { type DestinationTraits, destinationTraits, type TraitsReader } from './bytes-inside.ts';
+export { type DestinationTraits, destinationTraits, type TraitsReader } from './destination-traits.ts';
 export {
   ASKED_EXTENSIONS,
   type AskedExtension,

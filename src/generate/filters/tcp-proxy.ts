@@ -4,7 +4,7 @@ import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { accessLogs } from './access-log.ts';
-import { bytesInside, type DestinationTraits } from './bytes-inside.ts';
+import { bytesInside, type DestinationTraits } from './destination-traits.ts';
 import { type ProxyCapabilities, TCP_PROXY, typedConfig } from './extensions.ts';
 
 export type FilterChain = envoy.config.listener.v3.FilterChain.Input;

@@ -30,7 +30,7 @@ const GRPC_STATUSES = [
   'UNAUTHENTICATED',
 ];
 
-/** Undefined when nothing is left to inject. Faults without a percentage hit no request. */
+/** Undefined when nothing is left to inject. ValidationErrors without a percentage hit no request. */
 export function faultConfig(fault: NonNullable<HttpRoute['fault']>): google.protobuf.Any.Input | undefined {
   const delay = fault.delay === undefined ? undefined : delayMessage(fault.delay);
   const abort = fault.abort === undefined ? undefined : abortMessage(fault.abort);

@@ -1,5 +1,5 @@
 /**
- * The virtual hosts of one sidecar route configuration: those that are claimed (see `claims.ts`), then where everything
+ * The virtual hosts of one sidecar route configuration: those that are claimed (see `domain-owners.ts`), then where everything
  * else goes.
  */
 import { compareText } from '../../model/order.ts';
@@ -7,9 +7,9 @@ import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import { isDisjoint, type LostDomain, settleClaims, takesAll, viewerOf } from '../domains/index.ts';
 import { timeoutFields } from './action.ts';
-import { ClaimEncoder } from './claim-encodings.ts';
-import { type Claim, type ClaimSources, claimOf, claimSet } from './claims.ts';
 import type { RouteContext } from './context.ts';
+import { ClaimEncoder } from './domain-encodings.ts';
+import { type Claim, type ClaimSources, claimOf, claimSet } from './domain-owners.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';

@@ -3,7 +3,7 @@ import { describe, it, test } from 'node:test';
 import { endpoints, inline, Mesh, service, sidecar } from '../../push/testing.ts';
 import { type PageLimits, PageMaker } from './page-maker.ts';
 
-/** Turns of the event loop are taken when the test says so; every look at the clock takes a millisecond. */
+/** ConcurrencyLimiter of the event loop are taken when the test says so; every look at the clock takes a millisecond. */
 function controlled(limits: Partial<PageLimits> = {}) {
   const turns: (() => void)[] = [];
   let ms = 0;

@@ -5,7 +5,7 @@
  * places or all bytes.
  */
 import { CtlError } from '../../core/errors.ts';
-import { AddressShares } from '../../grpc/index.ts';
+import { PerAddressLimiter } from '../../grpc/index.ts';
 
 export interface PageLimits {
   /** Work between two turns of the event loop, ms. */
@@ -62,16 +62,16 @@ type Pieces = () => Iterable<string> | undefined;
 export class PageMaker {
   readonly #options: PageMakerOptions;
   readonly #limits: PageLimits;
-  readonly #places: AddressShares;
-  readonly #unsent: AddressShares;
+  readonly #places: PerAddressLimiter;
+  readonly #unsent: PerAddressLimiter;
   /** Settles when the pages that were asked for so far are made or given up. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: PageMakerOptions) {
     this.#options = options;
     this.#limits = { ...PAGE_LIMITS, ...options.limits };
-    this.#places = new AddressShares(this.#limits.maxWaiting);
-    this.#unsent = new AddressShares(this.#limits.maxUnsentBytes);
+    this.#places = new PerAddressLimiter(this.#limits.maxWaiting);
+    this.#unsent = new PerAddressLimiter(this.#limits.maxUnsentBytes);
   }
 
   /**

@@ -12,13 +12,13 @@ import type {
   AuthorizationRule,
   AuthorizationSource,
 } from '../schema/security.ts';
-import { each, type Faults } from './faults.ts';
 import { checkFilled, checkPorts, checkSelector, checkTarget } from './policy-values.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkHeaderName, isCidr } from './values.ts';
 
-type Check = (faults: Faults, value: string) => void;
+type Check = (faults: ValidationErrors, value: string) => void;
 
-export function validateAuthorizationPolicy(spec: AuthorizationPolicySpec, faults: Faults): void {
+export function validateAuthorizationPolicy(spec: AuthorizationPolicySpec, faults: ValidationErrors): void {
   checkTarget(spec, faults);
   checkSelector(faults.at('selector'), spec.selector);
   const { action = 'ALLOW', rules = [] } = spec;
@@ -31,7 +31,7 @@ export function validateAuthorizationPolicy(spec: AuthorizationPolicySpec, fault
   if (action === 'CUSTOM') each(faults.at('rules'), rules, checkKnownBeforeTokens);
 }
 
-function checkRule(rule: AuthorizationRule, faults: Faults): void {
+function checkRule(rule: AuthorizationRule, faults: ValidationErrors): void {
   for (const field of ['from', 'to'] as const) {
     if (rule[field]?.length === 0) faults.add([field], 'expected at least one item, or none of it at all');
   }
@@ -41,7 +41,7 @@ function checkRule(rule: AuthorizationRule, faults: Faults): void {
 }
 
 /** External authorizers are asked before tokens are looked at. */
-function checkKnownBeforeTokens({ from, when }: AuthorizationRule, faults: Faults): void {
+function checkKnownBeforeTokens({ from, when }: AuthorizationRule, faults: ValidationErrors): void {
   const message = 'not known yet when an authorizer is asked (action CUSTOM): tokens are looked at afterwards';
   each(faults.at('from'), from, ({ source }, at) => {
     for (const field of ['requestPrincipals', 'notRequestPrincipals'] as const) {
@@ -53,13 +53,13 @@ function checkKnownBeforeTokens({ from, when }: AuthorizationRule, faults: Fault
   });
 }
 
-function checkLists(lists: Readonly<Record<string, readonly string[] | undefined>>, faults: Faults): void {
+function checkLists(lists: Readonly<Record<string, readonly string[] | undefined>>, faults: ValidationErrors): void {
   const filled = Object.entries(lists).filter(([, items]) => items !== undefined && items.length > 0);
   if (filled.length === 0) faults.add([], 'expected at least one field with a value');
   for (const [field, items] of Object.entries(lists)) checkValues(items, faults.at(field));
 }
 
-function checkValues(items: readonly string[] | undefined, faults: Faults): void {
+function checkValues(items: readonly string[] | undefined, faults: ValidationErrors): void {
   checkFilled(items, faults);
   each(faults, items, (item, at) => {
     if (item.length > 1 && item.startsWith('*') && item.endsWith('*')) {
@@ -72,13 +72,13 @@ function checkValues(items: readonly string[] | undefined, faults: Faults): void
 function checkBoth<Name extends string>(
   lists: Readonly<Partial<Record<Name, readonly string[] | undefined>>>,
   names: readonly Name[],
-  faults: Faults,
+  faults: ValidationErrors,
   check: Check,
 ): void {
   for (const name of names) each(faults.at(name), lists[name], (item, at) => check(at, item));
 }
 
-function checkSource(source: AuthorizationSource, faults: Faults): void {
+function checkSource(source: AuthorizationSource, faults: ValidationErrors): void {
   checkLists(source, faults);
   checkBoth(source, ['principals', 'notPrincipals'], faults, checkPrincipal);
   checkBoth(source, ['namespaces', 'notNamespaces'], faults, checkNamespace);
@@ -86,7 +86,7 @@ function checkSource(source: AuthorizationSource, faults: Faults): void {
   checkBoth(source, ['ipBlocks', 'notIpBlocks', 'remoteIpBlocks', 'notRemoteIpBlocks'], faults, checkCidr);
 }
 
-function checkOperation(operation: AuthorizationOperation, faults: Faults): void {
+function checkOperation(operation: AuthorizationOperation, faults: ValidationErrors): void {
   checkLists(operation, faults);
   checkPorts(operation.ports, faults.at('ports'));
   checkPorts(operation.notPorts, faults.at('notPorts'));
@@ -94,33 +94,33 @@ function checkOperation(operation: AuthorizationOperation, faults: Faults): void
   checkBoth(operation, ['paths', 'notPaths'], faults, checkPath);
 }
 
-function checkPrincipal(faults: Faults, value: string): void {
+function checkPrincipal(faults: ValidationErrors, value: string): void {
   if (value.startsWith('spiffe:')) {
     faults.add([], `expected "<trust domain>/ns/<namespace>/sa/<account>" without "spiffe://", got ${shown(value)}`);
   }
 }
 
-function checkNamespace(faults: Faults, value: string): void {
+function checkNamespace(faults: ValidationErrors, value: string): void {
   if (value.includes('/')) faults.add([], `expected a namespace, got ${shown(value)}`);
 }
 
-function checkServiceAccount(faults: Faults, value: string): void {
+function checkServiceAccount(faults: ValidationErrors, value: string): void {
   if (value.includes('*') || !/^([^/]+\/)?[^/]+$/.test(value)) {
     faults.add([], `expected "<account>" or "<namespace>/<account>" without wildcard, got ${shown(value)}`);
   }
 }
 
-function checkCidr(faults: Faults, value: string): void {
+function checkCidr(faults: ValidationErrors, value: string): void {
   if (!isCidr(value) || value.includes('%')) {
     faults.add([], `expected an IP address or CIDR, got ${shown(value)}`);
   }
 }
 
-function checkHost(faults: Faults, value: string): void {
+function checkHost(faults: ValidationErrors, value: string): void {
   if (/[/\s]/.test(value)) faults.add([], `expected a host, with or without port, got ${shown(value)}`);
 }
 
-function checkPath(faults: Faults, value: string): void {
+function checkPath(faults: ValidationErrors, value: string): void {
   if (!/^[/*]/.test(value)) faults.add([], `expected a path that begins with "/" or "*", got ${shown(value)}`);
   if (/[?#]/.test(value))
     faults.add([], `expected a path alone: without query (?) and fragment (#), got ${shown(value)}`);
@@ -146,7 +146,7 @@ const ATTRIBUTES: Readonly<Record<string, Check | undefined>> = {
 const HEADER = /^request\.headers\[([^\]]+)\]$/;
 const CLAIM = /^request\.auth\.claims(\[[^\]]+\])+$/;
 
-function checkCondition(condition: AuthorizationCondition, faults: Faults): void {
+function checkCondition(condition: AuthorizationCondition, faults: ValidationErrors): void {
   const { key, values = [], notValues = [] } = condition;
   const header = HEADER.exec(key)?.[1];
   if (header !== undefined) checkHeaderName(faults.at('key'), header);

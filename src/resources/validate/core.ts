@@ -4,16 +4,16 @@
  */
 import { shown } from '../issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';
-import { each, type Faults, unique } from './faults.ts';
+import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import { checkDnsLabel, checkOptionalPort, checkPort, checkPortCount, isDomain, isIpAddress } from './values.ts';
 
-function checkIp(faults: Faults, address: string | undefined): void {
+function checkIp(faults: ValidationErrors, address: string | undefined): void {
   if (address !== undefined && address !== '' && !isIpAddress(address)) {
     faults.add([], `expected an IP address, got ${shown(address)}`);
   }
 }
 
-export function validateService(content: ServiceContent, faults: Faults): void {
+export function validateService(content: ServiceContent, faults: ValidationErrors): void {
   const { spec } = content;
   const at = faults.at('spec');
   const ports = spec.ports ?? [];
@@ -38,7 +38,7 @@ export function validateService(content: ServiceContent, faults: Faults): void {
   });
 }
 
-export function validateEndpoints(content: EndpointsContent, faults: Faults): void {
+export function validateEndpoints(content: EndpointsContent, faults: ValidationErrors): void {
   each(faults.at('subsets'), content.subsets, (subset, at) => {
     for (const field of ['addresses', 'notReadyAddresses'] as const) {
       each(at.at(field), subset[field], (address, atAddress) => checkIp(atAddress.at('ip'), address.ip || '""'));
@@ -48,7 +48,7 @@ export function validateEndpoints(content: EndpointsContent, faults: Faults): vo
   });
 }
 
-export function validateEndpointSlice(content: EndpointSliceContent, faults: Faults): void {
+export function validateEndpointSlice(content: EndpointSliceContent, faults: ValidationErrors): void {
   each(faults.at('endpoints'), content.endpoints, (endpoint, at) => {
     if (endpoint.addresses.length === 0) at.add(['addresses'], 'required, expected at least one address');
     each(at.at('addresses'), endpoint.addresses, (address, atAddress) => {
@@ -60,7 +60,7 @@ export function validateEndpointSlice(content: EndpointSliceContent, faults: Fau
   each(faults.at('ports'), content.ports, (port, at) => checkOptionalPort(at.at('port'), port.port));
 }
 
-export function validatePod(content: PodContent, faults: Faults): void {
+export function validatePod(content: PodContent, faults: ValidationErrors): void {
   const at = faults.at('status');
   checkIp(at.at('podIP'), content.status?.podIP);
   each(at.at('podIPs'), content.status?.podIPs, ({ ip }, atAddress) => checkIp(atAddress.at('ip'), ip));

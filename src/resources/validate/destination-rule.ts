@@ -11,7 +11,7 @@ import type {
   TrafficPolicy,
 } from '../schema/destination-rule.ts';
 import type { ClientTlsSettings } from '../schema/tls-settings.ts';
-import { each, type Faults, unique } from './faults.ts';
+import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDnsLabel,
   checkDuration,
@@ -32,7 +32,7 @@ const MAX_RING = 8 * 1024 * 1024;
 /** Longest server name that Envoy takes for TLS. */
 const MAX_SNI = 255;
 
-export function validateDestinationRule(spec: DestinationRuleSpec, faults: Faults): void {
+export function validateDestinationRule(spec: DestinationRuleSpec, faults: ValidationErrors): void {
   if (!isIpAddress(spec.host)) checkWildcardHost(faults.at('host'), spec.host);
   if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, faults.at('trafficPolicy'));
   unique(faults.at('subsets'), spec.subsets, ['name'], 'subset', (subset) => subset.name);
@@ -49,7 +49,7 @@ export function validateDestinationRule(spec: DestinationRuleSpec, faults: Fault
   );
 }
 
-function checkTrafficPolicy(policy: TrafficPolicy, faults: Faults): void {
+function checkTrafficPolicy(policy: TrafficPolicy, faults: ValidationErrors): void {
   if (Object.keys(policy).length === 0) faults.add([], 'expected at least one setting, such as loadBalancer or tls');
   checkPortPolicy(policy, faults);
   const ports = policy.portLevelSettings;
@@ -62,14 +62,14 @@ function checkTrafficPolicy(policy: TrafficPolicy, faults: Faults): void {
   checkPercent(faults.at('retryBudget', 'percent'), policy.retryBudget?.percent?.value);
 }
 
-function checkPortPolicy(policy: Omit<PortTrafficPolicy, 'port'>, faults: Faults): void {
+function checkPortPolicy(policy: Omit<PortTrafficPolicy, 'port'>, faults: ValidationErrors): void {
   if (policy.loadBalancer !== undefined) checkLoadBalancer(policy.loadBalancer, faults.at('loadBalancer'));
   if (policy.connectionPool !== undefined) checkConnectionPool(policy.connectionPool, faults.at('connectionPool'));
   if (policy.outlierDetection !== undefined) checkOutliers(policy.outlierDetection, faults.at('outlierDetection'));
   if (policy.tls !== undefined) checkClientTls(policy.tls, faults.at('tls'));
 }
 
-function checkLoadBalancer(settings: LoadBalancerSettings, faults: Faults): void {
+function checkLoadBalancer(settings: LoadBalancerSettings, faults: ValidationErrors): void {
   const { simple, consistentHash, localityLbSetting } = settings;
   if (simple !== undefined && consistentHash !== undefined) {
     faults.add(['consistentHash'], 'expected either simple or consistentHash');
@@ -82,7 +82,7 @@ function checkLoadBalancer(settings: LoadBalancerSettings, faults: Faults): void
 
 function checkWarmup(
   { duration, minimumPercent, aggression }: NonNullable<LoadBalancerSettings['warmup']>,
-  faults: Faults,
+  faults: ValidationErrors,
 ): void {
   if (duration === undefined) faults.add(['duration'], 'required, expected a duration such as "30s"');
   else checkDuration(faults.at('duration'), duration);
@@ -91,7 +91,7 @@ function checkWarmup(
     faults.add(['aggression'], `expected a number from 1, got ${aggression}`);
 }
 
-function checkConsistentHash(hash: ConsistentHash, faults: Faults): void {
+function checkConsistentHash(hash: ConsistentHash, faults: ValidationErrors): void {
   const keys = (['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const).filter(
     (field) => hash[field] !== undefined && hash[field] !== false,
   );
@@ -119,7 +119,7 @@ function isPrime(value: number): boolean {
 }
 
 /** Localities are `region/zone/subzone`; also used for the mesh configuration's setting. */
-export function checkLocalityLb(setting: LocalityLbSetting, faults: Faults): void {
+export function checkLocalityLb(setting: LocalityLbSetting, faults: ValidationErrors): void {
   const ways = (['distribute', 'failover', 'failoverPriority'] as const).filter((field) => setting[field]?.length);
   if (ways.includes('distribute') && ways.length > 1)
     faults.add(['distribute'], `expected only one of ${ways.join(', ')}`);
@@ -141,7 +141,7 @@ export function checkLocalityLb(setting: LocalityLbSetting, faults: Faults): voi
 }
 
 /** Also the pool of a Sidecar's inbound side. */
-export function checkConnectionPool(pool: ConnectionPool, faults: Faults): void {
+export function checkConnectionPool(pool: ConnectionPool, faults: ValidationErrors): void {
   const { tcp, http } = pool;
   if (tcp === undefined && http === undefined) faults.add([], 'expected tcp or http');
   checkNotNegative(faults.at('tcp', 'maxConnections'), tcp?.maxConnections);
@@ -165,17 +165,17 @@ export function checkConnectionPool(pool: ConnectionPool, faults: Faults): void 
 }
 
 /** Also the mesh configuration's. */
-export function checkTcpKeepalive(keepalive: TcpKeepalive, faults: Faults): void {
+export function checkTcpKeepalive(keepalive: TcpKeepalive, faults: ValidationErrors): void {
   checkWholeSeconds(faults.at('time'), keepalive.time);
   checkWholeSeconds(faults.at('interval'), keepalive.interval);
 }
 
 /** Kernel keepalive options count seconds. */
-function checkWholeSeconds(faults: Faults, millis: number | undefined): void {
+function checkWholeSeconds(faults: ValidationErrors, millis: number | undefined): void {
   if (millis !== undefined && millis < 1000) faults.add([], `expected at least 1s, got ${millis}ms`);
 }
 
-function checkOutliers(outliers: OutlierDetection, faults: Faults): void {
+function checkOutliers(outliers: OutlierDetection, faults: ValidationErrors): void {
   checkDuration(faults.at('interval'), outliers.interval);
   checkDuration(faults.at('baseEjectionTime'), outliers.baseEjectionTime);
   checkPercent(faults.at('maxEjectionPercent'), outliers.maxEjectionPercent);
@@ -186,7 +186,7 @@ function checkOutliers(outliers: OutlierDetection, faults: Faults): void {
   }
 }
 
-function checkClientTls(tls: ClientTlsSettings, faults: Faults): void {
+function checkClientTls(tls: ClientTlsSettings, faults: ValidationErrors): void {
   const files = [tls.clientCertificate, tls.privateKey, tls.caCertificates].some(Boolean);
   if (tls.credentialName && files) faults.add(['credentialName'], 'expected either credentialName or files');
   if (tls.sni !== undefined && tls.sni.length > MAX_SNI) faults.add(['sni'], `expected at most ${MAX_SNI} characters`);

@@ -1,6 +1,6 @@
 /** EnvoyFilter as admission checks it: the match fits what is patched, and there is something to patch with. */
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
-import { each, type Faults } from './faults.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkRegex, checkSelectorLabels } from './values.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
@@ -19,7 +19,7 @@ const OBJECT_MATCH: Readonly<Partial<Record<ApplyTo, 'listener' | 'routeConfigur
 };
 const FILTERS: ReadonlySet<ApplyTo> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER']);
 
-export function validateEnvoyFilter(spec: EnvoyFilterSpec, faults: Faults): void {
+export function validateEnvoyFilter(spec: EnvoyFilterSpec, faults: ValidationErrors): void {
   checkSelectorLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
   if (spec.workloadSelector !== undefined && spec.targetRefs?.length) {
     faults.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
@@ -27,7 +27,7 @@ export function validateEnvoyFilter(spec: EnvoyFilterSpec, faults: Faults): void
   each(faults.at('configPatches'), spec.configPatches, checkPatch);
 }
 
-function checkPatch(patch: EnvoyConfigPatch, faults: Faults): void {
+function checkPatch(patch: EnvoyConfigPatch, faults: ValidationErrors): void {
   const { applyTo, match } = patch;
   const { operation, value } = patch.patch;
   if (operation !== 'REMOVE' && value === undefined)

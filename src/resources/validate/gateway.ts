@@ -2,7 +2,7 @@
 import { shown } from '../issues.ts';
 import type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';
 import type { ServerTlsSettings } from '../schema/tls-settings.ts';
-import { each, type Faults, unique } from './faults.ts';
+import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,
   checkLabels,
@@ -51,7 +51,7 @@ const TLS13_SUITE = /^TLS_(AES|CHACHA20)_/;
 const SPKI = /^[A-Za-z0-9+/]{43}=$/;
 const CERTIFICATE_HASH = /^([0-9a-fA-F]{64}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){31})$/;
 
-export function validateGateway(spec: GatewaySpec, faults: Faults): void {
+export function validateGateway(spec: GatewaySpec, faults: ValidationErrors): void {
   if (!spec.servers?.length) faults.add(['servers'], 'required, expected at least one server');
   checkPortCount(faults.at('servers'), spec.servers);
   unique(faults.at('servers'), spec.servers, ['port', 'name'], 'port name', (server) => server.port.name);
@@ -59,7 +59,7 @@ export function validateGateway(spec: GatewaySpec, faults: Faults): void {
   checkLabels(faults.at('selector'), spec.selector);
 }
 
-function checkServer(server: GatewayServer, faults: Faults): void {
+function checkServer(server: GatewayServer, faults: ValidationErrors): void {
   checkPort(faults.at('port', 'number'), server.port.number);
   if (!server.port.name) faults.add(['port', 'name'], 'required, expected a name');
   checkProtocol(faults.at('port', 'protocol'), server.port.protocol);
@@ -74,7 +74,7 @@ function checkServer(server: GatewayServer, faults: Faults): void {
 }
 
 /** A host, alone or after a namespace, "." or "*" and a slash. */
-function checkServerHost(entry: string, faults: Faults): void {
+function checkServerHost(entry: string, faults: ValidationErrors): void {
   const slash = entry.indexOf('/');
   const namespace = slash < 0 ? '*' : entry.slice(0, slash);
   if (namespace !== '*' && namespace !== '.' && !isNamespace(namespace)) {
@@ -84,7 +84,7 @@ function checkServerHost(entry: string, faults: Faults): void {
   if (!isIpAddress(host)) checkWildcardHost(faults, host);
 }
 
-function checkProtocolTls(server: GatewayServer, faults: Faults): void {
+function checkProtocolTls(server: GatewayServer, faults: ValidationErrors): void {
   const protocol = server.port.protocol?.toUpperCase() ?? '';
   const { tls } = server;
   if (TLS_PROTOCOLS.has(protocol)) {
@@ -98,7 +98,7 @@ function checkProtocolTls(server: GatewayServer, faults: Faults): void {
 }
 
 /** Also the TLS of a Sidecar's ingress listener. */
-export function checkServerTls(tls: ServerTlsSettings, faults: Faults): void {
+export function checkServerTls(tls: ServerTlsSettings, faults: ValidationErrors): void {
   const { mode } = tls;
   const names = tls.credentialName || tls.credentialNames?.length || tls.tlsCertificates?.length;
   if (mode === 'MESH_MUTUAL' && (names || tls.serverCertificate || tls.privateKey || tls.caCertificates)) {
@@ -131,7 +131,7 @@ export function checkServerTls(tls: ServerTlsSettings, faults: Faults): void {
 /** A range without a version would leave a port at which every handshake fails. */
 function checkTlsVersions(
   { minProtocolVersion: min, maxProtocolVersion: max }: ServerTlsSettings,
-  faults: Faults,
+  faults: ValidationErrors,
 ): void {
   const [least, most] = [said(min) ?? DEFAULT_MIN, said(max) ?? DEFAULT_MAX];
   if (VERSIONS.indexOf(least) <= VERSIONS.indexOf(most)) return;
@@ -148,7 +148,7 @@ function said(version: string | undefined): string | undefined {
   return version === 'TLS_AUTO' ? undefined : version;
 }
 
-function checkCipherSuite(suite: string, faults: Faults): void {
+function checkCipherSuite(suite: string, faults: ValidationErrors): void {
   if (CIPHER_SUITES.has(suite)) return;
   if (TLS13_SUITE.test(suite)) {
     faults.add([], `expected a cipher suite of TLS 1.2 or below (those of TLS 1.3 are always on), got ${shown(suite)}`);

@@ -8,8 +8,8 @@ import type {
   HttpRetries,
   HttpRoute,
 } from '../schema/virtual-service.ts';
-import { each, type Faults } from './faults.ts';
 import { checkDestination, checkWeights } from './route-values.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDuration,
   checkHeaderName,
@@ -41,7 +41,7 @@ const GRPC_STATUS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-export function checkHttpRoute(route: HttpRoute, faults: Faults): void {
+export function checkHttpRoute(route: HttpRoute, faults: ValidationErrors): void {
   checkAction(route, faults);
   each(faults.at('match'), route.match, checkMatch);
   each(faults.at('route'), route.route, (entry, at) => {
@@ -66,7 +66,7 @@ export function checkHttpRoute(route: HttpRoute, faults: Faults): void {
 }
 
 /** Exactly one of route, redirect, directResponse, delegate; and nothing beside it that it would not use. */
-function checkAction(route: HttpRoute, faults: Faults): void {
+function checkAction(route: HttpRoute, faults: ValidationErrors): void {
   const actions = (['redirect', 'directResponse', 'delegate'] as const).filter((field) => route[field] !== undefined);
   const all = route.route?.length ? ['route', ...actions] : [...actions];
   const [first, second] = all;
@@ -91,7 +91,7 @@ function checkAction(route: HttpRoute, faults: Faults): void {
     faults.add(['delegate', 'name'], 'required, expected a name');
 }
 
-function checkMatch(match: HttpMatch, faults: Faults): void {
+function checkMatch(match: HttpMatch, faults: ValidationErrors): void {
   checkNonEmptyMatch(faults.at('uri'), match.uri);
   for (const field of ['scheme', 'method', 'authority'] as const) checkStringMatch(faults.at(field), match[field]);
   for (const field of ['headers', 'withoutHeaders'] as const) {
@@ -108,7 +108,7 @@ function checkMatch(match: HttpMatch, faults: Faults): void {
   checkLabels(faults.at('sourceLabels'), match.sourceLabels);
 }
 
-function checkHeaders(headers: HttpHeaders | undefined, faults: Faults): void {
+function checkHeaders(headers: HttpHeaders | undefined, faults: ValidationErrors): void {
   if (headers === undefined) return;
   for (const direction of ['request', 'response'] as const) {
     const operations = headers[direction];
@@ -126,7 +126,7 @@ function checkHeaders(headers: HttpHeaders | undefined, faults: Faults): void {
   }
 }
 
-function checkRedirect(redirect: HttpRedirect, faults: Faults): void {
+function checkRedirect(redirect: HttpRedirect, faults: ValidationErrors): void {
   const { uri, authority, redirectCode, scheme, port, derivePort } = redirect;
   if (!uri && !authority && !scheme && redirectCode === undefined && port === undefined && derivePort === undefined) {
     faults.add([], 'expected at least one of uri, authority, port, derivePort, scheme, redirectCode');
@@ -143,7 +143,7 @@ function checkRedirect(redirect: HttpRedirect, faults: Faults): void {
   if (port !== undefined && derivePort !== undefined) faults.add(['derivePort'], 'expected either port or derivePort');
 }
 
-function checkRewrite(route: HttpRoute, faults: Faults): void {
+function checkRewrite(route: HttpRoute, faults: ValidationErrors): void {
   const { uri, authority, uriRegexRewrite } = route.rewrite ?? {};
   if (!uri && !authority && uriRegexRewrite === undefined) {
     faults.add([], 'expected at least one of uri, authority, uriRegexRewrite');
@@ -156,7 +156,7 @@ function checkRewrite(route: HttpRoute, faults: Faults): void {
   checkHeaderText(faults.at('uriRegexRewrite', 'rewrite'), uriRegexRewrite.rewrite);
 }
 
-function checkRetries(retries: HttpRetries, faults: Faults): void {
+function checkRetries(retries: HttpRetries, faults: ValidationErrors): void {
   const { attempts = 0, perTryTimeout, retryOn, backoff } = retries;
   if (attempts < 0) faults.add(['attempts'], `expected a number from 0, got ${attempts}`);
   if (attempts === 0 && (perTryTimeout !== undefined || retryOn !== undefined || backoff !== undefined)) {
@@ -172,7 +172,7 @@ function checkRetries(retries: HttpRetries, faults: Faults): void {
   }
 }
 
-function checkFault(route: HttpRoute, faults: Faults): void {
+function checkFault(route: HttpRoute, faults: ValidationErrors): void {
   const { delay, abort } = route.fault ?? {};
   if (route.fault !== undefined && delay === undefined && abort === undefined)
     faults.add([], 'expected delay or abort');
@@ -199,7 +199,7 @@ function checkFault(route: HttpRoute, faults: Faults): void {
     faults.add(['abort', 'http2Error'], 'HTTP/2 error aborts are not supported by Envoy');
 }
 
-function checkCors(policy: CorsPolicy, faults: Faults): void {
+function checkCors(policy: CorsPolicy, faults: ValidationErrors): void {
   each(faults.at('allowOrigins'), policy.allowOrigins, (origin, at) => checkStringMatch(at, origin));
   each(faults.at('allowMethods'), policy.allowMethods, (method, at) => {
     if (!METHODS.has(method)) at.add([], `expected an HTTP method, got ${shown(method)}`);

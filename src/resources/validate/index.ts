@@ -6,15 +6,15 @@ import { validateAuthorizationPolicy } from './authorization.ts';
 import { validateEndpointSlice, validateEndpoints, validatePod, validateService } from './core.ts';
 import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
-import { type Faults, faultList } from './faults.ts';
 import { validateGateway } from './gateway.ts';
 import { validateSecret } from './secret.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
+import { faultList, type ValidationErrors } from './validation-errors.ts';
 import { validateVirtualService } from './virtual-service.ts';
 
-type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, faults: Faults) => void };
+type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, faults: ValidationErrors) => void };
 
 const VALIDATORS: Validators = {
   AuthorizationPolicy: validateAuthorizationPolicy,
@@ -34,8 +34,8 @@ const VALIDATORS: Validators = {
   Service: validateService,
 };
 
-/** Faults in content that has passed its kind's schema; paths start at the content. */
-export function semanticFaults<K extends Kind>(kind: K, content: ContentOf<K>): Fault[] {
+/** ValidationErrors in content that has passed its kind's schema; paths start at the content. */
+export function semanticErrors<K extends Kind>(kind: K, content: ContentOf<K>): Fault[] {
   const { faults, found } = faultList();
   VALIDATORS[kind]?.(content, faults);
   return found;

@@ -5,14 +5,14 @@
 import type { Fault } from '../issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
-import { faultList } from './faults.ts';
+import { faultList } from './validation-errors.ts';
 import { checkDuration, checkNotNegative, checkPort } from './values.ts';
 
 /** Cluster.dns_refresh_rate has to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
 
-/** Faults in the order of the checks; the first is what people are told. */
-export function meshConfigFaults(mesh: MeshConfig): readonly Fault[] {
+/** ValidationErrors in the order of the checks; the first is what people are told. */
+export function meshConfigErrors(mesh: MeshConfig): readonly Fault[] {
   const { faults, found } = faultList();
   checkDuration(faults.at('connectTimeout'), mesh.connectTimeout);
   // 0 waits for ever.

@@ -1,10 +1,10 @@
 /** What routes of every protocol have: destinations and weights. */
 import type { Destination } from '../schema/virtual-service.ts';
-import { each, type Faults } from './faults.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkDnsLabel, checkHost, checkPort } from './values.ts';
 
 /** Checks a destination of any route, mirror or egress proxy. */
-export function checkDestination(destination: Destination, faults: Faults): void {
+export function checkDestination(destination: Destination, faults: ValidationErrors): void {
   checkHost(faults.at('host'), destination.host);
   if (destination.subset !== undefined) checkDnsLabel(faults.at('subset'), destination.subset);
   if (destination.port !== undefined) checkPort(faults.at('port', 'number'), destination.port.number);
@@ -14,7 +14,7 @@ export function checkDestination(destination: Destination, faults: Faults): void
  * Weights are relative, as in today's meshes: any sum above 0 (older ones wanted 100). A single destination needs none;
  * among several, one without weight gets nothing.
  */
-export function checkWeights(route: readonly { weight?: number | undefined }[], faults: Faults): void {
+export function checkWeights(route: readonly { weight?: number | undefined }[], faults: ValidationErrors): void {
   each(faults, route, ({ weight }, at) => {
     if (weight !== undefined && weight < 0) at.add(['weight'], `expected a weight from 0, got ${weight}`);
   });

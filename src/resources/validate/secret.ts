@@ -5,7 +5,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { authoritiesOf, keyPairOf, secretBytes, TLS_TYPE } from '../credentials.ts';
 import type { SecretContent } from '../schema/core.ts';
-import type { Faults } from './faults.ts';
+import type { ValidationErrors } from './validation-errors.ts';
 
 /** The orchestrator's own limit of a whole Secret. */
 const MAX_BYTES = 1024 * 1024;
@@ -17,7 +17,7 @@ const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 const REVOCATIONS = /-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/;
 
-export function validateSecret(content: SecretContent, faults: Faults): void {
+export function validateSecret(content: SecretContent, faults: ValidationErrors): void {
   const pair = keyPairOf(content);
   if (pair !== undefined) checkKeyPair(content, pair, faults);
   else if (content.type === TLS_TYPE) {
@@ -33,7 +33,11 @@ export function validateSecret(content: SecretContent, faults: Faults): void {
   if (text !== undefined && !REVOCATIONS.test(text)) atRevoked.add([], 'expected a revocation list in PEM form');
 }
 
-function checkKeyPair(content: SecretContent, pair: { certificate: string; key: string }, faults: Faults): void {
+function checkKeyPair(
+  content: SecretContent,
+  pair: { certificate: string; key: string },
+  faults: ValidationErrors,
+): void {
   const atCertificate = placeOf(content, pair.certificate, faults);
   const atKey = placeOf(content, pair.key, faults);
   const [leaf] = certificatesIn(readText(content, pair.certificate, atCertificate), atCertificate);
@@ -48,11 +52,11 @@ function checkKeyPair(content: SecretContent, pair: { certificate: string; key: 
 }
 
 /** Where an entry stands: what is written in the clear takes precedence, as the orchestrator has it. */
-function placeOf({ stringData }: SecretContent, name: string, faults: Faults): Faults {
+function placeOf({ stringData }: SecretContent, name: string, faults: ValidationErrors): ValidationErrors {
   return faults.at(stringData?.[name] === undefined ? 'data' : 'stringData', name);
 }
 
-function readText(content: SecretContent, name: string, at: Faults): string | undefined {
+function readText(content: SecretContent, name: string, at: ValidationErrors): string | undefined {
   const bytes = secretBytes(content, name);
   if (bytes === undefined) at.add([], 'expected base64');
   else if (bytes.length > MAX_BYTES) at.add([], `expected at most ${MAX_BYTES} bytes`);
@@ -60,7 +64,7 @@ function readText(content: SecretContent, name: string, at: Faults): string | un
   return undefined;
 }
 
-function certificatesIn(text: string | undefined, at: Faults): X509Certificate[] {
+function certificatesIn(text: string | undefined, at: ValidationErrors): X509Certificate[] {
   if (text === undefined) return [];
   try {
     const found = [...text.matchAll(CERTIFICATES)].map(([pem]) => new X509Certificate(pem));
@@ -72,7 +76,7 @@ function certificatesIn(text: string | undefined, at: Faults): X509Certificate[]
   return [];
 }
 
-function privateKeyIn(text: string | undefined, at: Faults): KeyObject | undefined {
+function privateKeyIn(text: string | undefined, at: ValidationErrors): KeyObject | undefined {
   if (text === undefined) return undefined;
   try {
     return createPrivateKey({ key: text, format: 'pem' });

@@ -2,14 +2,14 @@
 import { secretInKeys, usableInlineKeys } from '../inline-keys.ts';
 import { shown } from '../issues.ts';
 import type { JwtRule, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../schema/security.ts';
-import { each, type Faults } from './faults.ts';
 import { checkFilled, checkSelector, checkTarget, isPort, MAX_PORT } from './policy-values.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkHeaderName, checkHeaderText } from './values.ts';
 
 const UNUSABLE_KEYS =
   'expected a JSON Web Key Set with a key of a kind that can be used: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
 
-export function validatePeerAuthentication(spec: PeerAuthenticationSpec, faults: Faults): void {
+export function validatePeerAuthentication(spec: PeerAuthenticationSpec, faults: ValidationErrors): void {
   checkSelector(faults.at('selector'), spec.selector);
   const { portLevelMtls } = spec;
   if (portLevelMtls === undefined) return;
@@ -22,14 +22,14 @@ export function validatePeerAuthentication(spec: PeerAuthenticationSpec, faults:
   }
 }
 
-export function validateRequestAuthentication(spec: RequestAuthenticationSpec, faults: Faults): void {
+export function validateRequestAuthentication(spec: RequestAuthenticationSpec, faults: ValidationErrors): void {
   checkTarget(spec, faults);
   checkSelector(faults.at('selector'), spec.selector);
   each(faults.at('jwtRules'), spec.jwtRules, checkJwtRule);
 }
 
 /** One rule about tokens, as admission checks it. */
-export function checkJwtRule(rule: JwtRule, faults: Faults): void {
+export function checkJwtRule(rule: JwtRule, faults: ValidationErrors): void {
   if (rule.issuer === '') faults.add(['issuer'], 'expected an issuer that is not empty');
   checkFilled(rule.audiences, faults.at('audiences'));
   if (rule.jwksUri !== undefined && !isHttpUrl(rule.jwksUri)) {
@@ -62,7 +62,7 @@ function isHttpUrl(text: string): boolean {
 /** Headers that requests need to be requests: what clients send in output headers is removed. */
 const NO_OUTPUT = /^(:.*|host|authorization|connection|content-length|te|transfer-encoding|upgrade)$/i;
 
-function checkOutputHeader(faults: Faults, name: string): void {
+function checkOutputHeader(faults: ValidationErrors, name: string): void {
   checkHeaderName(faults, name);
   if (NO_OUTPUT.test(name)) faults.add([], `expected a header of its own, got ${shown(name)}`);
 }

@@ -1,7 +1,7 @@
 /** ServiceEntry and WorkloadEntry as admission checks them: what each resolution can work with. */
 import { shown } from '../issues.ts';
 import type { ServiceEntrySpec, WorkloadEntrySpec } from '../schema/service-entry.ts';
-import { each, type Faults, unique } from './faults.ts';
+import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDnsLabel,
   checkExportTo,
@@ -24,7 +24,7 @@ const MAX_CLUSTERS = 16_384;
 const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
 const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
-export function validateServiceEntry(spec: ServiceEntrySpec, faults: Faults): void {
+export function validateServiceEntry(spec: ServiceEntrySpec, faults: ValidationErrors): void {
   if (spec.hosts.length === 0) faults.add(['hosts'], 'required, expected at least one host');
   each(faults.at('hosts'), spec.hosts, (host, at) => {
     if (host === '*') at.add([], 'expected a host other than "*"');
@@ -50,7 +50,7 @@ export function validateServiceEntry(spec: ServiceEntrySpec, faults: Faults): vo
   checkExportTo(faults.at('exportTo'), spec.exportTo);
 }
 
-function checkAddresses(spec: ServiceEntrySpec, faults: Faults): void {
+function checkAddresses(spec: ServiceEntrySpec, faults: ValidationErrors): void {
   const { resolution = 'NONE' } = spec;
   each(faults, spec.addresses, (address, at) => {
     if (!isCidr(address)) at.add([], `expected an IP address or CIDR, got ${shown(address)}`);
@@ -60,7 +60,7 @@ function checkAddresses(spec: ServiceEntrySpec, faults: Faults): void {
   });
 }
 
-function checkPorts(spec: ServiceEntrySpec, faults: Faults): void {
+function checkPorts(spec: ServiceEntrySpec, faults: ValidationErrors): void {
   checkPortCount(faults, spec.ports);
   unique(faults, spec.ports, ['number'], 'port', (port) => port.number);
   unique(faults, spec.ports, ['name'], 'port name', (port) => port.name);
@@ -72,7 +72,7 @@ function checkPorts(spec: ServiceEntrySpec, faults: Faults): void {
   });
 }
 
-function checkResolution(spec: ServiceEntrySpec, faults: Faults): void {
+function checkResolution(spec: ServiceEntrySpec, faults: ValidationErrors): void {
   const { resolution = 'NONE' } = spec;
   const endpoints = spec.endpoints ?? [];
   if (resolution === 'NONE' && endpoints.length > 0) {
@@ -103,7 +103,7 @@ function checkResolution(spec: ServiceEntrySpec, faults: Faults): void {
   }
 }
 
-function checkEndpoint(endpoint: WorkloadEntrySpec, spec: ServiceEntrySpec, faults: Faults): void {
+function checkEndpoint(endpoint: WorkloadEntrySpec, spec: ServiceEntrySpec, faults: ValidationErrors): void {
   checkWorkload(endpoint, faults);
   const { address } = endpoint;
   if (address === undefined) return;
@@ -114,11 +114,11 @@ function checkEndpoint(endpoint: WorkloadEntrySpec, spec: ServiceEntrySpec, faul
   }
 }
 
-export function validateWorkloadEntry(spec: WorkloadEntrySpec, faults: Faults): void {
+export function validateWorkloadEntry(spec: WorkloadEntrySpec, faults: ValidationErrors): void {
   checkWorkload(spec, faults);
 }
 
-function checkWorkload(entry: WorkloadEntrySpec, faults: Faults): void {
+function checkWorkload(entry: WorkloadEntrySpec, faults: ValidationErrors): void {
   const { address = '' } = entry;
   if (address === '' && !entry.network)
     faults.add(['address'], 'required, expected an IP address, host name or unix:///PATH');

@@ -2,9 +2,9 @@
 import { shown } from '../issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
-import { each, type Faults, unique } from './faults.ts';
 import { checkServerTls } from './gateway.ts';
 import { checkDestination } from './route-values.ts';
+import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,
   checkOptionalProtocol,
@@ -17,7 +17,7 @@ import {
   isUnixSocket,
 } from './values.ts';
 
-export function validateSidecar(spec: SidecarSpec, faults: Faults): void {
+export function validateSidecar(spec: SidecarSpec, faults: ValidationErrors): void {
   const { workloadSelector, ingress, egress, outboundTrafficPolicy } = spec;
   checkSelectorLabels(faults.at('workloadSelector', 'labels'), workloadSelector, workloadSelector?.labels);
   if (
@@ -39,7 +39,7 @@ export function validateSidecar(spec: SidecarSpec, faults: Faults): void {
   }
 }
 
-function checkIngress(listener: SidecarIngress, faults: Faults): void {
+function checkIngress(listener: SidecarIngress, faults: ValidationErrors): void {
   checkPort(faults.at('port', 'number'), listener.port.number);
   checkOptionalProtocol(faults.at('port', 'protocol'), listener.port.protocol);
   const { bind, defaultEndpoint, tls } = listener;
@@ -49,7 +49,7 @@ function checkIngress(listener: SidecarIngress, faults: Faults): void {
   if (listener.connectionPool !== undefined) checkConnectionPool(listener.connectionPool, faults.at('connectionPool'));
 }
 
-function checkEgress(listener: SidecarEgress, faults: Faults): void {
+function checkEgress(listener: SidecarEgress, faults: ValidationErrors): void {
   const { port, bind, captureMode, hosts } = listener;
   const isSocket = bind !== undefined && isUnixSocket(bind);
   if (port !== undefined) {
@@ -69,7 +69,7 @@ function checkEgress(listener: SidecarEgress, faults: Faults): void {
 }
 
 /** A namespace (or "*", ".", "~") and a host, with a slash between. */
-function checkEgressHost(entry: string, faults: Faults): void {
+function checkEgressHost(entry: string, faults: ValidationErrors): void {
   const slash = entry.indexOf('/');
   const namespace = entry.slice(0, Math.max(0, slash));
   if (slash < 0 || (!['*', '.', '~'].includes(namespace) && !isNamespace(namespace))) {
@@ -82,7 +82,7 @@ function checkEgressHost(entry: string, faults: Faults): void {
 }
 
 /** A listener without port takes what the others leave: there can be one, at the end. */
-function checkCatchAll(egress: readonly SidecarEgress[], faults: Faults): void {
+function checkCatchAll(egress: readonly SidecarEgress[], faults: ValidationErrors): void {
   egress.forEach((listener, index) => {
     if (listener.port === undefined && index < egress.length - 1) {
       faults.add([index, 'port'], 'required, except in the last egress listener');
@@ -93,7 +93,7 @@ function checkCatchAll(egress: readonly SidecarEgress[], faults: Faults): void {
   );
 }
 
-function checkEgressProxy(spec: SidecarSpec, faults: Faults): void {
+function checkEgressProxy(spec: SidecarSpec, faults: ValidationErrors): void {
   const proxy = spec.outboundTrafficPolicy?.egressProxy;
   if (proxy === undefined) return;
   checkDestination(proxy, faults.at('egressProxy'));

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { shown } from '../issues.ts';
 import type { HeaderMatch } from '../schema/common.ts';
-import { each, type Faults } from './faults.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 
 type Re2 = typeof import('re2js').RE2JS;
 let loadedRe2: Re2 | undefined;
@@ -86,41 +86,41 @@ export function isUnixSocket(address: string): boolean {
   return (address.startsWith('unix:///') && !address.endsWith('/')) || address.startsWith('unix://@');
 }
 
-export function checkWildcardHost(faults: Faults, host: string): void {
+export function checkWildcardHost(faults: ValidationErrors, host: string): void {
   if (!isWildcardDomain(host))
     faults.add([], `expected a host name or a wildcard such as "*.example.com", got ${shown(host)}`);
 }
 
-export function checkHost(faults: Faults, host: string): void {
+export function checkHost(faults: ValidationErrors, host: string): void {
   if (!isDomain(host) && !isIpAddress(host)) faults.add([], `expected a host name, got ${shown(host)}`);
 }
 
-export function checkPort(faults: Faults, port: number | undefined): void {
+export function checkPort(faults: ValidationErrors, port: number | undefined): void {
   if (port === undefined) faults.add([], `required, expected a port from 1 to ${MAX_PORT}`);
   else if (port < 1 || port > MAX_PORT) faults.add([], `expected a port from 1 to ${MAX_PORT}, got ${port}`);
 }
 
-export function checkOptionalPort(faults: Faults, port: number | undefined): void {
+export function checkOptionalPort(faults: ValidationErrors, port: number | undefined): void {
   if (port !== undefined) checkPort(faults, port);
 }
 
 /** Names of subsets and ports. */
-export function checkDnsLabel(faults: Faults, name: string | undefined): void {
+export function checkDnsLabel(faults: ValidationErrors, name: string | undefined): void {
   if (name === undefined || name.length > MAX_LABEL || !DNS_LABEL.test(name)) {
     faults.add([], `expected a name of letters, digits and -, at most ${MAX_LABEL} characters, got ${shown(name)}`);
   }
 }
 
 /** Durations in milliseconds: at least one where something waits for them. */
-export function checkDuration(faults: Faults, millis: number | undefined): void {
+export function checkDuration(faults: ValidationErrors, millis: number | undefined): void {
   if (millis !== undefined && millis < 1) faults.add([], `expected a duration of at least 1ms, got ${millis}ms`);
 }
 
-export function checkNotNegative(faults: Faults, value: number | undefined): void {
+export function checkNotNegative(faults: ValidationErrors, value: number | undefined): void {
   if (value !== undefined && value < 0) faults.add([], `expected a number from 0, got ${value}`);
 }
 
-export function checkPercent(faults: Faults, value: number | undefined): void {
+export function checkPercent(faults: ValidationErrors, value: number | undefined): void {
   if (value !== undefined && !(value >= 0 && value <= 100))
     faults.add([], `expected a percentage from 0 to 100, got ${value}`);
 }
@@ -134,7 +134,7 @@ function re2(): Re2 {
 /** A backslash with what it escapes, and the code of a `\\x{…}`. */
 const ESCAPE = /\\(x\{([0-9a-fA-F]+)\}|.)/gs;
 
-export function checkRegex(faults: Faults, pattern: string): void {
+export function checkRegex(faults: ValidationErrors, pattern: string): void {
   if (pattern === '') {
     faults.add([], 'expected a regular expression that is not empty');
     return;
@@ -159,25 +159,25 @@ export function checkRegex(faults: Faults, pattern: string): void {
   }
 }
 
-export function checkStringMatch(faults: Faults, match: HeaderMatch | undefined): void {
+export function checkStringMatch(faults: ValidationErrors, match: HeaderMatch | undefined): void {
   if (match !== undefined && 'regex' in match) checkRegex(faults.at('regex'), match.regex);
 }
 
 /** Some matches are pointless when empty: an empty prefix matches everything, so the writer meant something else. */
-export function checkNonEmptyMatch(faults: Faults, match: HeaderMatch | undefined): void {
+export function checkNonEmptyMatch(faults: ValidationErrors, match: HeaderMatch | undefined): void {
   checkStringMatch(faults, match);
   if (match !== undefined && 'prefix' in match && match.prefix === '')
     faults.add(['prefix'], 'expected a prefix that is not empty');
 }
 
-export function checkHeaderName(faults: Faults, name: string): void {
+export function checkHeaderName(faults: ValidationErrors, name: string): void {
   if (!HEADER_NAME.test(name)) faults.add([], `expected a header name, got ${shown(name)}`);
 }
 
 /**
  * Text that ends up in a header, such as a path or host that is rewritten to: Envoy refuses what would end the header.
  */
-export function checkHeaderText(faults: Faults, text: string | undefined): void {
+export function checkHeaderText(faults: ValidationErrors, text: string | undefined): void {
   if (text === undefined) return;
   if (/[\0\r\n]/.test(text)) faults.add([], `expected text on one line, got ${shown(text)}`);
 }
@@ -189,7 +189,7 @@ export function checkHeaderText(faults: Faults, text: string | undefined): void 
 const PERCENT = /%(%|[A-Z0-9_]+(\(.*?\))?(:\d+)?%)?/gs;
 
 /** A header value to set, in which Envoy replaces commands such as `%REQ(x-id)%`; `%%` is a percent sign. */
-export function checkHeaderValue(faults: Faults, value: string): void {
+export function checkHeaderValue(faults: ValidationErrors, value: string): void {
   checkHeaderText(faults, value);
   if (Buffer.byteLength(value) > MAX_HEADER_VALUE) {
     faults.add([], `expected a header value of at most ${MAX_HEADER_VALUE} bytes, got ${Buffer.byteLength(value)}`);
@@ -199,7 +199,7 @@ export function checkHeaderValue(faults: Faults, value: string): void {
   }
 }
 
-export function checkLabels(faults: Faults, labels: Readonly<Record<string, string>> | undefined): void {
+export function checkLabels(faults: ValidationErrors, labels: Readonly<Record<string, string>> | undefined): void {
   if (labels === undefined) return;
   for (const [key, value] of Object.entries(labels)) {
     if (!isLabelKey(key)) faults.add([key], 'expected a label key such as "app" or "example.com/app"');
@@ -214,7 +214,7 @@ export function checkLabels(faults: Faults, labels: Readonly<Record<string, stri
 
 /** Labels of a selector that is there: without any it would select everybody, and say that it selects some. */
 export function checkSelectorLabels(
-  faults: Faults,
+  faults: ValidationErrors,
   selector: object | undefined,
   labels: Readonly<Record<string, string>> | undefined,
 ): void {
@@ -236,7 +236,7 @@ export function isNamespace(name: string): boolean {
 }
 
 /** `.` this namespace, `*` all, `~` none, or a namespace. `*` beside others, or anything twice, is a mistake. */
-export function checkExportTo(faults: Faults, exportTo: readonly string[] | undefined): void {
+export function checkExportTo(faults: ValidationErrors, exportTo: readonly string[] | undefined): void {
   each(faults, exportTo, (entry, at) => {
     if (!['.', '*', '~'].includes(entry) && !isNamespace(entry)) {
       at.add([], `expected ".", "*", "~" or a namespace, got ${shown(entry)}`);
@@ -250,7 +250,7 @@ export function checkExportTo(faults: Faults, exportTo: readonly string[] | unde
 }
 
 /** `127.0.0.1:8080`, `[::1]:8080`, `0.0.0.0:8080`, `unix:///path`: where a listener hands its connections to. */
-export function checkDefaultEndpoint(faults: Faults, endpoint: string): void {
+export function checkDefaultEndpoint(faults: ValidationErrors, endpoint: string): void {
   if (isUnixSocket(endpoint)) return;
   const match = /^(127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\]):(\d{1,5})$/.exec(endpoint);
   const port = Number(match?.[2] ?? 0);
@@ -268,12 +268,12 @@ const PROTOCOLS: ReadonlySet<string> = new Set(
 );
 
 /** As {@link checkProtocol}, where one that is not said, or empty, is found out from the first bytes. */
-export function checkOptionalProtocol(faults: Faults, protocol: string | undefined): void {
+export function checkOptionalProtocol(faults: ValidationErrors, protocol: string | undefined): void {
   if (protocol !== undefined && protocol !== '') checkProtocol(faults, protocol);
 }
 
 /** Compared without regard to case, as the field's meshes do. */
-export function checkProtocol(faults: Faults, protocol: string | undefined): void {
+export function checkProtocol(faults: ValidationErrors, protocol: string | undefined): void {
   if (protocol === undefined || !PROTOCOLS.has(protocol.toUpperCase())) {
     faults.add([], `expected one of ${[...PROTOCOLS].join(', ')}, got ${shown(protocol)}`);
   }
@@ -286,7 +286,7 @@ export function checkProtocol(faults: Faults, protocol: string | undefined): voi
 const MAX_PORTS = 4096;
 
 /** For lists of ports, and of what opens one port each. */
-export function checkPortCount(faults: Faults, ports: readonly unknown[] | undefined): void {
+export function checkPortCount(faults: ValidationErrors, ports: readonly unknown[] | undefined): void {
   const count = ports?.length ?? 0;
   if (count > MAX_PORTS) faults.add([], `expected at most ${MAX_PORTS} entries, got ${count}`);
 }

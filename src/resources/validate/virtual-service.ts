@@ -8,9 +8,9 @@ import type {
   TlsRoute,
   VirtualServiceSpec,
 } from '../schema/virtual-service.ts';
-import { each, type Faults } from './faults.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { checkDestination, checkWeights } from './route-values.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import {
   checkExportTo,
   checkLabels,
@@ -26,7 +26,7 @@ import {
 /** The name under which a VirtualService is for sidecars rather than gateways. */
 const MESH_GATEWAY = 'mesh';
 
-export function validateVirtualService(spec: VirtualServiceSpec, faults: Faults): void {
+export function validateVirtualService(spec: VirtualServiceSpec, faults: ValidationErrors): void {
   const hosts = spec.hosts ?? [];
   if (hosts.length === 0) faults.add(['hosts'], 'required, expected at least one host: delegates are not served');
   else checkHosts(spec, hosts, faults.at('hosts'));
@@ -40,7 +40,7 @@ export function validateVirtualService(spec: VirtualServiceSpec, faults: Faults)
   checkExportTo(faults.at('exportTo'), spec.exportTo);
 }
 
-function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], faults: Faults): void {
+function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], faults: ValidationErrors): void {
   const forMesh = !spec.gateways?.length || spec.gateways.includes(MESH_GATEWAY);
   each(faults, hosts, (host, at) => {
     if (host === '*' && forMesh) at.add([], 'expected a host other than "*" for sidecars (gateway "mesh")');
@@ -53,7 +53,7 @@ function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], faults: 
 }
 
 /** `name`, `namespace/name`, or `mesh`. */
-function checkGatewayName(name: string, faults: Faults): void {
+function checkGatewayName(name: string, faults: ValidationErrors): void {
   const parts = name.split('/');
   const [namespace = '', gateway = ''] = parts;
   const valid =
@@ -65,12 +65,12 @@ function isGatewayNamespace(namespace: string): boolean {
   return namespace === '.' || isNamespace(namespace);
 }
 
-function checkRoute(route: HttpRoute, faults: Faults): void {
+function checkRoute(route: HttpRoute, faults: ValidationErrors): void {
   checkHttpRoute(route, faults);
   each(faults.at('match'), route.match, (match, at) => each(at.at('gateways'), match.gateways, checkGatewayName));
 }
 
-function checkTlsRoute(route: TlsRoute, hosts: readonly string[], faults: Faults): void {
+function checkTlsRoute(route: TlsRoute, hosts: readonly string[], faults: ValidationErrors): void {
   if (!route.match?.length) faults.add(['match'], 'required, expected at least one match with sniHosts');
   each(faults.at('match'), route.match, (match, at) => {
     if (match.sniHosts.length === 0) at.add(['sniHosts'], 'required, expected at least one host');
@@ -84,12 +84,12 @@ function checkTlsRoute(route: TlsRoute, hosts: readonly string[], faults: Faults
   checkDestinations(route.route, faults);
 }
 
-function checkTcpRoute(route: TcpRoute, faults: Faults): void {
+function checkTcpRoute(route: TcpRoute, faults: ValidationErrors): void {
   each(faults.at('match'), route.match, checkL4Match);
   checkDestinations(route.route, faults);
 }
 
-function checkL4Match(match: L4Match, faults: Faults): void {
+function checkL4Match(match: L4Match, faults: ValidationErrors): void {
   each(faults.at('destinationSubnets'), match.destinationSubnets, (subnet, at) => {
     if (!isCidr(subnet)) at.add([], `expected an IP address or CIDR, got ${shown(subnet)}`);
   });
@@ -98,7 +98,7 @@ function checkL4Match(match: L4Match, faults: Faults): void {
   each(faults.at('gateways'), match.gateways, checkGatewayName);
 }
 
-function checkDestinations(route: readonly RouteDestination[] | undefined, faults: Faults): void {
+function checkDestinations(route: readonly RouteDestination[] | undefined, faults: ValidationErrors): void {
   if (!route?.length) {
     faults.add(['route'], 'required, expected at least one destination');
     return;

@@ -10,7 +10,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { CtlError } from '../../core/errors.ts';
-import { OWN_FETCH_HEADER } from '../../core/own-fetch.ts';
+import { OWN_FETCH_HEADER } from '../../core/internal-fetch.ts';
 import type { Fetch } from '../fetch-json.ts';
 import { isRefusedAddress } from './addresses.ts';
 

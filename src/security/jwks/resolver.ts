@@ -12,8 +12,8 @@ import { CtlError } from '../../core/errors.ts';
 import type { WallClock } from '../authority/clock.ts';
 import type { Fetch, FetchLimits } from '../fetch-json.ts';
 import { Refresh } from '../refresh.ts';
+import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { loadKeys, shownReference } from './load-keys.ts';
-import { Turns } from './turns.ts';
 
 /**
  * Tokens are refused for as long as no keys are known, so that a key server which comes back is noticed within a
@@ -61,7 +61,7 @@ interface Followed {
   stop(): boolean;
 }
 
-function follow(reference: string, turns: Turns, options: KeySetResolverOptions): Followed {
+function follow(reference: string, turns: ConcurrencyLimiter, options: KeySetResolverOptions): Followed {
   const { fetch, limits, observer, refreshMs } = options;
   let known: string | undefined;
   let failing = false;
@@ -114,7 +114,7 @@ function follow(reference: string, turns: Turns, options: KeySetResolverOptions)
 
 export function createKeySetResolver(options: KeySetResolverOptions): KeySetResolver {
   const { maxFollowed = MAX_FOLLOWED } = options;
-  const turns = new Turns();
+  const turns = new ConcurrencyLimiter();
   const followed = new Map<string, Followed>();
   let tooMany = false;
   return {

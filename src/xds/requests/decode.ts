@@ -5,8 +5,8 @@
 import type { Memos } from '../../core/memo.ts';
 import type { NameSet, NameSets } from '../name-set.ts';
 import { WireReader } from '../wire.ts';
-import type { FormIndex } from './known-lists.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
+import type { FormIndex } from './name-list-cache.ts';
 import { ListField, ListKinds, type VersionMap } from './request-lists.ts';
 import type { RequestFormat } from './request-reader.ts';
 

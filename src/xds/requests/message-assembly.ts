@@ -9,8 +9,8 @@
  * without its known lists.
  */
 import { FieldScan, MAX_FIELD_HEAD_BYTES } from './field-scan.ts';
-import type { GrowingList, ListForm } from './growing-list.ts';
-import { type FormIndex, HEAD_BYTES, headAt } from './known-lists.ts';
+import type { ListForm, NameListBuilder } from './name-list-builder.ts';
+import { type FormIndex, HEAD_BYTES, headAt } from './name-list-cache.ts';
 
 /** Fields of a message that hold lists, by number. */
 export type ListFields = ReadonlyMap<number, FormIndex>;
@@ -80,7 +80,7 @@ function isShort(field: number, bytes: Buffer, start: number): boolean {
 /** What has come of a list equals the first `done` bytes of one that is being learned, from this stream or others. */
 interface Following {
   readonly field: number;
-  readonly list: GrowingList;
+  readonly list: NameListBuilder;
   done: number;
 }
 

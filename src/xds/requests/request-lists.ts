@@ -7,8 +7,8 @@ import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import { type NameSet, type NameSets, NO_NAMES } from '../name-set.ts';
 import { WIRE_BYTES, type WireField, WireReader } from '../wire.ts';
-import { KnownLists } from './known-lists.ts';
 import type { KnownRun } from './message-assembly.ts';
+import { NameListCache } from './name-list-cache.ts';
 
 /**
  * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
@@ -33,7 +33,7 @@ interface Sized {
 
 /** How lists of a kind are read. */
 interface ListKind<V extends Sized> {
-  readonly known: KnownLists<V>;
+  readonly known: NameListCache<V>;
   readonly empty: V;
   /** Throws CtlError invalid_argument for what cannot be an entry, as far as it is seen without reading it. */
   check(reader: WireReader, entry: WireField): void;
@@ -157,12 +157,12 @@ export class ListKinds {
 
   constructor(sets: NameSets, memos: Memos) {
     this.names = {
-      known: new KnownLists((entries) => readNames(entries, sets), MAX_NAMES_PER_REQUEST, 'lists of names', memos),
+      known: new NameListCache((entries) => readNames(entries, sets), MAX_NAMES_PER_REQUEST, 'lists of names', memos),
       empty: NO_NAMES,
       check: checkName,
     };
     this.versions = {
-      known: new KnownLists(readVersions, MAX_NAMES_PER_REQUEST, 'lists of versions', memos),
+      known: new NameListCache(readVersions, MAX_NAMES_PER_REQUEST, 'lists of versions', memos),
       empty: NO_VERSIONS,
       check(reader, entry) {
         if (entry.wireType !== WIRE_BYTES) reader.inside(entry);

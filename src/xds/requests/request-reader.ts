@@ -5,7 +5,7 @@
 import { CtlError } from '../../core/errors.ts';
 import { MESSAGE_PREFIX_BYTES, prefixError } from '../../grpc/index.ts';
 import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
-import { type Claim, type ClientRoom, FREE_BYTES, MAX_AHEAD_BYTES } from './request-room.ts';
+import { type Claim, FREE_BYTES, MAX_AHEAD_BYTES, type PerClientQuota } from './receive-memory-quota.ts';
 
 /** How requests of one kind are read. */
 export interface RequestFormat<Request> {
@@ -50,7 +50,7 @@ export class RequestReader<Request> {
   readonly #sink: RequestSink<Request>;
   readonly #format: RequestFormat<Request>;
   readonly #maxBytes: number;
-  readonly #room: ClientRoom | undefined;
+  readonly #room: PerClientQuota | undefined;
   /** Something has changed: `full` may have ended. */
   readonly #changed: () => void;
   readonly #assembly: MessageAssembly;
@@ -71,7 +71,7 @@ export class RequestReader<Request> {
   /** Room for the current message, asked for when much of it has to be kept. */
   #claim: Claim | undefined;
   /** Room for what is read ahead; false: there was none. */
-  #aheadRoom: (() => void) | false | undefined;
+  #aheadQuota: (() => void) | false | undefined;
 
   /**
    * `maxBytes`: largest message. `room`: left out where messages are so small that they need not ask for any; `changed`
@@ -81,7 +81,7 @@ export class RequestReader<Request> {
     sink: RequestSink<Request>,
     format: RequestFormat<Request>,
     maxBytes: number,
-    room?: { readonly of: ClientRoom; readonly changed: () => void },
+    room?: { readonly of: PerClientQuota; readonly changed: () => void },
   ) {
     this.#sink = sink;
     this.#format = format;
@@ -100,7 +100,7 @@ export class RequestReader<Request> {
       }
       at = this.#prefixFilled < MESSAGE_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
     }
-    this.#askForRoom();
+    this.#requestQuota();
   }
 
   /**
@@ -109,7 +109,7 @@ export class RequestReader<Request> {
    */
   get full(): boolean {
     if (!this.#paused) return this.waits;
-    return this.#ahead.length >= MAX_AHEAD || this.#aheadRoom === false || this.#keptAhead >= MAX_AHEAD_BYTES;
+    return this.#ahead.length >= MAX_AHEAD || this.#aheadQuota === false || this.#keptAhead >= MAX_AHEAD_BYTES;
   }
 
   /** There is no room for the message yet. */
@@ -121,9 +121,9 @@ export class RequestReader<Request> {
     return this.#aheadBytes + this.#assembly.kept;
   }
 
-  #askForRoom(): void {
+  #requestQuota(): void {
     if (this.#refused || this.#room === undefined) return;
-    if (this.#paused && this.#keptAhead > FREE_AHEAD_BYTES) this.#aheadRoom ??= this.#room.ahead() ?? false;
+    if (this.#paused && this.#keptAhead > FREE_AHEAD_BYTES) this.#aheadQuota ??= this.#room.ahead() ?? false;
     const { kept } = this.#assembly;
     const overFull = kept > FREE_BYTES + MAX_OVER_BYTES;
     if (this.#missing === 0 || kept <= FREE_BYTES || (this.#paused && !overFull)) return;
@@ -139,8 +139,8 @@ export class RequestReader<Request> {
   }
 
   #endAhead(): void {
-    if (typeof this.#aheadRoom === 'function') this.#aheadRoom();
-    this.#aheadRoom = undefined;
+    if (typeof this.#aheadQuota === 'function') this.#aheadQuota();
+    this.#aheadQuota = undefined;
   }
 
   /** The stream is over: nothing is kept any more. */
@@ -170,7 +170,7 @@ export class RequestReader<Request> {
     this.#held = [];
     for (const bytes of held) this.take(bytes);
     if (!this.#paused) this.#endAhead();
-    this.#askForRoom();
+    this.#requestQuota();
   }
 
   #takePrefix(bytes: Buffer, start: number): number {

@@ -8,13 +8,12 @@ import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../filters/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
-
+import { secondLook } from './jwt-expiry-filter.ts';
 import { JWT_FILTER } from './metadata.ts';
 import { withoutForgeries } from './output-headers.ts';
-import { placesOf } from './places.ts';
 import { type Provider, providerOf } from './provider.ts';
 import { tokenRules } from './rules.ts';
-import { secondLook } from './second-look.ts';
+import { placesOf } from './token-locations.ts';
 import { audienceReplies } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;

@@ -5,8 +5,9 @@
  * 11.1). So a good token could bring in one that nobody has looked at. What is left of such after jwt_authn, which
  * takes out what is not to be forwarded, is refused.
  */
-import { placesOfRule } from './places.ts';
+
 import type { TokenRule } from './rules.ts';
+import { placesOfRule } from './token-locations.ts';
 
 /** A Lua function `ambiguous(headers)`: whether some place may hold a token that Envoy has not seen. */
 export function ambiguousPlaces(rules: readonly TokenRule[]): string {

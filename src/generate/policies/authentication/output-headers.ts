@@ -8,8 +8,8 @@
 import { envoy } from '../../../protobuf/index.ts';
 import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/index.ts';
 import type { GuardedView } from '../types.ts';
-import { placesOfRule } from './places.ts';
 import type { TokenRule } from './rules.ts';
+import { placesOfRule } from './token-locations.ts';
 
 const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
 type Extension = envoy.config.core.v3.TypedExtensionConfig.Input;

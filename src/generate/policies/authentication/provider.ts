@@ -2,8 +2,8 @@
 import type { envoy } from '../../../protobuf/index.ts';
 import { FAILURE, PAYLOAD } from './metadata.ts';
 import { outputHeaders } from './output-headers.ts';
-import { placesOfRule } from './places.ts';
 import type { TokenRule } from './rules.ts';
+import { placesOfRule } from './token-locations.ts';
 import { checksAudiences } from './wrong-audience.ts';
 
 export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.Input;

@@ -13,7 +13,7 @@ type LocalReplies = envoy.extensions.filters.network.http_connection_manager.v3.
 
 /**
  * Any failure: 403 is never the answer to another one, and after a token has passed none is left (see
- * `second-look.ts`).
+ * `jwt-expiry-filter.ts`).
  */
 const REPLIES: LocalReplies = {
   mappers: [

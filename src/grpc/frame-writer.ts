@@ -32,7 +32,7 @@ const MAX_UNREAD_BYTES = 64 * 1024;
  */
 const BATCH_BYTES = 512;
 
-export interface OutletOptions {
+export interface FrameWriterOptions {
   readonly socket: Socket;
   /** What is written gets encrypted. */
   readonly secured: boolean;
@@ -40,7 +40,7 @@ export interface OutletOptions {
   readonly onUnread: () => void;
 }
 
-export class Outlet {
+export class FrameWriter {
   readonly sliceBytes: number;
   readonly #socket: Socket;
   readonly #slices: SlicePool | undefined;
@@ -57,7 +57,7 @@ export class Outlet {
   #holds = 0;
   #closed = false;
 
-  constructor({ socket, secured, onUnread }: OutletOptions) {
+  constructor({ socket, secured, onUnread }: FrameWriterOptions) {
     this.#socket = socket;
     this.#slices = secured ? tlsSlices : undefined;
     this.sliceBytes = secured ? TLS_SLICE_BYTES : PLAIN_SLICE_BYTES;

@@ -1,5 +1,5 @@
 /**
- * Turns at fetching: so many at once and no more. Those whose last attempt failed have half of the places at most, so
+ * ConcurrencyLimiter at fetching: so many at once and no more. Those whose last attempt failed have half of the places at most, so
  * that key servers that hang, each for its whole time limit, never hold up those that answer.
  */
 
@@ -12,7 +12,7 @@ interface Waiting {
   readonly start: () => void;
 }
 
-export class Turns {
+export class ConcurrencyLimiter {
   #taken = 0;
   #takenByFailed = 0;
   /** In order of arrival. */

@@ -10,17 +10,17 @@ import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-dom
 
 /** A namespace's own services of a book. */
 interface OwnHosts {
-  readonly hosts: ReadonlySet<BookedHost>;
+  readonly hosts: ReadonlySet<IndexedHost>;
   /** The domains that only their own namespace knows. */
   readonly domains: readonly string[];
 }
 
 /** The services of a route configuration. */
-export interface DomainBook {
+export interface DomainIndex {
   /** By host, in the order of the entries. */
-  readonly hosts: ReadonlyMap<string, BookedHost>;
+  readonly hosts: ReadonlyMap<string, IndexedHost>;
   /** In the code-unit order of their names. */
-  readonly ordered: readonly BookedHost[];
+  readonly ordered: readonly IndexedHost[];
   /** Whether the services have no domain in common, as other namespaces than their own see them. */
   readonly disjoint: boolean;
   /** All those domains, with the number of services that have them. */
@@ -28,7 +28,7 @@ export interface DomainBook {
 }
 
 /** The same object for as long as the service stands. */
-export interface BookedHost {
+export interface IndexedHost {
   readonly entry: ServicePortEntry;
   /** Of its virtual host: `host:port`. */
   readonly name: string;
@@ -39,24 +39,24 @@ export interface BookedHost {
 }
 
 /** @param port what clients address; 0 where that is each service's own port */
-export function domainBook(
+export function domainIndex(
   memos: Memos,
   entries: readonly ServicePortEntry[],
   port: number,
   viewer: Viewer,
-): DomainBook {
+): DomainIndex {
   const known = memos
-    .weak<readonly ServicePortEntry[], Map<string, DomainBook>>('domain books')
+    .weak<readonly ServicePortEntry[], Map<string, DomainIndex>>('domain books')
     .get(entries, () => new Map());
   const key = `${port}${viewer.shared}`;
   let book = known.get(key);
   if (book === undefined) {
     const hosts = entries.map((entry) => bookedHost(memos, entry, port, foreignViewer(viewer)));
-    const before = entries.length < LARGE ? undefined : latestBooks(memos).get(key);
-    book = makeBook(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
+    const before = entries.length < LARGE ? undefined : latestIndexes(memos).get(key);
+    book = makeIndex(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
     known.set(key, book);
   }
-  if (entries.length >= LARGE) noteLatest(latestBooks(memos), key, book);
+  if (entries.length >= LARGE) noteLatest(latestIndexes(memos), key, book);
   return book;
 }
 
@@ -67,27 +67,27 @@ export function domainBook(
 const LARGE = 64;
 
 /** Whether most of a book may be in it again. */
-function isAlike({ ordered }: DomainBook, list: readonly BookedHost[]): boolean {
+function isAlike({ ordered }: DomainIndex, list: readonly IndexedHost[]): boolean {
   return Math.abs(ordered.length - list.length) < list.length / 4;
 }
 
 /** The last large book of each port. The next one is mostly that with a service more or less. */
-function latestBooks(memos: Memos): Map<string, DomainBook> {
-  return memos.weak<Memos, Map<string, DomainBook>>('latest domain books').get(memos, () => new Map());
+function latestIndexes(memos: Memos): Map<string, DomainIndex> {
+  return memos.weak<Memos, Map<string, DomainIndex>>('latest domain books').get(memos, () => new Map());
 }
 
 /** Ports that are remembered; the one that was asked for longest ago goes first. */
 const MAX_LATEST = 64;
 
-function noteLatest(latest: Map<string, DomainBook>, key: string, book: DomainBook): void {
+function noteLatest(latest: Map<string, DomainIndex>, key: string, book: DomainIndex): void {
   latest.delete(key);
   latest.set(key, book);
   const [oldest] = latest.keys();
   if (oldest !== undefined && latest.size > MAX_LATEST) latest.delete(oldest);
 }
 
-function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): BookedHost {
-  const known = memos.weak<ServicePortEntry, Map<string, BookedHost>>('booked hosts').get(entry, () => new Map());
+function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): IndexedHost {
+  const known = memos.weak<ServicePortEntry, Map<string, IndexedHost>>('booked hosts').get(entry, () => new Map());
   const key = `${port}${viewer.shared}`;
   let host = known.get(key);
   if (host === undefined) {
@@ -100,7 +100,7 @@ function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer:
   return host;
 }
 
-function makeBook(list: readonly BookedHost[], before: DomainBook | undefined): DomainBook {
+function makeIndex(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex {
   const hosts = new Map(list.map((host) => [host.entry.service.hostname, host]));
   const domains = countedDomains(list, before);
   let claimed = 0;
@@ -109,11 +109,11 @@ function makeBook(list: readonly BookedHost[], before: DomainBook | undefined): 
 }
 
 /** How many services have each domain: made of the counts of the book before, of which little differs. */
-function countedDomains(list: readonly BookedHost[], before: DomainBook | undefined): DomainBook['domains'] {
+function countedDomains(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex['domains'] {
   const counts = before?.domains ?? PMap.empty<number>();
   const gone = new Set(before?.ordered);
   const counted = new Map<string, number>();
-  const count = ({ domains }: BookedHost, by: number) => {
+  const count = ({ domains }: IndexedHost, by: number) => {
     for (const domain of domains) counted.set(domain, (counted.get(domain) ?? counts.get(domain) ?? 0) + by);
   };
   for (const host of list) if (!gone.delete(host)) count(host, 1);
@@ -122,7 +122,7 @@ function countedDomains(list: readonly BookedHost[], before: DomainBook | undefi
 }
 
 /** Entries stand in the order of their hosts, which is nearly that of the names. */
-function inOrder(list: readonly BookedHost[]): readonly BookedHost[] {
+function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
   const sorted = list.every(({ name }, index) => index === 0 || (list[index - 1]?.name ?? '') < name);
   return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }
@@ -132,8 +132,8 @@ const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 /**
  * The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are.
  */
-export function ownHosts(memos: Memos, book: DomainBook, viewer: Viewer): OwnHosts {
-  const known = memos.weak<DomainBook, Map<string, OwnHosts>>('own hosts').get(book, () => new Map());
+export function ownHosts(memos: Memos, book: DomainIndex, viewer: Viewer): OwnHosts {
+  const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(book, () => new Map());
   let own = known.get(viewer.own);
   if (own === undefined) {
     const hosts = [...book.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));

@@ -7,12 +7,12 @@ import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
 import {
-  type BookedHost,
   type ClaimedDomains,
   claimedDomains,
-  type DomainBook,
-  domainBook,
+  type DomainIndex,
+  domainIndex,
   hostDomains,
+  type IndexedHost,
   type SidecarClaim,
   type Viewer,
 } from '../domains/index.ts';
@@ -66,9 +66,9 @@ const MAX_SETS = 8;
 /** All claims. They are kept unless finding them meant asking about those who send the requests. */
 export function claimSet(sources: ClaimSources, context: RouteContext, viewer: Viewer): ClaimSet {
   const { services, virtualServices } = sources;
-  const book = domainBook(context.memos, sources.entries, context.port, viewer);
+  const book = domainIndex(context.memos, sources.entries, context.port, viewer);
   const key = contextKey(context);
-  const known = context.memos.weak<DomainBook, Known[]>('claims of books').get(book, () => []);
+  const known = context.memos.weak<DomainIndex, Known[]>('claims of books').get(book, () => []);
   for (const each of known) {
     if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
     noteAll(each.facts);
@@ -87,7 +87,7 @@ export function claimSet(sources: ClaimSources, context: RouteContext, viewer: V
 
 /** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
 export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
-  const book = domainBook(context.memos, sources.entries, context.port, viewer);
+  const book = domainIndex(context.memos, sources.entries, context.port, viewer);
   const about = sources.virtualServices.for(host);
   for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
     if (claim.host === host) return claim;
@@ -109,7 +109,7 @@ function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
   };
 }
 
-function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContext): Generator<Claim> {
+function* claimsOf(sources: ClaimSources, book: DomainIndex, context: RouteContext): Generator<Claim> {
   const taken = new Set<string>();
   for (const [virtualService, found] of sources.virtualServices.at(context.port, (each) =>
     servicesOf(each, book.hosts),
@@ -162,11 +162,11 @@ function* claimsOf(sources: ClaimSources, book: DomainBook, context: RouteContex
 /**
  * The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed.
  */
-function claimsOfOwner(memos: Memos, owner: Claim['owner']): WeakMap<BookedHost, Claim> {
-  return memos.weak<Claim['owner'], WeakMap<BookedHost, Claim>>('claims of owners').get(owner, () => new WeakMap());
+function claimsOfOwner(memos: Memos, owner: Claim['owner']): WeakMap<IndexedHost, Claim> {
+  return memos.weak<Claim['owner'], WeakMap<IndexedHost, Claim>>('claims of owners').get(owner, () => new WeakMap());
 }
 
-function keep(memos: Memos, claim: Claim & { readonly booked: BookedHost }): Claim {
+function keep(memos: Memos, claim: Claim & { readonly booked: IndexedHost }): Claim {
   claimsOfOwner(memos, claim.owner).set(claim.booked, claim);
   return claim;
 }
@@ -174,9 +174,9 @@ function keep(memos: Memos, claim: Claim & { readonly booked: BookedHost }): Cla
 /** The services on the port that a virtual service speaks of, and its hosts that are none. */
 function servicesOf(
   { hosts }: ResolvedVirtualService,
-  byHost: ReadonlyMap<string, BookedHost>,
-): { readonly services: readonly BookedHost[]; readonly otherHosts: readonly string[] } {
-  const services = new Map<string, BookedHost>();
+  byHost: ReadonlyMap<string, IndexedHost>,
+): { readonly services: readonly IndexedHost[]; readonly otherHosts: readonly string[] } {
+  const services = new Map<string, IndexedHost>();
   const otherHosts: string[] = [];
   for (const host of hosts) {
     const exact = byHost.get(host);
@@ -209,8 +209,8 @@ function servesOtherwise(services: Services, host: string, port: number): boolea
 }
 
 /** By name. The order of services is known, so that only the others are sorted in. */
-function inOrder(claims: readonly Claim[], book: DomainBook): readonly Claim[] {
-  const byHost = new Map<BookedHost, Claim>();
+function inOrder(claims: readonly Claim[], book: DomainIndex): readonly Claim[] {
+  const byHost = new Map<IndexedHost, Claim>();
   const others: Claim[] = [];
   for (const claim of claims) {
     if (claim.booked === undefined) others.push(claim);

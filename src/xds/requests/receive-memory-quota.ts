@@ -7,7 +7,7 @@
  * is put up with while others wait. No request is refused because many come at once: thousands of proxies that come
  * back with large requests, each in an order of its own, are read one after the other.
  */
-import { AddressShares, networkOf } from '../../grpc/index.ts';
+import { networkOf, PerAddressLimiter } from '../../grpc/index.ts';
 
 /**
  * So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less.
@@ -32,14 +32,14 @@ const PATIENCE_MS = 30_000;
 /** Runs once after `ms`; returns how to have it not run. */
 export type Later = (ms: number, run: () => void) => () => void;
 
-export interface RequestRoomOptions {
+export interface ReceiveMemoryQuotaOptions {
   /** Largest request, bytes. */
   readonly maxRequestBytes: number;
   readonly later?: Later;
 }
 
 /** What becomes of a request that asks for room. */
-export interface RoomEvents {
+export interface QuotaEvents {
   /** It had to wait, and has room now. */
   granted(): void;
   /** It takes too long for those who wait. */
@@ -54,9 +54,9 @@ export interface Claim {
 }
 
 /** Room for the streams of one client address, of which no single one gets all. */
-export interface ClientRoom {
+export interface PerClientQuota {
   /** Asks for room for a request of so many bytes. */
-  request(bytes: number, events: RoomEvents): Claim;
+  request(bytes: number, events: QuotaEvents): Claim;
   /**
    * Asks for room for what a stream is read ahead ({@link MAX_AHEAD_BYTES}).
    * @returns what to call when that is over; undefined when there is none
@@ -73,16 +73,16 @@ function realLater(ms: number, run: () => void): () => void {
 /** A request that waits for room, or has it. */
 interface Asked {
   readonly bytes: number;
-  readonly events: RoomEvents;
+  readonly events: QuotaEvents;
   /** Gives back the room that it has. */
   leave: (() => void) | undefined;
   /** Stops waiting for it to be complete. */
   cancel: () => void;
 }
 
-export class RequestRoom {
-  readonly #requests: AddressShares;
-  readonly #ahead = new AddressShares(AHEAD_BYTES / MAX_AHEAD_BYTES);
+export class ReceiveMemoryQuota {
+  readonly #requests: PerAddressLimiter;
+  readonly #ahead = new PerAddressLimiter(AHEAD_BYTES / MAX_AHEAD_BYTES);
   readonly #later: Later;
   /**
    * By address, those who came first first; none of them is empty. Thousands may wait, and end all at once with their
@@ -91,12 +91,12 @@ export class RequestRoom {
   readonly #waiting = new Map<string, Set<Asked>>();
   #scheduled = false;
 
-  constructor({ maxRequestBytes, later = realLater }: RequestRoomOptions) {
-    this.#requests = new AddressShares(LARGEST_REQUESTS * maxRequestBytes);
+  constructor({ maxRequestBytes, later = realLater }: ReceiveMemoryQuotaOptions) {
+    this.#requests = new PerAddressLimiter(LARGEST_REQUESTS * maxRequestBytes);
     this.#later = later;
   }
 
-  of(remoteAddress: string): ClientRoom {
+  of(remoteAddress: string): PerClientQuota {
     const address = networkOf(remoteAddress);
     return {
       request: (bytes, events) => this.#ask(address, { bytes, events, leave: undefined, cancel: () => {} }),

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { getScope, setLevel } from '../../observe/logging.ts';
-import { endLeftover, noteEnvoy } from './leftover.ts';
+import { endOrphanProcess, noteEnvoy } from './orphan-process.ts';
 
 setLevel('default', 'none');
 const log = getScope('default');
@@ -37,24 +37,24 @@ test('an Envoy whose agent is gone is ended, and has ended then', options, async
   const { folder, child, orphaned } = await noted(t);
   await orphaned();
   const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
-  await endLeftover(folder, CONFIG, log);
+  await endOrphanProcess(folder, CONFIG, log);
   assert.equal(await ended, 'SIGKILL');
-  await endLeftover(folder, CONFIG, log);
+  await endOrphanProcess(folder, CONFIG, log);
 });
 
 test('one that has its agent, another process, and another folder’s Envoy are left alone', options, async (t) => {
   const owned = await noted(t);
-  await endLeftover(owned.folder, CONFIG, log);
+  await endOrphanProcess(owned.folder, CONFIG, log);
   const other = await noted(t, '/elsewhere/envoy-rev0.json');
   await other.orphaned();
-  await endLeftover(other.folder, CONFIG, log);
+  await endOrphanProcess(other.folder, CONFIG, log);
   const later = await noted(t);
   await later.orphaned();
   await writeFile(later.note, (await readFile(later.note, 'utf8')).replace(/ (\d+) 1\n$/, ' 1$1 1\n'));
-  await endLeftover(later.folder, CONFIG, log);
+  await endOrphanProcess(later.folder, CONFIG, log);
   for (const text of ['', 'x', '1 1 1\n', '999999999 1 1\n']) {
     await writeFile(later.note, text);
-    await endLeftover(later.folder, CONFIG, log);
+    await endOrphanProcess(later.folder, CONFIG, log);
   }
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.deepEqual(

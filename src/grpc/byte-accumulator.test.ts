@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { GatheredBytes } from './gathered-bytes.ts';
+import { ByteAccumulator } from './byte-accumulator.ts';
 
 test('pieces come out as they went in, however they are cut', () => {
   const pieces = fc.array(fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)));
   fc.assert(
     fc.property(pieces, pieces, (first, second) => {
-      const gathered = new GatheredBytes();
+      const gathered = new ByteAccumulator();
       for (const part of [first, second]) {
         for (const piece of part) gathered.add(piece);
         assert.deepEqual(gathered.view(), Buffer.concat(part));
@@ -20,7 +20,7 @@ test('pieces come out as they went in, however they are cut', () => {
 });
 
 test('it keeps copies', () => {
-  const gathered = new GatheredBytes();
+  const gathered = new ByteAccumulator();
   const piece = Buffer.from('abc');
   gathered.add(piece);
   piece.fill(0);

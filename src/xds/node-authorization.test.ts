@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Caller } from '../security/types.ts';
-import { claimedNode } from './claim.ts';
 import { parseNode } from './node.ts';
+import { claimedNode } from './node-authorization.ts';
 import { encodeNode } from './testing.ts';
 
 const caller: Caller = {

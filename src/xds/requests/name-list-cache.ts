@@ -9,7 +9,7 @@
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { Entries, EntryTable } from './entry-table.ts';
-import { GrowingList, type ListForm } from './growing-list.ts';
+import { type ListForm, NameListBuilder } from './name-list-builder.ts';
 
 /**
  * Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make
@@ -28,7 +28,7 @@ export interface FormIndex {
   /** Forms that begin with `head`; longest first. */
   beginningWith(head: string): ListForm[];
   /** The list that is being learned from what begins with `head`; a new one where there is none. */
-  growing(head: string): GrowingList;
+  growing(head: string): NameListBuilder;
 }
 
 /** A form of a known list. */
@@ -36,9 +36,9 @@ class Form<V extends Sized> implements ListForm {
   readonly bytes: Buffer;
   readonly known: Known<V>;
   /** Those that it is known to: of one kind. */
-  readonly lists: KnownLists<V>;
+  readonly lists: NameListCache<V>;
 
-  constructor(bytes: Buffer, known: Known<V>, lists: KnownLists<V>) {
+  constructor(bytes: Buffer, known: Known<V>, lists: NameListCache<V>) {
     this.bytes = bytes;
     this.known = known;
     this.lists = lists;
@@ -97,13 +97,13 @@ function sameEntries<V extends Sized>(known: Known<V>, entries: Entries): boolea
 }
 
 /** Lists of one kind that a server knows. */
-export class KnownLists<V extends Sized> implements FormIndex {
+export class NameListCache<V extends Sized> implements FormIndex {
   /** By number of entries and of bytes and the sum of hashes: the same for any order of the same entries. */
   readonly #bySum = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
   /** What is known of a value lasts as long as this. */
   readonly #of: WeakMemo<V, Known<V>>;
-  readonly #growing = new WeakBuckets<GrowingList>();
+  readonly #growing = new WeakBuckets<NameListBuilder>();
   readonly #make: (entries: Buffer) => V;
   readonly #maxEntries: number;
   readonly #enabled: boolean;
@@ -123,10 +123,10 @@ export class KnownLists<V extends Sized> implements FormIndex {
     return this.#byHead.all(head).sort((a, b) => b.bytes.length - a.bytes.length);
   }
 
-  growing(head: string): GrowingList {
+  growing(head: string): NameListBuilder {
     const known = this.#growing.find(head, (list) => list.open);
     if (known !== undefined) return known;
-    const list = new GrowingList((entries, count) =>
+    const list = new NameListBuilder((entries, count) =>
       count > this.#maxEntries ? undefined : this.#learn(entries, count, true).form,
     );
     this.#growing.add(head, list);

@@ -4,18 +4,18 @@ import type { Fault } from '../issues.ts';
 export type Path = readonly (string | number)[];
 
 /** Notes faults under a path; `at` gives a collector for a part of the content. */
-export interface Faults {
+export interface ValidationErrors {
   add(path: Path, message: string): void;
-  at(...steps: (string | number)[]): Faults;
+  at(...steps: (string | number)[]): ValidationErrors;
 }
 
-export function faultList(): { readonly faults: Faults; readonly found: Fault[] } {
+export function faultList(): { readonly faults: ValidationErrors; readonly found: Fault[] } {
   const found: Fault[] = [];
   return { faults: new Place(found, undefined, []), found };
 }
 
 /** A place in the content. Its path is put together only when there is a fault to note: mostly there is none. */
-class Place implements Faults {
+class Place implements ValidationErrors {
   readonly #found: Fault[];
   readonly #around: Place | undefined;
   readonly #steps: Path;
@@ -30,7 +30,7 @@ class Place implements Faults {
     this.#found.push({ path: [...this.#path(), ...path], message });
   }
 
-  at(...steps: (string | number)[]): Faults {
+  at(...steps: (string | number)[]): ValidationErrors {
     return new Place(this.#found, this, steps);
   }
 
@@ -41,9 +41,9 @@ class Place implements Faults {
 
 /** Calls `check` for each item with a collector at its place. */
 export function each<T>(
-  faults: Faults,
+  faults: ValidationErrors,
   items: readonly T[] | undefined,
-  check: (item: T, faults: Faults) => void,
+  check: (item: T, faults: ValidationErrors) => void,
 ): void {
   items?.forEach((item, index) => {
     check(item, faults.at(index));
@@ -52,7 +52,7 @@ export function each<T>(
 
 /** Notes every item whose name an earlier one has. `nameOf` gives `undefined` for items without one. */
 export function unique<T>(
-  faults: Faults,
+  faults: ValidationErrors,
   items: readonly T[] | undefined,
   field: Path,
   what: string,

@@ -20,7 +20,7 @@ const BUSY_MS = 20;
 /** What connections that wait get together in one turn of the event loop, ms. */
 const ROUND_MS = 4;
 
-export interface ReadTurnsOptions {
+export interface ReadSchedulerOptions {
   /** Monotonic ms. */
   readonly now: () => number;
   /** Runs something in the next turn of the event loop, behind its sockets; setImmediate when left out. */
@@ -28,7 +28,7 @@ export interface ReadTurnsOptions {
 }
 
 /** The turns of all connections of a server. */
-export class ReadTurns {
+export class ReadScheduler {
   readonly #now: () => number;
   readonly #later: (run: () => void) => void;
   /** In order of their turns. */
@@ -39,7 +39,7 @@ export class ReadTurns {
   /** The end of this turn is waited for. */
   #scheduled = false;
 
-  constructor({ now, later = setImmediate }: ReadTurnsOptions) {
+  constructor({ now, later = setImmediate }: ReadSchedulerOptions) {
     this.#now = now;
     this.#later = later;
   }
@@ -86,7 +86,7 @@ export class ReadTurns {
 }
 
 export interface PacedReaderOptions {
-  readonly turns: ReadTurns;
+  readonly turns: ReadScheduler;
   /** Reads until `late` says so; returns how many bytes were read. */
   readonly read: (bytes: Buffer, late: () => boolean) => number;
   /** Nothing more is to be read from the socket, or is again. */

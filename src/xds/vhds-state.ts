@@ -18,7 +18,7 @@ import type { Subscription } from './subscription.ts';
 
 const NONE: readonly string[] = [];
 
-export class HostFeed {
+export class VhdsState {
   readonly #rds: Subscription;
   readonly #vhds: Subscription;
   readonly #selections: Selections;

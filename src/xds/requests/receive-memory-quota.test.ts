@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Claim, RequestRoom } from './request-room.ts';
+import { type Claim, ReceiveMemoryQuota } from './receive-memory-quota.ts';
 
 const BYTES = 1000;
 
-let room: RequestRoom;
+let room: ReceiveMemoryQuota;
 /** What happened to requests that had to wait, or took long, in order. */
 let told: string[];
 /** What runs when a request has taken long. */
@@ -14,7 +14,7 @@ let timers: Set<() => void>;
 beforeEach(() => {
   told = [];
   timers = new Set();
-  room = new RequestRoom({
+  room = new ReceiveMemoryQuota({
     maxRequestBytes: BYTES,
     later: (_ms, run) => {
       timers.add(run);

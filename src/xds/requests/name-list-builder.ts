@@ -15,7 +15,7 @@ const GROWTH = 4;
 
 const scan = new FieldScan();
 
-export class GrowingList {
+export class NameListBuilder {
   /**
    * What has come, up to `filled`: the entries, and behind them maybe the first bytes of the next field. It is never
    * changed, only added to.

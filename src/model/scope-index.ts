@@ -8,7 +8,7 @@ import { isWildcardHost } from './hosts.ts';
 import type { BuiltScope } from './scope-build.ts';
 import { watchKeysOf } from './scope-plan.ts';
 
-export interface ScopeBook {
+export interface ScopeIndex {
   readonly built: PMap<BuiltScope>;
   /** Watch key → scope ids. */
   readonly watchers: Groups;
@@ -20,7 +20,7 @@ export interface ScopeBook {
   readonly absent: ReadonlySet<string>;
 }
 
-export const EMPTY_BOOK: ScopeBook = {
+export const EMPTY_BOOK: ScopeIndex = {
   built: PMap.empty(),
   watchers: PMap.empty(),
   byNamespace: PMap.empty(),
@@ -29,19 +29,19 @@ export const EMPTY_BOOK: ScopeBook = {
 };
 
 /** The book with a scope that is kept from now on; undefined: it does not exist yet. */
-export function withScope(book: ScopeBook, id: string, built: BuiltScope | undefined): ScopeBook {
-  return editBook(book, new Map([[id, built]]));
+export function withScope(book: ScopeIndex, id: string, built: BuiltScope | undefined): ScopeIndex {
+  return editIndex(book, new Map([[id, built]]));
 }
 
-export function withoutScope(book: ScopeBook, id: string): ScopeBook {
-  const edited = editBook(book, new Map([[id, undefined]]));
+export function withoutScope(book: ScopeIndex, id: string): ScopeIndex {
+  const edited = editIndex(book, new Map([[id, undefined]]));
   const absent = new Set(edited.absent);
   absent.delete(id);
   return { ...edited, absent };
 }
 
 /** The book with scopes put in or replaced, or (undefined) noted as absent. */
-export function editBook(book: ScopeBook, edits: ReadonlyMap<string, BuiltScope | undefined>): ScopeBook {
+export function editIndex(book: ScopeIndex, edits: ReadonlyMap<string, BuiltScope | undefined>): ScopeIndex {
   if (edits.size === 0) return book;
   const watchers = new GroupEdits();
   const byNamespace = new GroupEdits();
@@ -82,7 +82,7 @@ function sidecarOf(built: BuiltScope | undefined): readonly string[] {
 }
 
 /** Ids of the scopes that may have to do with a host of a namespace. */
-export function* scopesWatching(book: ScopeBook, owner: string, hostname: string): Generator<string> {
+export function* scopesWatching(book: ScopeIndex, owner: string, hostname: string): Generator<string> {
   // A wildcard overlaps with any pattern; services and rules for wildcards are few.
   if (isWildcardHost(hostname)) yield* book.built.keys();
   else for (const key of watchKeysOf(owner, hostname)) yield* membersOf(book.watchers, key);

@@ -6,9 +6,9 @@ import type { ResolvedVirtualService } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewerOf } from '../domains/service-domains.ts';
 import { Rules, Services, VirtualServices } from '../reads/index.ts';
-import { ClaimEncoder } from './claim-encodings.ts';
-import { type ClaimSources, claimSet } from './claims.ts';
 import { scopeLookups } from './context.ts';
+import { ClaimEncoder } from './domain-encodings.ts';
+import { type ClaimSources, claimSet } from './domain-owners.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();

@@ -41,7 +41,7 @@ export function noteEnvoy(folder: string, pid: number): void {
  * Ends the Envoy that an agent which is gone has left in the folder, if there is one. Rejects with a CtlError when it
  * will not end.
  */
-export async function endLeftover(folder: string, configPath: string, log: Logger): Promise<void> {
+export async function endOrphanProcess(folder: string, configPath: string, log: Logger): Promise<void> {
   const note = await readFile(noteIn(folder), 'utf8').catch(() => '');
   const [, number = '', started, parent] = /^(\d+) (\d+) (\d+)\n$/.exec(note) ?? [];
   const pid = Number(number);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
 import { httpPort, serviceOf } from '../routes/testing.ts';
-import { domainBook } from './domain-book.ts';
+import { domainIndex } from './domain-index.ts';
 import { viewerOf } from './service-domains.ts';
 
 const MEMOS = new Memos();
@@ -23,7 +23,7 @@ test('a large book says the same whatever book there was before it', () => {
     fc.property(fc.array(without, { minLength: 1, maxLength: 6 }), (steps) => {
       for (const gone of steps) {
         const entries = POOL.filter((_, index) => !gone.includes(index));
-        const book = domainBook(MEMOS, entries, 80, viewer);
+        const book = domainIndex(MEMOS, entries, 80, viewer);
         const domains = [...book.hosts.values()].flatMap((host) => host.domains);
         assert.deepEqual([...book.domains.keys()].sort(), [...new Set(domains)].sort());
         assert.equal(book.disjoint, new Set(domains).size === domains.length);
@@ -44,7 +44,7 @@ test('a large book says the same whatever book there was before it', () => {
 });
 
 test('a service that stands has the same place in the next book', () => {
-  const before = domainBook(MEMOS, POOL.slice(1), 80, viewer);
-  const after = domainBook(MEMOS, POOL.slice(2), 80, viewer);
+  const before = domainIndex(MEMOS, POOL.slice(1), 80, viewer);
+  const after = domainIndex(MEMOS, POOL.slice(2), 80, viewer);
   assert.ok(after.ordered.every((host) => before.ordered.includes(host)));
 });

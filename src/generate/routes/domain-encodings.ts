@@ -6,8 +6,8 @@
 
 import { domainsOfClaim, ownHosts, type Viewer } from '../domains/index.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
-import type { Claim, ClaimSet } from './claims.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
+import type { Claim, ClaimSet } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 

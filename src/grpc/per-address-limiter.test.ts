@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AddressShares } from './address-shares.ts';
+import { PerAddressLimiter } from './per-address-limiter.ts';
 
-function fill(limits: AddressShares, addressOf: (index: number) => string): (() => void)[] {
+function fill(limits: PerAddressLimiter, addressOf: (index: number) => string): (() => void)[] {
   return Array.from({ length: 1000 }, (_, index) => limits.enter(addressOf(index))).filter(
     (leave) => leave !== undefined,
   );
 }
 
 test('one address gets most of the room, the next one still finds some, and all together get no more than there is', () => {
-  const limits = new AddressShares(100);
+  const limits = new PerAddressLimiter(100);
   const first = fill(limits, () => '10.0.0.1');
   assert.equal(first.length, 80);
   assert.equal(fill(limits, () => '10.0.0.2').length, 16);
@@ -19,7 +19,7 @@ test('one address gets most of the room, the next one still finds some, and all 
 });
 
 test('several places are taken as if they were taken one by one', () => {
-  const limits = new AddressShares(100);
+  const limits = new PerAddressLimiter(100);
   const first = limits.enter('10.0.0.1', 70);
   assert.equal(limits.enter('10.0.0.1', 11), undefined);
   const second = limits.enter('10.0.0.1', 10);
@@ -41,12 +41,12 @@ test('an address is the same however it is written, and a network of IPv6 counts
     ['::1', 'fd00::1', false],
   ];
   for (const [one, other, same] of rows) {
-    const limits = new AddressShares(10);
+    const limits = new PerAddressLimiter(10);
     assert.equal(fill(limits, () => one).length, 8);
     assert.equal(fill(limits, () => other).length, same ? 0 : 2, `${one} ${other}`);
   }
 });
 
 test('without a limit all are taken', () => {
-  assert.equal(fill(new AddressShares(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
+  assert.equal(fill(new PerAddressLimiter(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { quickReadOf, REFUSED } from './quick-read.ts';
+import { quickReadOf, REFUSED } from './compiled-schema.ts';
 import { SCHEMAS } from './schemas.ts';
 
 /** Refuses exactly what the schema refuses, and makes the same of everything else, keys in the same order. */

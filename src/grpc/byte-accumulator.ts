@@ -5,7 +5,7 @@
  */
 const NOTHING = Buffer.alloc(0);
 
-export class GatheredBytes {
+export class ByteAccumulator {
   #bytes: Buffer = NOTHING;
   #length = 0;
 

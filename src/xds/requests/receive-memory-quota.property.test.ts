@@ -11,7 +11,7 @@ import { encodeSotwRequest } from '../testing.ts';
 import { FakeCall } from '../testing-call.ts';
 import { asError, SOTW } from '../testing-protocols.ts';
 import { createTransport, type Transport } from '../transport.ts';
-import { RequestRoom } from './request-room.ts';
+import { ReceiveMemoryQuota } from './receive-memory-quota.ts';
 
 /** Sixteen times this is the room, of which few requests find some at a time. */
 const ROOM_BYTES = 16_384;
@@ -22,7 +22,7 @@ const MAX_BYTES = 1024 * 1024;
 const ADDRESSES = ['10.0.0.1', '10.0.0.2', 'fd00::1', 'fd00::2'];
 const STREAMS = 8;
 
-/** Turns of the event loop after which whatever waits for room has it, when nobody holds on to any. */
+/** ConcurrencyLimiter of the event loop after which whatever waits for room has it, when nobody holds on to any. */
 const MANY_TURNS = 100;
 
 interface Client {
@@ -38,11 +38,11 @@ type Deed = (world: World, client: Client) => void | Promise<void>;
 
 class World {
   readonly clients: readonly Client[];
-  readonly room: RequestRoom;
+  readonly room: ReceiveMemoryQuota;
   readonly #timers = new Set<() => void>();
 
   constructor(sizes: readonly (readonly number[])[]) {
-    this.room = new RequestRoom({
+    this.room = new ReceiveMemoryQuota({
       maxRequestBytes: ROOM_BYTES,
       later: (_ms, run) => {
         this.#timers.add(run);

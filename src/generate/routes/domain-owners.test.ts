@@ -6,7 +6,7 @@ import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
 import { Services, VirtualServices } from '../reads/index.ts';
-import { type ClaimSources, claimSet } from './claims.ts';
+import { type ClaimSources, claimSet } from './domain-owners.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();

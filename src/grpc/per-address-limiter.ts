@@ -9,7 +9,7 @@
 /** Places of one address for each that is still free: so at most 4 of 5 are of one address. */
 const PER_FREE = 4;
 
-export class AddressShares {
+export class PerAddressLimiter {
   readonly #max: number;
   readonly #ofAddress = new Map<string, number>();
   #all = 0;
