@@ -5,9 +5,9 @@
  */
 import { availableParallelism } from 'node:os';
 import type { GenerateAnswer } from '../../workers/protocol.ts';
+import { backoff } from '../core/backoff.ts';
 import { CtlError } from '../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
-import { backoff } from './backoff.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
 import { ReplicaLog } from './replica-log.ts';

@@ -2,8 +2,9 @@
  * When views whose generation failed are tried again: with growing delays, until it works. What has failed is
  * remembered by key for longer than the view, so that a proxy that comes back for it does not begin anew.
  */
+
+import { backoff } from '../core/backoff.ts';
 import type { CtlError } from '../core/errors.ts';
-import { backoff } from './backoff.ts';
 import type { FailingView } from './types.ts';
 
 /** Delay of the first retry: enough for a worker that died for reasons of its own. */

@@ -6,10 +6,10 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
+import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import type { ResourceProblem } from '../resources/types.ts';
-import type { Clock, Timer } from './clock.ts';
 import { parseYaml } from './complete-yaml.ts';
 import { codeOf, directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';

@@ -1,5 +1,5 @@
 /** Entry point of the sources: where resources come from. */
-export { type Clock, systemClock, type Timer } from './clock.ts';
+export { type Clock, systemClock, type Timer } from '../core/clock.ts';
 export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
 export { createFileValue, type FileValue, type FileValueOptions } from './file-value.ts';
 export { HealthLog } from './health.ts';

@@ -2,9 +2,10 @@
  * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator
  * and without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
  */
+
+import type { Clock } from '../core/clock.ts';
 import { parseResource } from '../resources/index.ts';
 import type { ListedEvent } from '../resources/types.ts';
-import type { Clock } from './clock.ts';
 import type { Source } from './source.ts';
 
 const SOURCE = 'mock';

@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { defaultMeshConfig, type MeshConfig, parseMeshConfig } from '../resources/index.ts';
 import { keyOf } from '../resources/types.ts';
-import { systemClock } from './clock.ts';
 import { createFileValue } from './file-value.ts';
 import { createMockSource } from './mock.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Clock } from '../sources/clock.ts';
+import type { Clock } from '../core/clock.ts';
 import { createDebouncer, type DebounceHooks } from './debounce.ts';
 
 /** A clock that stands until told; timers run in order of their time. */

@@ -12,8 +12,9 @@
  * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once,
  * alone.
  */
+
+import type { Clock } from '../core/clock.ts';
 import type { ResourceKey } from '../resources/types.ts';
-import type { Clock } from '../sources/clock.ts';
 
 /** Counted as `cfg_runtime_strategy_*`. */
 export interface DebounceHooks {

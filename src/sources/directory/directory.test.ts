@@ -3,9 +3,9 @@ import { appendFile, chmod, mkdir, mkdtemp, rename, rm, stat, symlink, unlink, w
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { type Clock, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { keyOf, type ResourceEvent } from '../../resources/types.ts';
-import { type Clock, systemClock } from '../clock.ts';
 import { createDirectorySource } from './directory.ts';
 
 const service = (name: string, port = 80) =>

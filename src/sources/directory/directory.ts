@@ -11,8 +11,8 @@
  * force, and it may forbid something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
+import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import type { Clock, Timer } from '../clock.ts';
 import { HealthLog } from '../health.ts';
 import type { Log } from '../log.ts';
 import type { Source, SourceSink } from '../source.ts';
