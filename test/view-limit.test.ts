@@ -8,11 +8,11 @@ import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/
 import { inline, Mesh, service, sidecar } from '../src/push/testing.ts';
 import { MAX_VIEWS_OF_CALLER } from '../src/push/view-table.ts';
 import { createXdsServer } from '../src/xds/index.ts';
-import { ADS_PATHS } from '../src/xds/services.ts';
-import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/testing.ts';
-import { quietObserver } from '../src/xds/testing-engine.ts';
-import { openCall } from '../src/xds/testing-peer.ts';
-import { TYPE_URL_OF } from '../src/xds/type-urls.ts';
+import { TYPE_URL_OF } from '../src/xds/protocol/type-urls.ts';
+import { ADS_PATHS } from '../src/xds/server/services.ts';
+import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/testing/content.ts';
+import { quietObserver } from '../src/xds/testing/engine.ts';
+import { openCall } from '../src/xds/testing/peer.ts';
 
 /** What a sidecar has: the outbound and the inbound part. */
 const VIEWS_OF_SIDECAR = 2;

@@ -13,7 +13,7 @@ import { viewsOf } from '../../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
 import { createDirectorySource, systemClock } from '../../src/sources/index.ts';
 import { createStore } from '../../src/store/index.ts';
-import { parseNode } from '../../src/xds/node.ts';
+import { parseNode } from '../../src/xds/request/node.ts';
 import { tempDir } from '../../test/harness/files.ts';
 import { createScope } from '../../test/harness/owner.ts';
 import { encodeNode } from '../client/requests.ts';

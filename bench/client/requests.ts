@@ -1,6 +1,6 @@
 /** Discovery requests as chunks: a few bytes of a proxy's own, and lists of names that proxies share. */
 import { encode, envoy } from '../../src/protobuf/index.ts';
-import { encodeStrings, type StringField, varintLength, WIRE_BYTES, writeVarint } from '../../src/xds/wire.ts';
+import { encodeStrings, type StringField, varintLength, WIRE_BYTES, writeVarint } from '../../src/xds/request/wire.ts';
 import type { Resource } from './bodies.ts';
 import type { ProxyType } from './messages.ts';
 import { TYPE_URL } from './response-reader.ts';

@@ -1,4 +1,4 @@
-/** A connected proxy as its node says: parsed once at the border (`xds/node.ts`), plain data everywhere else. */
+/** A connected proxy as its node says: parsed once at the border (`xds/request/node.ts`), plain data everywhere else. */
 import type { Identity } from './identity.ts';
 
 /**

@@ -56,7 +56,7 @@ const GENERATORS = [
 ];
 
 /** Folders whose files others import only by way of `index.ts`. */
-const ENCLOSED = [/^(src\/generate\/[^/]+\/)(.+)$/, /^(src\/xds\/requests\/)(.+)$/];
+const ENCLOSED = [/^(src\/generate\/[^/]+\/)(.+)$/];
 
 interface Import {
   readonly from: string;

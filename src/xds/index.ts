@@ -1,5 +1,5 @@
 /** xDS: node parser, protocol machines, ADS and health over gRPC. */
 
-export { parseNode } from './node.ts';
-export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
-export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
+export { parseNode } from './request/node.ts';
+export type { PushedResponse, RejectedResponse, XdsObserver } from './server/observer.ts';
+export { createXdsServer, type XdsServer, type XdsServerOptions } from './server/server.ts';

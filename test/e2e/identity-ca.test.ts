@@ -11,7 +11,7 @@ import { type ChannelCredentials, Client, credentials, Metadata, type ServiceErr
 import { encode, mesh } from '../../src/protobuf/index.ts';
 import { csr, ecKey, type KeyPair } from '../../src/security/authority/testing/fixtures.ts';
 import { issueToken } from '../../src/security/index.ts';
-import { encodeNode, encodeSotwRequest } from '../../src/xds/testing.ts';
+import { encodeNode, encodeSotwRequest } from '../../src/xds/testing/content.ts';
 import { type Discovery, discoveryPorts, startDiscovery, tempDir } from '../harness/index.ts';
 
 const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;

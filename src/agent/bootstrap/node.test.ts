@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { fromProtoJson } from '../../protobuf/index.ts';
-import { parseNode } from '../../xds/node.ts';
+import { parseNode } from '../../xds/request/node.ts';
 import { nodeOf, parseLabelFile } from './node.ts';
 import { nodeInput } from './testing.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The node of a proxy: who it says it is to the control plane. The keys of the metadata are those that
- * `src/xds/node.ts` reads, those that the field's debug tools show, and whatever the environment adds:
+ * `src/xds/request/node.ts` reads, those that the field's debug tools show, and whatever the environment adds:
  *
  * - `MESH_META_<KEY>=<text>` is the metadata key `<KEY>`;
  * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any shape; LABELS are put over those of the label file.

@@ -1,7 +1,7 @@
 /** An ADS stream of somebody who asks for secrets, with or without a credential: what came over it, byte for byte. */
 import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { envoy } from '../../../src/protobuf/index.ts';
-import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../../../src/xds/testing.ts';
+import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../../../src/xds/testing/content.ts';
 
 const { DeltaDiscoveryResponse, DiscoveryResponse } = envoy.service.discovery.v3;
 const { Secret } = envoy.extensions.transport_sockets.tls.v3;

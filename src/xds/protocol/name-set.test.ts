@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Memos } from '../../core/memo.ts';
+import { NameSets, NO_NAMES } from './name-set.ts';
+
+describe('name sets', () => {
+  it('are one object for equal names, however they came about', () => {
+    const sets = new NameSets(new Memos());
+    const set = sets.of(['a', 'b', 'c', 'b']);
+    assert.equal(sets.of(['c', 'a', 'b']), set);
+    assert.equal(sets.change(sets.of(['a', 'x']), sets.of(['b', 'c']), sets.of(['x'])), set);
+    assert.equal(sets.change(set, sets.of(['a']), sets.of(['none'])), set);
+    assert.equal(sets.change(set, NO_NAMES, set), NO_NAMES);
+    assert.equal(sets.change(NO_NAMES, set, set), set);
+    assert.equal(sets.outside(sets.of(['a', 'b', 'c', 'x']), sets.of(['x', 'y'])), set);
+    assert.equal(sets.outside(set, sets.of(['a', 'b', 'c', 'd'])), NO_NAMES);
+    assert.notEqual(sets.of(['a', 'b', 'd']), set);
+  });
+
+  it('are equal but not one object where memos are switched off', () => {
+    const sets = new NameSets(new Memos({ enabled: false }));
+    const set = sets.of(['a', 'b']);
+    assert.deepEqual(sets.of(['b', 'a']), sets.of(['b', 'a']));
+    assert.notEqual(sets.of(['a', 'b']), set);
+    assert.deepEqual([...sets.change(set, sets.of(['c']), sets.of(['a'])).names], ['b', 'c']);
+    assert.deepEqual([...sets.outside(set, sets.of(['b'])).names], ['a']);
+    assert.equal(sets.of([]), NO_NAMES);
+  });
+});

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { Bundle } from '../../push/types.ts';
+import { Content } from '../testing/content.ts';
+import { SHARED } from '../testing/protocols.ts';
+import { type Have, NO_EXCEPTIONS } from './client-state.ts';
+import { NO_NAMES } from './name-set.ts';
+import type { Plan } from './plan.ts';
+import { ALL_GO, NONE_GO } from './removes.ts';
+import type { Interest } from './selection.ts';
+
+const { names: sets, plans, versions } = SHARED;
+
+const NAMES = ['a', 'b', 'c', 'in-1', 'in-2'];
+
+/** What a plan comes to for who carries it out. */
+function story({ changed, removed, next, kept, shared = [] }: Plan) {
+  return {
+    changed: changed.flat(),
+    length: changed.length,
+    removed,
+    bases: next.bases,
+    overlay: next.overlay,
+    kept,
+    delta: Buffer.concat(shared.flatMap((selection) => selection.body('delta'))),
+    sotw: Buffer.concat(shared.flatMap((selection) => selection.body('sotw'))),
+  };
+}
+
+describe('the plan of one step', () => {
+  const name = fc.constantFrom(...NAMES);
+  const edit = fc.tuple(name, fc.constantFrom('1', '2', '3', undefined));
+  const interest = fc.oneof(
+    fc.constant<Interest>({ wildcard: true, names: NO_NAMES }),
+    fc.uniqueArray(name, { minLength: 1 }).map((names): Interest => ({ wildcard: false, names: sets.of(names) })),
+  );
+
+  it('is that of the long way, also when it is remembered', () => {
+    fc.assert(
+      fc.property(fc.array(edit, { maxLength: 12 }), fc.array(interest, { maxLength: 4 }), (edits, interests) => {
+        const content = new Content();
+        const states: (readonly Bundle[])[] = [content.parts.eds];
+        for (const [of, text] of edits) {
+          content.set('eds', of, text);
+          states.push(content.parts.eds);
+        }
+        for (const bases of states)
+          for (const parts of states)
+            for (const each of interests) {
+              const have: Have = { bases, overlay: NO_EXCEPTIONS };
+              const first = plans.step(have, each, parts);
+              // Another proxy that has the same.
+              const again = plans.step({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
+              assert.equal(first, again);
+              for (const removes of [ALL_GO, NONE_GO])
+                if (first !== undefined)
+                  assert.deepEqual(story(first), story(plans.whole(have, each, parts, removes, false)));
+            }
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  it('has the version of its content, whoever asks', () => {
+    fc.assert(
+      fc.property(fc.array(edit, { maxLength: 12 }), fc.array(interest, { maxLength: 4 }), (edits, interests) => {
+        const content = new Content();
+        let before: Have = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
+        for (const [of, text] of edits) {
+          content.set('eds', of, text);
+          const have: Have = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
+          for (const each of interests) {
+            const afresh: Have = { bases: [...have.bases], overlay: NO_EXCEPTIONS };
+            assert.equal(versions.of(have, each, before), versions.of(afresh, { ...each }, before));
+            assert.equal(versions.of(have, each, before), versions.of(have, { ...each }, afresh));
+          }
+          before = have;
+        }
+      }),
+      { numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * What a proxy that comes back with `initial_resource_versions` lacks. Nearly always nothing, for thousands of proxies
+ * at once with the same thousands of versions: the comparison with the largest part, which they share, is made once for
+ * all of them.
+ */
+import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
+import type { Bundle } from '../../push/types.ts';
+import type { VersionMap } from '../request/index.ts';
+import { findIn, type Held } from './client-state.ts';
+import type { NameSet } from './name-set.ts';
+
+type Overlay = ReadonlyMap<string, Held | undefined>;
+
+export const NO_DEVIATIONS: Overlay = new Map();
+
+/** The largest part and the others, which are few resources of the proxy's own. */
+function byLargest(parts: readonly Bundle[]): { largest: Bundle | undefined; others: readonly Bundle[] } {
+  let largest: Bundle | undefined;
+  for (const part of parts) if (largest === undefined || part.size > largest.size) largest = part;
+  return { largest, others: parts.filter((part) => part !== largest) };
+}
+
+interface Comparison {
+  /** Resources of the bundle that the proxy has in another version or not at all. */
+  readonly differing: Overlay;
+  /** Names of the proxy that the bundle does not have. */
+  readonly foreign: readonly string[];
+}
+
+function compare(bundle: Bundle, versions: VersionMap): Comparison {
+  const differing = new Map<string, Held | undefined>();
+  let shared = 0;
+  for (const { name, version } of bundle.resources()) {
+    const known = versions.get(name);
+    if (known !== undefined) shared++;
+    if (known !== version)
+      differing.set(name, known === undefined ? undefined : { version: known, resource: undefined });
+  }
+  if (shared === versions.size) return { differing, foreign: [] };
+  return { differing, foreign: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
+}
+
+/** What a proxy showed of these names. */
+export function shown(names: readonly string[], versions: VersionMap): Overlay {
+  return new Map(
+    names.map((name) => {
+      const version = versions.get(name);
+      return [name, version === undefined ? undefined : { version, resource: undefined }];
+    }),
+  );
+}
+
+/** What a proxy has under names that the parts do not have. */
+export function foreign(versions: VersionMap, parts: readonly Bundle[]): ReadonlyMap<string, Held> {
+  const found = new Map<string, Held>();
+  for (const name of versions.keys()) {
+    const version = versions.get(name);
+    if (version !== undefined && findIn(parts, name) === undefined) found.set(name, { version, resource: undefined });
+  }
+  return found;
+}
+
+/** Comparisons of what the proxies of one server show when they come back. */
+export class Comparisons {
+  readonly #ofAll: WeakPairMemo<Bundle, VersionMap, Comparison>;
+  /** By the versions, then by the bundle and the names. */
+  readonly #ofNames: WeakMemo<VersionMap, WeakPairMemo<Bundle, NameSet, readonly string[]>>;
+  readonly #newOfNames: () => WeakPairMemo<Bundle, NameSet, readonly string[]>;
+
+  constructor(memos: Memos) {
+    this.#ofAll = memos.pairs('shown versions');
+    this.#ofNames = memos.weak('shown versions of names');
+    this.#newOfNames = () => new WeakPairMemo(memos.enabled);
+  }
+
+  /** How what a wildcard proxy has differs from the parts. */
+  deviations(versions: VersionMap, parts: readonly Bundle[]): Overlay {
+    const { largest, others } = byLargest(parts);
+    if (largest === undefined) return NO_DEVIATIONS;
+    const { differing, foreign } = this.#ofAll.get(largest, versions, () => compare(largest, versions));
+    const overlay = new Map(differing);
+    for (const bundle of others)
+      for (const { name, version } of bundle.resources()) {
+        const known = versions.get(name);
+        if (known !== version)
+          overlay.set(name, known === undefined ? undefined : { version: known, resource: undefined });
+      }
+    for (const name of foreign) {
+      const version = versions.get(name);
+      if (version !== undefined && findIn(others, name) === undefined)
+        overlay.set(name, { version, resource: undefined });
+    }
+    return overlay;
+  }
+
+  /** Names that a proxy asks for of which it does not have the parts' version. */
+  outdated(names: NameSet, versions: VersionMap, parts: readonly Bundle[]): readonly string[] {
+    const { largest, others } = byLargest(parts);
+    if (names.size === 0) return [];
+    if (largest === undefined) return [...names.names];
+    const matches = (bundles: readonly Bundle[], name: string): boolean => {
+      const current = findIn(bundles, name);
+      return current !== undefined && versions.get(name) === current.version;
+    };
+    const left = this.#ofNames
+      .get(versions, this.#newOfNames)
+      .get(largest, names, () => [...names.names].filter((name) => !matches([largest], name)));
+    return left.filter((name) => !matches(others, name));
+  }
+}

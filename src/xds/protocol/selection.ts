@@ -1,0 +1,231 @@
+/**
+ * What of a bundle's difference concerns a subscription: computed once per (newer bundle, older bundle, name set) and
+ * shared by every stream at that point, with the encoded fields joined into large buffers that are written as they are.
+ */
+import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
+import type { Bundle, EncodedResource } from '../../push/types.ts';
+import type { NameSet, NameSets } from './name-set.ts';
+import { fieldOf, type Mode } from './responses.ts';
+import { EMPTY_HASH, hashText, minus, plus, type SetHash } from './set-hash.ts';
+
+/** What a stream wants of a type. */
+export interface Interest {
+  readonly wildcard: boolean;
+  /** Names asked for explicitly, besides the wildcard. */
+  readonly names: NameSet;
+}
+
+export function covers(interest: Interest, name: string): boolean {
+  return interest.wildcard || interest.names.has(name);
+}
+
+/** Resources in lists that streams share. */
+export class ResourceLists {
+  readonly lists: readonly (readonly EncodedResource[])[];
+  readonly length: number;
+
+  constructor(lists: readonly (readonly EncodedResource[])[]) {
+    this.lists = lists;
+    this.length = lists.reduce((sum, list) => sum + list.length, 0);
+  }
+
+  flat(): readonly EncodedResource[] {
+    const [only] = this.lists;
+    return this.lists.length === 1 && only !== undefined ? only : this.lists.flat();
+  }
+}
+
+/** Part of a difference that a subscription sees. */
+export class Selection {
+  readonly changed: readonly EncodedResource[];
+  readonly removed: readonly string[];
+  readonly #bodies: Bodies;
+  readonly #joined: Partial<Record<Mode, Joined>> = {};
+
+  constructor(changed: readonly EncodedResource[], removed: readonly string[], bodies: Bodies) {
+    this.changed = changed;
+    this.removed = removed;
+    this.#bodies = bodies;
+  }
+
+  /** `changed` as fields of this protocol's message. */
+  body(mode: Mode): readonly Uint8Array[] {
+    this.#joined[mode] ??= this.#bodies[mode].joined(this.changed);
+    return this.#joined[mode].body;
+  }
+}
+
+interface Joined {
+  readonly resources: readonly EncodedResource[];
+  readonly body: readonly Uint8Array[];
+}
+
+function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
+  return a.length === b.length && a.every((each, index) => each === b[index]);
+}
+
+/**
+ * Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one
+ * body.
+ */
+class JoinedBodies {
+  readonly #mode: Mode;
+  /** By the first resource. */
+  readonly #last: WeakMemo<EncodedResource, { joined: WeakRef<Joined> | undefined }>;
+
+  constructor(mode: Mode, memos: Memos) {
+    this.#mode = mode;
+    this.#last = memos.weak(`${mode} bodies`);
+  }
+
+  /**
+   * One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one
+   * buffer.
+   */
+  joined(resources: readonly EncodedResource[]): Joined {
+    const [first] = resources;
+    if (first === undefined) return { resources, body: [] };
+    if (resources.length === 1) return { resources, body: [fieldOf(this.#mode)(first)] };
+    const last = this.#last.get(first, () => ({ joined: undefined }));
+    const known = last.joined?.deref();
+    if (known !== undefined && isSame(known.resources, resources)) return known;
+    const made = { resources, body: [Buffer.concat(resources.map(fieldOf(this.#mode)))] };
+    last.joined = new WeakRef(made);
+    return made;
+  }
+}
+
+type Bodies = Readonly<Record<Mode, JoinedBodies>>;
+
+/** Fields below this size are cheaper to copy than to write as chunks of their own. */
+const COPY_BELOW_BYTES = 2048;
+
+/**
+ * The fields of resources that this stream alone needs together: small ones side by side in new buffers, large ones as
+ * they are.
+ */
+export function chunked(resources: readonly EncodedResource[], mode: Mode): readonly Uint8Array[] {
+  const field = fieldOf(mode);
+  const chunks: Uint8Array[] = [];
+  let small: Uint8Array[] = [];
+  const flush = (): void => {
+    const [only] = small;
+    if (only !== undefined) chunks.push(small.length === 1 ? only : Buffer.concat(small));
+    small = [];
+  };
+  for (const resource of resources) {
+    const bytes = field(resource);
+    if (bytes.length < COPY_BELOW_BYTES) small.push(bytes);
+    else {
+      flush();
+      chunks.push(bytes);
+    }
+  }
+  flush();
+  return chunks;
+}
+
+export function hashResource(name: string, version: string): SetHash {
+  return hashText(`${name}\n${version}`);
+}
+
+/** Resources of the bundle with these names, in the names' order of asking; walks whichever is smaller. */
+function pick(bundle: Bundle, names: NameSet): EncodedResource[] {
+  if (names.size > bundle.size) return bundle.resources().filter((resource) => names.has(resource.name));
+  const found: EncodedResource[] = [];
+  for (const name of names.names) {
+    const resource = bundle.get(name);
+    if (resource !== undefined) found.push(resource);
+  }
+  return found;
+}
+
+/** Stands for "wildcard" as the key of memos. */
+const EVERYTHING = {};
+
+function keyOf(interest: Interest): object {
+  return interest.wildcard ? EVERYTHING : interest.names;
+}
+
+/** What the subscriptions of one server see of its bundles. */
+export class Selections {
+  readonly #names: NameSets;
+  readonly #bodies: Bodies;
+  readonly #refs: WeakMemo<readonly EncodedResource[], NameSet>;
+  readonly #hosts: WeakMemo<Bundle, Map<string, readonly string[]>>;
+  readonly #first: WeakPairMemo<Bundle, object, Selection>;
+  /** By the newer bundle, then by the older one and the interest. */
+  readonly #steps: WeakMemo<Bundle, WeakPairMemo<Bundle, object, Selection>>;
+  readonly #sums: WeakPairMemo<Bundle, object, SetHash>;
+  readonly #newStep: () => WeakPairMemo<Bundle, object, Selection>;
+
+  constructor(names: NameSets, memos: Memos) {
+    this.#names = names;
+    this.#bodies = { delta: new JoinedBodies('delta', memos), sotw: new JoinedBodies('sotw', memos) };
+    this.#refs = memos.weak('references of resources');
+    this.#hosts = memos.weak('virtual hosts of routes');
+    this.#first = memos.pairs('first selections');
+    this.#steps = memos.weak('selections');
+    this.#sums = memos.pairs('content hashes');
+    this.#newStep = () => new WeakPairMemo(memos.enabled);
+  }
+
+  /** What these resources refer to. */
+  refsOf(resources: readonly EncodedResource[]): NameSet {
+    return this.#refs.get(resources, () => this.#names.of(resources.flatMap((resource) => resource.refs)));
+  }
+
+  /** Names of the virtual hosts `<route configuration>/<host>` in these bundles. */
+  hostsOf(routes: string, bundles: readonly Bundle[]): readonly string[] {
+    return bundles.flatMap((bundle) => {
+      const known = this.#hosts.get(bundle, () => new Map());
+      let names = known.get(routes);
+      if (names === undefined) {
+        names = bundle
+          .resources()
+          .flatMap(({ name }) => (name.slice(0, name.lastIndexOf('/')) === routes ? [name] : []));
+        known.set(routes, names);
+      }
+      return names;
+    });
+  }
+
+  /** What `interest` sees of the way from `previous` (same view, or undefined: nothing) to `bundle`. */
+  select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
+    const make = () => this.#select(bundle, previous, interest);
+    if (previous === undefined) return this.#first.get(bundle, keyOf(interest), make);
+    return this.#steps.get(bundle, this.#newStep).get(previous, keyOf(interest), make);
+  }
+
+  #select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
+    if (previous === undefined && !interest.wildcard)
+      return new Selection(pick(bundle, interest.names), [], this.#bodies);
+    const diff = bundle.diffFrom(previous);
+    if (interest.wildcard) return new Selection(diff.changed, diff.removed, this.#bodies);
+    return new Selection(
+      diff.changed.filter((resource) => interest.names.has(resource.name)),
+      diff.removed.filter((name) => interest.names.has(name)),
+      this.#bodies,
+    );
+  }
+
+  /**
+   * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a
+   * changed endpoint costs one hash, not one per service.
+   */
+  contentHash(bundle: Bundle, interest: Interest, previous?: Bundle): SetHash {
+    const key = keyOf(interest);
+    return this.#sums.get(bundle, key, () => {
+      const before = previous === undefined ? undefined : this.#sums.peek(previous, key);
+      let hash = before ?? EMPTY_HASH;
+      const { changed, removed } = this.select(bundle, before === undefined ? undefined : previous, interest);
+      for (const resource of changed) hash = plus(hash, hashResource(resource.name, resource.version));
+      if (before === undefined || previous === undefined) return hash;
+      for (const name of [...changed.map((resource) => resource.name), ...removed]) {
+        const old = previous.get(name);
+        if (old !== undefined) hash = minus(hash, hashResource(name, old.version));
+      }
+      return hash;
+    });
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * What is worked out for one stream of a server and used for all of its streams that are in the same state. Thousands
+ * of proxies have the same, ask for the same and are told the same, one after the other. A server owns one of these;
+ * with its memos switched off everything is worked out for each stream again, and the messages are the same.
+ */
+import type { Memos } from '../../core/memo.ts';
+import { RequestFormats } from '../request/index.ts';
+import { RecentFrames } from '../server/recent-frames.ts';
+import { ContentVersions } from './content-version.ts';
+import { NameSets } from './name-set.ts';
+import { Plans } from './plan.ts';
+import { Comparisons } from './resume.ts';
+import { Selections } from './selection.ts';
+
+export class SharedResults {
+  readonly names: NameSets;
+  readonly selections: Selections;
+  readonly plans: Plans;
+  readonly versions: ContentVersions;
+  readonly comparisons: Comparisons;
+  readonly requests: RequestFormats;
+  readonly frames: RecentFrames;
+
+  constructor(memos: Memos) {
+    this.names = new NameSets(memos);
+    this.selections = new Selections(this.names, memos);
+    this.plans = new Plans(this.selections, memos.enabled);
+    this.versions = new ContentVersions(this.selections, memos.enabled);
+    this.comparisons = new Comparisons(memos);
+    this.requests = new RequestFormats(this.names, memos);
+    this.frames = new RecentFrames(memos.enabled);
+  }
+}

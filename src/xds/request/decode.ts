@@ -1,0 +1,129 @@
+/**
+ * Discovery requests, decoded field by field with limits: the port may be open to anyone.
+ * Source: envoy/service/discovery/v3/discovery.proto
+ */
+import type { Memos } from '../../core/memo.ts';
+import type { NameSet, NameSets } from '../protocol/name-set.ts';
+import type { KnownRun, ListFields } from './message-assembly.ts';
+import type { FormIndex } from './name-list-cache.ts';
+import { ListField, ListKinds, type VersionMap } from './request-lists.ts';
+import type { RequestFormat } from './request-reader.ts';
+import { WireReader } from './wire.ts';
+
+/** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
+export const MAX_NACK_MESSAGE = 4096;
+
+export interface SotwRequest {
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  readonly responseNonce: string;
+  readonly names: NameSet;
+  /** Message of `error_detail`; undefined: this is no NACK. */
+  readonly nack: string | undefined;
+  /** The encoded Node, when sent; a copy. */
+  readonly node: Buffer | undefined;
+}
+
+export interface DeltaRequest {
+  readonly typeUrl: string;
+  readonly responseNonce: string;
+  readonly subscribe: NameSet;
+  readonly unsubscribe: NameSet;
+  readonly initialVersions: VersionMap;
+  readonly nack: string | undefined;
+  readonly node: Buffer | undefined;
+}
+
+/** `google.rpc.Status.message` (field 2), shortened. */
+function statusMessage(reader: WireReader): string {
+  let message = '';
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.number === 2) {
+      const end = Math.min(field.end, field.start + 4 * MAX_NACK_MESSAGE);
+      message = reader.text({ ...field, end }).slice(0, MAX_NACK_MESSAGE);
+    }
+  return message;
+}
+
+function decodeSotw(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): SotwRequest {
+  const reader = new WireReader(bytes);
+  const names = new ListField(kinds.names);
+  for (const run of known) names.takeKnown(run);
+  let typeUrl = '';
+  let versionInfo = '';
+  let responseNonce = '';
+  let nack: string | undefined;
+  let node: Buffer | undefined;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) versionInfo = reader.text(field);
+    else if (field.number === 2) node = Buffer.from(bytes.subarray(field.start, field.end));
+    else if (field.number === 3) names.take(reader, field);
+    else if (field.number === 4) typeUrl = reader.text(field);
+    else if (field.number === 5) responseNonce = reader.text(field);
+    else if (field.number === 6) nack = statusMessage(reader.inside(field));
+  }
+  return { typeUrl, versionInfo, responseNonce, names: names.value(bytes), nack, node };
+}
+
+function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]): DeltaRequest {
+  const reader = new WireReader(bytes);
+  const subscribe = new ListField(kinds.names);
+  const unsubscribe = new ListField(kinds.names);
+  const versions = new ListField(kinds.versions);
+  for (const run of known)
+    if (run.field === 3) subscribe.takeKnown(run);
+    else if (run.field === 4) unsubscribe.takeKnown(run);
+    else versions.takeKnown(run);
+  let typeUrl = '';
+  let responseNonce = '';
+  let nack: string | undefined;
+  let node: Buffer | undefined;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) node = Buffer.from(bytes.subarray(field.start, field.end));
+    else if (field.number === 2) typeUrl = reader.text(field);
+    else if (field.number === 3) subscribe.take(reader, field);
+    else if (field.number === 4) unsubscribe.take(reader, field);
+    else if (field.number === 5) versions.take(reader, field);
+    else if (field.number === 6) responseNonce = reader.text(field);
+    else if (field.number === 7) nack = statusMessage(reader.inside(field));
+  }
+  return {
+    typeUrl,
+    responseNonce,
+    subscribe: subscribe.value(bytes),
+    unsubscribe: unsubscribe.value(bytes),
+    initialVersions: versions.value(bytes),
+    nack,
+    node,
+  };
+}
+
+/**
+ * How one server reads the requests of both protocols. Lists of its streams are compared with those that it has read
+ * before.
+ */
+export class RequestFormats {
+  readonly sotw: RequestFormat<SotwRequest>;
+  readonly delta: RequestFormat<DeltaRequest>;
+
+  /** With `memos` switched off, every list is decoded by itself. */
+  constructor(names: NameSets, memos: Memos) {
+    const kinds = new ListKinds(names, memos);
+    const lists = (fields: readonly (readonly [number, FormIndex])[]): ListFields =>
+      new Map(memos.enabled ? fields : []);
+    this.sotw = {
+      // resource_names
+      lists: lists([[3, kinds.names.known]]),
+      decode: (bytes, known = []) => decodeSotw(kinds, bytes, known),
+    };
+    this.delta = {
+      // resource_names_subscribe, resource_names_unsubscribe, initial_resource_versions
+      lists: lists([
+        [3, kinds.names.known],
+        [4, kinds.names.known],
+        [5, kinds.versions.known],
+      ]),
+      decode: (bytes, known = []) => decodeDelta(kinds, bytes, known),
+    };
+  }
+}

@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { CtlError } from '../../core/errors.ts';
+import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';
+import {
+  MAX_ADDRESSES,
+  MAX_EXTENSIONS,
+  MAX_ID_BYTES,
+  MAX_LABELS,
+  MAX_NODE_BYTES,
+  MAX_STRING_BYTES,
+  parseNode,
+} from './node.ts';
+import { encodeStrings } from './wire.ts';
+
+function sidecar(metadata: StructValue = {}, more?: Buffer) {
+  return parseNode(encodeNode(SIDECAR_ID, metadata, more));
+}
+
+function fault(work: () => unknown): string {
+  try {
+    work();
+  } catch (error) {
+    assert.ok(error instanceof CtlError, String(error));
+    assert.equal(error.code, 'invalid_argument');
+    return error.oneLine();
+  }
+  return assert.fail('accepted');
+}
+
+describe('parseNode', () => {
+  it('reads what existing sidecars send', () => {
+    const locality = nested(
+      4,
+      encodeStrings([
+        { number: 1, text: 'eu' },
+        { number: 2, text: 'eu-1' },
+      ]),
+    );
+    const build = nested(8, nested(1, Buffer.from([8, 1, 16, 40, 24, 2])));
+    const extension = (name: string) => nested(9, encodeStrings([{ number: 1, text: name }]));
+    const node = sidecar(
+      {
+        NAMESPACE: 'shop',
+        LABELS: { app: 'web', version: 'v1', empty: '', none: null },
+        INSTANCE_IPS: '10.0.0.1, FE80::1,10.0.0.2',
+        CLUSTER_ID: 'c1',
+        NETWORK: 'n1',
+        INTERCEPTION_MODE: 'TPROXY',
+        SERVICE_ACCOUNT: 'web',
+        ISTIO_VERSION: '1.20.0',
+        MESH_SDS_CLUSTER: 'sds-grpc',
+        PROXY_CONFIG: { deep: { deeper: 'x' } },
+        MESH_ID: 'anything',
+        SOME_NUMBER: 5,
+      },
+      Buffer.concat([locality, build, extension('b'), extension('a'), extension('b')]),
+    );
+    assert.deepEqual(node, {
+      id: SIDECAR_ID,
+      type: 'sidecar',
+      addresses: ['10.0.0.1', 'fe80::1', '10.0.0.2'],
+      workload: 'web-1.shop',
+      namespace: 'shop',
+      dnsDomain: 'shop.svc.cluster.local',
+      labels: { app: 'web', version: 'v1', empty: '' },
+      interception: 'TPROXY',
+      clusterId: 'c1',
+      network: 'n1',
+      serviceAccount: 'web',
+      identity: undefined,
+      locality: 'eu/eu-1',
+      extensions: ['a', 'b'],
+      version: '1.40.2',
+      meshVersion: '1.20.0',
+      discoversVirtualHosts: true,
+      shortEndpointNames: false,
+      sds: true,
+    });
+  });
+
+  it('takes the namespace from the domain, REDIRECT and no extensions when nothing is said', () => {
+    const node = sidecar();
+    assert.equal(node.namespace, 'shop');
+    assert.equal(node.interception, 'REDIRECT');
+    assert.equal(node.extensions, undefined);
+    assert.deepEqual(node.labels, {});
+  });
+
+  it('accepts a router without an address', () => {
+    const node = parseNode(encodeNode('router~~gw-1.edge~edge.svc.cluster.local'));
+    assert.equal(node.type, 'router');
+    assert.deepEqual(node.addresses, []);
+  });
+
+  it('prefers MESH_VERSION to ISTIO_VERSION', () => {
+    assert.equal(sidecar({ ISTIO_VERSION: '1', MESH_VERSION: '2' }).meshVersion, '2');
+  });
+
+  it("knows the proxies of Istio's agent, which fetch certificates through the same cluster and do not say so", () => {
+    const certified = (metadata: Parameters<typeof sidecar>[0]) => {
+      const { sds, istioAgent } = sidecar(metadata);
+      return [sds, istioAgent];
+    };
+    const config = { discoveryAddress: 'istiod.istio-system.svc:15012', binaryPath: '/usr/local/bin/envoy' };
+    const ISTIO_PROXY_SHA = 'istio-proxy:262253d9d066f8ef7ed82fd175c28b8f95acbec0';
+    assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1', ISTIO_PROXY_SHA, PROXY_CONFIG: config }), [true, true]);
+    assert.deepEqual(certified({ ISTIO_PROXY_SHA }), [true, true]);
+    // As of a virtual machine: its package has no hash.
+    assert.deepEqual(certified({ PROXY_CONFIG: config }), [true, true]);
+    assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: 'text', ISTIO_PROXY_SHA: '' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_SDS_CLUSTER: 'none' }), [false, undefined]);
+    assert.deepEqual(certified({ PROXY_CONFIG: config, MESH_VERSION: '1' }), [false, undefined]);
+    const own = { PROXY_CONFIG: config, MESH_VERSION: '1', MESH_SDS_CLUSTER: 'sds-grpc' };
+    assert.deepEqual(certified(own), [true, undefined]);
+  });
+
+  it('takes a label called __proto__ for a label', () => {
+    const { labels } = sidecar({ LABELS: JSON.parse('{"__proto__": "x"}') });
+    assert.deepEqual(Object.keys(labels), ['__proto__']);
+    assert.equal(Object.getPrototypeOf(labels), Object.prototype);
+  });
+
+  it('reads metadata that is null as absent', () => {
+    assert.equal(sidecar({ NAMESPACE: null, LABELS: null, INSTANCE_IPS: null }).namespace, 'shop');
+    assert.equal(parseNode(Buffer.concat([encodeNode(SIDECAR_ID), nested(3, Buffer.alloc(0))])).namespace, 'shop');
+  });
+
+  it('skips structs of any depth under keys that it does not know', () => {
+    let deep: Buffer = encodeStrings([{ number: 3, text: 'bottom' }]);
+    for (let depth = 0; depth < 10_000; depth++) {
+      deep = nested(5, nested(1, Buffer.concat([encodeStrings([{ number: 1, text: 'k' }]), nested(2, deep)])));
+      if (deep.length > 300_000) break;
+    }
+    const entry = nested(1, Buffer.concat([encodeStrings([{ number: 1, text: 'UNKNOWN' }]), nested(2, deep)]));
+    assert.equal(parseNode(Buffer.concat([encodeNode(SIDECAR_ID), nested(3, entry)])).namespace, 'shop');
+  });
+
+  const rows: [string, () => unknown, RegExp][] = [
+    ['no node', () => parseNode(undefined), /^node: the first request/],
+    ['an empty node', () => parseNode(Buffer.alloc(0)), /^node: the first request/],
+    ['no id', () => parseNode(nested(3, Buffer.alloc(0))), /^node\.id: must be <type>/],
+    ['three parts', () => parseNode(encodeNode('sidecar~10.0.0.1~web.shop')), /^node\.id: must be <type>/],
+    ['five parts', () => parseNode(encodeNode(`${SIDECAR_ID}~x`)), /^node\.id: must be <type>/],
+    ['an empty workload', () => parseNode(encodeNode('sidecar~10.0.0.1~~d.svc')), /^node\.id: must be <type>/],
+    [
+      'another type',
+      () => parseNode(encodeNode(SIDECAR_ID.replace('sidecar', 'agent'))),
+      /sidecar or router, not "agent"/,
+    ],
+    [
+      'a bad address',
+      () => parseNode(encodeNode(SIDECAR_ID.replace('10.0.0.1', '10.0.0.300'))),
+      /^node\.id: "10.0.0.300" is not an IP/,
+    ],
+    ['no address', () => parseNode(encodeNode(SIDECAR_ID.replace('10.0.0.1', ''))), /a sidecar needs an IP/],
+    ['a zone', () => sidecar({ INSTANCE_IPS: 'fe80::1%eth0' }), /INSTANCE_IPS: "fe80::1%eth0" is not an IP/],
+    ['a bad instance IP', () => sidecar({ INSTANCE_IPS: '10.0.0.1,x' }), /INSTANCE_IPS: "x" is not an IP/],
+    ['a number as namespace', () => sidecar({ NAMESPACE: 5 }), /^node\.metadata\.NAMESPACE: must be a string/],
+    ['a struct as string', () => sidecar({ NETWORK: { a: 'b' } }), /^node\.metadata\.NETWORK: must be a string/],
+    ['labels that are text', () => sidecar({ LABELS: 'app=web' }), /LABELS: must be a struct of strings/],
+    ['a label that is a number', () => sidecar({ LABELS: { app: 1 } }), /LABELS\.app: must be a string/],
+    ['a label that is a struct', () => sidecar({ LABELS: { app: { a: 'b' } } }), /LABELS\.app: must be a string/],
+    ['a namespace that is none', () => sidecar({ NAMESPACE: 'No/pe' }), /"No\/pe" is not a namespace/],
+    [
+      'a domain without namespace',
+      () => parseNode(encodeNode('router~~gw.edge~.svc')),
+      /domain must begin with the namespace/,
+    ],
+    ['another interception', () => sidecar({ INTERCEPTION_MODE: 'MAGIC' }), /must be REDIRECT, TPROXY or NONE/],
+    ['a huge id', () => parseNode(encodeNode('x'.repeat(MAX_ID_BYTES + 1))), /longer than/],
+    ['a huge string', () => sidecar({ NETWORK: 'x'.repeat(MAX_STRING_BYTES + 1) }), /longer than/],
+    ['a huge node', () => sidecar({ OTHER: 'x'.repeat(MAX_NODE_BYTES) }), /larger than/],
+    [
+      'too many labels',
+      () => sidecar({ LABELS: Object.fromEntries(Array.from({ length: MAX_LABELS + 1 }, (_, i) => [`l${i}`, ''])) }),
+      /more than \d+ labels/,
+    ],
+    [
+      'too many addresses',
+      () => sidecar({ INSTANCE_IPS: Array.from({ length: MAX_ADDRESSES + 1 }, (_, i) => `10.1.0.${i}`).join() }),
+      /more than \d+ addresses/,
+    ],
+    [
+      'too many extensions',
+      () => sidecar({}, Buffer.concat(Array.from({ length: MAX_EXTENSIONS + 1 }, () => nested(9, Buffer.alloc(0))))),
+      /extensions: more than/,
+    ],
+    [
+      'metadata that is a number',
+      () => parseNode(Buffer.concat([encodeNode(SIDECAR_ID), Buffer.from([24, 1])])),
+      /not a message/,
+    ],
+  ];
+  for (const [row, work, expected] of rows)
+    it(`refuses ${row}`, () => {
+      assert.match(fault(work), expected);
+    });
+
+  it('answers any bytes with a node or with what is wrong', () => {
+    const valid = encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', LABELS: { app: 'web' }, INSTANCE_IPS: '10.0.0.1' });
+    const damaged = fc.tuple(fc.nat(valid.length - 1), fc.nat(255), fc.nat(valid.length)).map(([at, value, cut]) => {
+      const bytes = Buffer.from(valid);
+      bytes[at] = value;
+      return bytes.subarray(0, cut);
+    });
+    const random = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes));
+    fc.assert(
+      fc.property(fc.oneof(damaged, random), (bytes) => {
+        try {
+          assert.ok(parseNode(bytes).namespace);
+        } catch (error) {
+          assert.ok(error instanceof CtlError, String(error));
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

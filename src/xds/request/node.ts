@@ -1,0 +1,279 @@
+/**
+ * A proxy's node, parsed once at the border. What comes in is whatever reaches the port, before authentication: every
+ * field is bounded, only what is used is decoded, and what is wrong is said in one line. Source:
+ * envoy/config/core/v3/base.proto (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
+ */
+import { isIP } from 'node:net';
+import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
+import { CtlError } from '../../core/errors.ts';
+import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
+import { workloadLabels } from '../../resources/index.ts';
+import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
+
+/** Encoded size of a node: an Envoy with 800 extensions, their type URLs and rich metadata sends about 100 kB. */
+export const MAX_NODE_BYTES = 512 * 1024;
+/** Four parts of DNS names and an address. */
+export const MAX_ID_BYTES = 1024;
+/** Any metadata string that is used: the longest legal one is a list of addresses. */
+export const MAX_STRING_BYTES = 4096;
+/** Kubernetes allows far fewer labels in practice (256 KiB for all annotations; labels have no limit of their own). */
+export const MAX_LABELS = 1024;
+export const MAX_ADDRESSES = 64;
+export const MAX_EXTENSIONS = 4096;
+
+function invalid(message: string, field = 'node'): CtlError {
+  return new CtlError('invalid_argument', message, { field });
+}
+
+interface RawNode {
+  id: string;
+  readonly metadata: Map<string, string>;
+  labels: Record<string, string>;
+  locality: string;
+  extensions: string[] | undefined;
+  version: string;
+  /** Whether metadata has a struct PROXY_CONFIG. */
+  proxyConfig: boolean;
+}
+
+/** Metadata keys whose value is a string. Others are skipped unread. */
+const STRING_KEYS: ReadonlySet<string> = new Set([
+  'NAMESPACE',
+  'INSTANCE_IPS',
+  'CLUSTER_ID',
+  'NETWORK',
+  'INTERCEPTION_MODE',
+  'SERVICE_ACCOUNT',
+  'ISTIO_VERSION',
+  'ISTIO_PROXY_SHA',
+  'MESH_VERSION',
+  SDS_CLUSTER_METADATA,
+]);
+
+function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
+  if (field.wireType !== WIRE_BYTES) throw invalid('must be a string', what);
+  if (field.end - field.start > limit) throw invalid(`longer than ${limit} bytes`, what);
+  return reader.text(field);
+}
+
+/** Field numbers of google.protobuf.Value. */
+const VALUE_NULL = 1;
+const VALUE_STRING = 3;
+const VALUE_STRUCT = 5;
+
+/** A Value that must be a string; null counts as absent (undefined), and so does a Value without a kind. */
+function stringValue(reader: WireReader, what: string): string | undefined {
+  let text: string | undefined;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === VALUE_STRING) text = boundedText(reader, field, MAX_STRING_BYTES, what);
+    else if (field.number === VALUE_NULL) text = undefined;
+    else throw invalid('must be a string', what);
+  }
+  return text;
+}
+
+/** Key and encoded Value of one entry of Struct.fields. */
+function structEntry(reader: WireReader, what: string): { key: string; value: WireReader | undefined } {
+  let key = '';
+  let value: WireReader | undefined;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) key = boundedText(reader, field, MAX_STRING_BYTES, `${what} key`);
+    else if (field.number === 2) value = reader.inside(field);
+  }
+  return { key, value };
+}
+
+function readLabels(value: WireReader): Record<string, string> {
+  const labels: [string, string][] = [];
+  for (let field = value.next(); field !== undefined; field = value.next()) {
+    if (field.number === VALUE_NULL) continue;
+    if (field.number !== VALUE_STRUCT) throw invalid('must be a struct of strings', 'node.metadata.LABELS');
+    const struct = value.inside(field);
+    for (let entry = struct.next(); entry !== undefined; entry = struct.next()) {
+      const { key, value: label } = structEntry(struct.inside(entry), 'node.metadata.LABELS');
+      if (labels.length >= MAX_LABELS) throw invalid(`more than ${MAX_LABELS} labels`, 'node.metadata.LABELS');
+      const text = label === undefined ? undefined : stringValue(label, `node.metadata.LABELS.${key}`);
+      if (text !== undefined) labels.push([key, text]);
+    }
+  }
+  // Own properties, whatever their names: `__proto__` is a label like any other.
+  return Object.fromEntries(labels);
+}
+
+function isStruct(value: WireReader): boolean {
+  let last = 0;
+  for (let field = value.next(); field !== undefined; field = value.next()) last = field.number;
+  return last === VALUE_STRUCT;
+}
+
+function readMetadata(struct: WireReader, node: RawNode): void {
+  for (let field = struct.next(); field !== undefined; field = struct.next()) {
+    if (field.number !== 1) continue;
+    const { key, value } = structEntry(struct.inside(field), 'node.metadata');
+    if (value === undefined) continue;
+    if (key === 'LABELS') node.labels = readLabels(value);
+    else if (key === 'PROXY_CONFIG') node.proxyConfig = isStruct(value);
+    else if (STRING_KEYS.has(key)) {
+      const text = stringValue(value, `node.metadata.${key}`);
+      if (text !== undefined) node.metadata.set(key, text);
+    }
+  }
+}
+
+/** Locality {region 1, zone 2, sub_zone 3} as `region/zone/subzone`, without trailing empty parts. */
+function readLocality(reader: WireReader): string {
+  const parts = ['', '', ''];
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.number >= 1 && field.number <= 3)
+      parts[field.number - 1] = boundedText(reader, field, MAX_STRING_BYTES, 'node.locality');
+  return parts.join('/').replace(/\/+$/, '');
+}
+
+/** BuildVersion {version 1: SemanticVersion {major 1, minor 2, patch 3}}. */
+function readBuildVersion(reader: WireReader): string {
+  const numbers = [0, 0, 0];
+  let found = false;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number !== 1) continue;
+    found = true;
+    const version = reader.inside(field);
+    for (let part = version.next(); part !== undefined; part = version.next())
+      if (part.number >= 1 && part.number <= 3) numbers[part.number - 1] = part.value;
+  }
+  return found ? numbers.join('.') : '';
+}
+
+function readExtensionName(reader: WireReader): string {
+  let name = '';
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.number === 1) name = boundedText(reader, field, MAX_STRING_BYTES, 'node.extensions');
+  return name;
+}
+
+function readNode(bytes: Buffer): RawNode {
+  const node: RawNode = {
+    id: '',
+    metadata: new Map(),
+    labels: {},
+    locality: '',
+    extensions: undefined,
+    version: '',
+    proxyConfig: false,
+  };
+  const reader = new WireReader(bytes);
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === 1) node.id = boundedText(reader, field, MAX_ID_BYTES, 'node.id');
+    else if (field.number === 3) readMetadata(reader.inside(field), node);
+    else if (field.number === 4) node.locality = readLocality(reader.inside(field));
+    else if (field.number === 8) node.version = readBuildVersion(reader.inside(field));
+    else if (field.number === 9) {
+      node.extensions ??= [];
+      if (node.extensions.length >= MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
+      node.extensions.push(readExtensionName(reader.inside(field)));
+    }
+  }
+  return node;
+}
+
+function typeOf(text: string): ProxyNode['type'] {
+  if (text === 'sidecar' || text === 'router') return text;
+  throw invalid(`proxy type must be sidecar or router, not ${JSON.stringify(text.slice(0, 64))}`, 'node.id');
+}
+
+function interceptionOf(text: string): ProxyNode['interception'] {
+  if (text === '' || text === 'REDIRECT') return 'REDIRECT';
+  if (text === 'TPROXY' || text === 'NONE') return text;
+  throw invalid('must be REDIRECT, TPROXY or NONE', 'node.metadata.INTERCEPTION_MODE');
+}
+
+function checkedAddress(text: string, field: string): string {
+  // A zone (`fe80::1%eth0`) means nothing outside its host.
+  if (isIP(text) === 0 || text.includes('%'))
+    throw invalid(`${JSON.stringify(text.slice(0, 64))} is not an IP address`, field);
+  return text.toLowerCase();
+}
+
+function addressesOf(idAddress: string, instanceIps: string): string[] {
+  const addresses = new Set<string>();
+  if (idAddress !== '') addresses.add(checkedAddress(idAddress, 'node.id'));
+  for (const part of instanceIps.split(',')) {
+    const text = part.trim();
+    if (text !== '') addresses.add(checkedAddress(text, 'node.metadata.INSTANCE_IPS'));
+    if (addresses.size > MAX_ADDRESSES)
+      throw invalid(`more than ${MAX_ADDRESSES} addresses`, 'node.metadata.INSTANCE_IPS');
+  }
+  return [...addresses];
+}
+
+/** A DNS label (RFC 1123); namespaces are one. */
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+
+function namespaceOf(metadata: string, domain: string): string {
+  const name = metadata === '' ? (domain.split('.')[0] ?? '') : metadata;
+  if (!DNS_LABEL.test(name))
+    throw invalid(
+      metadata === ''
+        ? 'the domain must begin with the namespace (<namespace>.svc.cluster.local), or metadata must have NAMESPACE'
+        : `${JSON.stringify(name.slice(0, 64))} is not a namespace`,
+      metadata === '' ? 'node.id' : 'node.metadata.NAMESPACE',
+    );
+  return name;
+}
+
+/**
+ * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask
+ * for it (https://github.com/envoyproxy/envoy/issues/34122).
+ */
+const VHDS_SINCE: EnvoyRelease = [1, 40];
+
+/**
+ * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then
+ * (tools/packaging/common/ envoy_bootstrap.json of Istio 1.5 and later) and says nothing of it; all its versions send
+ * PROXY_CONFIG, its images the hash of their Envoy. A version alone is no sign: people write ISTIO_VERSION into
+ * bootstraps of their own. This project's agent sends MESH_VERSION.
+ */
+function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
+  if (metadata.get('MESH_VERSION')) return false;
+  return proxyConfig || Boolean(metadata.get('ISTIO_PROXY_SHA'));
+}
+
+/**
+ * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was
+ * expected. Unknown metadata keys are ignored, null values count as absent.
+ */
+export function parseNode(bytes: Buffer | undefined): ProxyNode {
+  if (bytes === undefined || bytes.length === 0) throw invalid('the first request of a stream must carry the node');
+  if (bytes.length > MAX_NODE_BYTES) throw invalid(`larger than ${MAX_NODE_BYTES} bytes`);
+  const raw = readNode(bytes);
+  const parts = raw.id.split('~');
+  const [typeText, address, workload, dnsDomain] = parts;
+  if (parts.length !== 4 || typeText === undefined || address === undefined || !workload || !dnsDomain)
+    throw invalid('must be <type>~<ip>~<pod>.<namespace>~<namespace>.svc.<domain>', 'node.id');
+  const type = typeOf(typeText);
+  const text = (key: string): string => raw.metadata.get(key) ?? '';
+  const addresses = addressesOf(address, text('INSTANCE_IPS'));
+  if (type === 'sidecar' && addresses.length === 0) throw invalid('a sidecar needs an IP address', 'node.id');
+  const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
+  return {
+    id: raw.id,
+    type,
+    addresses,
+    workload,
+    namespace: namespaceOf(text('NAMESPACE'), dnsDomain),
+    dnsDomain,
+    labels: workloadLabels(raw.labels),
+    interception: interceptionOf(text('INTERCEPTION_MODE')),
+    clusterId: text('CLUSTER_ID'),
+    network: text('NETWORK'),
+    serviceAccount: text('SERVICE_ACCOUNT'),
+    identity: undefined,
+    locality: raw.locality,
+    extensions: raw.extensions === undefined ? undefined : [...new Set(raw.extensions)].sort(),
+    version: raw.version,
+    meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
+    discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
+    shortEndpointNames: false,
+    sds: istioAgent || text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
+    ...(istioAgent && { istioAgent }),
+  };
+}

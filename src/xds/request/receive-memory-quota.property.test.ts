@@ -1,0 +1,140 @@
+/**
+ * Streams that compete for room, whatever they do meanwhile: what a client says is read to the end, in order, unless
+ * somebody has ended the stream; nobody waits for ever; and when all is over, all room is free.
+ */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { prefixed } from '../../grpc/index.ts';
+import { createTransport, type Transport } from '../server/transport.ts';
+import { FakeCall } from '../testing/call.ts';
+import { encodeSotwRequest } from '../testing/content.ts';
+import { asError, SOTW } from '../testing/protocols.ts';
+import { ReceiveMemoryQuota } from './receive-memory-quota.ts';
+
+/** Sixteen times this is the room, of which few requests find some at a time. */
+const ROOM_BYTES = 16_384;
+const LARGE_BYTES = 90_000;
+/** What comes of a request at a time when streams go on by turns. */
+const PIECE_BYTES = 30_000;
+const MAX_BYTES = 1024 * 1024;
+const ADDRESSES = ['10.0.0.1', '10.0.0.2', 'fd00::1', 'fd00::2'];
+const STREAMS = 8;
+
+/** ConcurrencyLimiter of the event loop after which whatever waits for room has it, when nobody holds on to any. */
+const MANY_TURNS = 100;
+
+interface Client {
+  readonly call: FakeCall;
+  readonly transport: Transport;
+  readonly bytes: Buffer;
+  readonly count: number;
+  readonly got: string[];
+  said: number;
+}
+
+type Deed = (world: World, client: Client) => void | Promise<void>;
+
+class World {
+  readonly clients: readonly Client[];
+  readonly room: ReceiveMemoryQuota;
+  readonly #timers = new Set<() => void>();
+
+  constructor(sizes: readonly (readonly number[])[]) {
+    this.room = new ReceiveMemoryQuota({
+      maxRequestBytes: ROOM_BYTES,
+      later: (_ms, run) => {
+        this.#timers.add(run);
+        return () => this.#timers.delete(run);
+      },
+    });
+    this.clients = sizes.map((ofOne, index) => this.#client(ofOne, ADDRESSES[index % ADDRESSES.length] ?? ''));
+  }
+
+  #client(sizes: readonly number[], address: string): Client {
+    const call = new FakeCall(address);
+    const transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: this.room.of(address) });
+    const got: string[] = [];
+    transport.read(SOTW.requests, {
+      message: ({ responseNonce }) => void got.push(responseNonce),
+      refused: (error) => transport.fail(asError(error)),
+      ended: () => transport.end(),
+    });
+    const requests = sizes.map((size, index) =>
+      prefixed(encodeSotwRequest({ typeUrl: 'type.googleapis.com/x', nonce: String(index), node: Buffer.alloc(size) })),
+    );
+    return { call, transport, bytes: Buffer.concat(requests), count: sizes.length, got, said: 0 };
+  }
+
+  passTime(): void {
+    const due = [...this.#timers];
+    this.#timers.clear();
+    for (const run of due) run();
+  }
+
+  /** A call whose end was said is over. */
+  settle(): void {
+    for (const { call } of this.clients) if (!call.closed && call.done.length > 1) call.close();
+  }
+
+  get timers(): number {
+    return this.#timers.size;
+  }
+}
+
+function say(client: Client, bytes: number): void {
+  if (client.call.closed) return;
+  client.call.feed(client.bytes.subarray(client.said, client.said + bytes));
+  client.said = Math.min(client.bytes.length, client.said + bytes);
+}
+
+const deed: fc.Arbitrary<readonly [name: string, Deed]> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc
+      .integer({ min: 1, max: 100_000 })
+      .map((bytes) => [`say ${bytes}`, (_world: World, client: Client) => say(client, bytes)] as const),
+  },
+  ...(
+    [
+      [2, 'pause', (_world, { transport }) => transport.pause()],
+      [3, 'resume', (_world, { transport, call }) => (call.closed ? undefined : transport.resume())],
+      [3, 'cancel', (_world, { call }) => (call.closed ? undefined : call.close())],
+      [1, 'pass time', (world) => world.passTime()],
+      [2, 'turn', () => turn()],
+    ] satisfies [number, string, Deed][]
+  ).map(([weight, name, run]) => ({ weight, arbitrary: fc.constant([name, run] as const) })),
+);
+
+describe('room for requests', () => {
+  it('is neither lost nor waited for in vain', async () => {
+    const sizes = fc.array(fc.constantFrom(0, 5000, 70_000, LARGE_BYTES, LARGE_BYTES), { minLength: 1, maxLength: 4 });
+    const property = fc.asyncProperty(
+      fc.array(sizes, { minLength: STREAMS, maxLength: STREAMS }),
+      fc.array(fc.tuple(fc.nat({ max: STREAMS - 1 }), deed), { maxLength: 60 }),
+      async (sizesOfAll, deeds) => {
+        const world = new World(sizesOfAll);
+        for (const [index, [, run]] of deeds) {
+          const client = world.clients[index];
+          if (client !== undefined) await run(world, client);
+          world.settle();
+        }
+        const left = world.clients.filter(({ call }) => !call.closed);
+        for (const { transport } of left) transport.resume();
+        while (left.some(({ bytes, said }) => said < bytes.length)) for (const client of left) say(client, PIECE_BYTES);
+        for (let turns = 0; turns < MANY_TURNS && left.some(({ got, count }) => got.length < count); turns++)
+          await turn();
+        for (const { got, count, call } of world.clients) {
+          const inOrder = Array.from({ length: call.closed ? got.length : count }, (_, index) => String(index));
+          assert.deepEqual(got, inOrder);
+        }
+        for (const { call } of left) call.close();
+        assert.equal(world.timers, 0);
+        const most = Math.floor(0.8 * 16 * ROOM_BYTES);
+        assert.equal(world.room.of('10.0.0.9').request(most, { granted: () => {}, late: () => {} }).granted, true);
+      },
+    );
+    await fc.assert(property, { numRuns: 200 });
+  });
+});

@@ -1,0 +1,125 @@
+/** Lists recognised in bytes against the same lists read plainly. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { encodeDeltaRequest, encodeSotwRequest, nested } from '../testing/content.ts';
+import { DELTA, SHARED, SOTW } from '../testing/protocols.ts';
+import { encodeStrings } from './wire.ts';
+
+const typeUrl = 'type.googleapis.com/x';
+
+/** Long enough that a few of them are looked up by their beginning. */
+const wide = Array.from({ length: 40 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
+
+const name = fc.oneof(fc.constantFrom(...wide), fc.constantFrom('', 'a', 'ü', '日本'));
+const names = fc.array(name, { maxLength: 12 });
+const versions = fc.array(fc.tuple(name, fc.constantFrom('1', '2', 'ü')), { maxLength: 12 });
+
+function mapEntry([key, value]: readonly [string, string]): Buffer {
+  return nested(
+    5,
+    encodeStrings([
+      { number: 1, text: key },
+      { number: 2, text: value },
+    ]),
+  );
+}
+
+describe('lists of names', () => {
+  it('are the set of names in the bytes, whatever was seen before, in whatever order and however often', () => {
+    // One sequence of requests after the other, so that each is met by what the ones before it have left.
+    const sequence = fc.array(fc.tuple(names, names, fc.boolean()), { minLength: 1, maxLength: 20 });
+    fc.assert(
+      fc.property(sequence, (requests) => {
+        for (const [subscribe, unsubscribe, twice] of requests)
+          for (const order of twice ? [subscribe, subscribe.toReversed(), subscribe] : [subscribe]) {
+            const delta = DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: order, unsubscribe }));
+            assert.deepEqual([...delta.subscribe.names].sort(), [...new Set(order)].sort());
+            assert.equal(delta.subscribe, SHARED.names.of(subscribe));
+            assert.equal(delta.unsubscribe, SHARED.names.of(unsubscribe));
+            const sotw = SOTW.requests.decode(encodeSotwRequest({ typeUrl, names: order, nonce: 'n' }));
+            assert.equal(sotw.names, SHARED.names.of(subscribe));
+            assert.equal(sotw.responseNonce, 'n');
+          }
+      }),
+    );
+  });
+
+  it('are told apart when they begin alike, have as many names and bytes, or name one twice', () => {
+    const ask = (list: readonly string[]) =>
+      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
+    const known = ask(wide);
+    assert.equal(known.size, 40);
+    const last = wide[39] ?? '';
+    for (const list of [
+      wide.slice(0, -1),
+      [...wide, 'one more'],
+      [...wide.slice(0, -1), last.replace('39', '93')],
+      [...wide.slice(0, -1), wide[38] ?? ''],
+      wide.toReversed().slice(1),
+    ])
+      for (let round = 0; round < 2; round++) {
+        assert.deepEqual([...ask(list).names].sort(), [...new Set(list)].sort());
+        assert.equal(ask(wide), known);
+        assert.equal(ask(wide.toReversed()), known);
+      }
+  });
+
+  it('may stand in several places of a message', () => {
+    const some = encodeDeltaRequest({ typeUrl, subscribe: wide });
+    DELTA.requests.decode(some);
+    const more = encodeDeltaRequest({ typeUrl, subscribe: ['x', ...wide.slice(0, 3)] });
+    const { subscribe } = DELTA.requests.decode(Buffer.concat([some, more, some]));
+    assert.equal(subscribe, SHARED.names.of([...wide, 'x']));
+    assert.equal(DELTA.requests.decode(Buffer.concat([more, some])).subscribe, subscribe);
+  });
+
+  it('are read as well when their tags are written in more bytes than they need', () => {
+    const entry = (text: string): Buffer =>
+      Buffer.concat([Buffer.from([0x9a, 0x80, 0x00, text.length]), Buffer.from(text)]);
+    const ask = (list: readonly string[]) => DELTA.requests.decode(Buffer.concat(list.map(entry))).subscribe;
+    const known = ask(wide);
+    assert.equal(known, SHARED.names.of(wide));
+    assert.equal(ask(wide.toReversed()), known);
+    assert.equal(ask(wide), known);
+  });
+
+  it('are limited in number also when they are known', () => {
+    const half = Array.from({ length: 150_000 }, (_, index) => `n${index}`);
+    const once = encodeDeltaRequest({ typeUrl, subscribe: half });
+    const { subscribe } = DELTA.requests.decode(once);
+    assert.equal(DELTA.requests.decode(once).subscribe, subscribe);
+    assert.throws(() => DELTA.requests.decode(Buffer.concat([once, once])), /at most 200000 resources/);
+  });
+});
+
+describe('initial_resource_versions', () => {
+  it('are the map in the bytes, whatever was seen before and in whatever order; of a name that comes twice the last counts', () => {
+    fc.assert(
+      fc.property(fc.array(versions, { minLength: 1, maxLength: 20 }), (requests) => {
+        for (const entries of requests)
+          for (const order of [entries, entries.toReversed(), entries]) {
+            const wanted = new Map(order);
+            const { initialVersions } = DELTA.requests.decode(Buffer.concat(order.map(mapEntry)));
+            assert.deepEqual(initialVersions, wanted);
+          }
+      }),
+    );
+  });
+
+  it('are one object for equal content, and another when a single version differs', () => {
+    const entries = wide.map((each, index) => [each, `v${index % 10}`] as const);
+    const ask = (list: readonly (readonly [string, string])[]) =>
+      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, initial: new Map(list) })).initialVersions;
+    const known = ask(entries);
+    assert.equal(ask(entries.toReversed()), known);
+    assert.equal(ask(entries), known);
+    const other = ask([...entries.slice(0, -1), [wide[39] ?? '', 'v8']]);
+    assert.notEqual(other, known);
+    assert.equal(other.get(wide[39] ?? ''), 'v8');
+    // As many entries and bytes, but one of them twice.
+    const doubled = Buffer.concat([...entries.slice(0, -1), entries[38] ?? ['', '']].map(mapEntry));
+    assert.equal(DELTA.requests.decode(doubled).initialVersions.size, 39);
+    assert.equal(ask(entries), known);
+  });
+});

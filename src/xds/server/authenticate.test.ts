@@ -1,0 +1,160 @@
+/** Streams whose caller has to be known first, over real sockets. */
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { CtlError } from '../../core/errors.ts';
+import type { Caller } from '../../security/types.ts';
+import { TYPE_URL_OF } from '../protocol/type-urls.ts';
+import { Content, encodeNode, encodeSotwRequest, SIDECAR_ID } from '../testing/content.ts';
+import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { asIs, openCall } from '../testing/peer.ts';
+import { createXdsServer, type XdsServer } from './server.ts';
+import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
+
+let server: XdsServer;
+let client: Client;
+/** The caller that is being waited for. */
+let answer: PromiseWithResolvers<Caller | undefined>;
+let asked = 0;
+let refused: string[] = [];
+
+function connected(): Client {
+  const address = `127.0.0.1:${server.ports()[0]}`;
+  return new Client(address, credentials.createInsecure(), { 'grpc.use_local_subchannel_pool': 1 });
+}
+
+beforeEach(async () => {
+  const content = new Content();
+  content.set('cds', 'a', '1');
+  answer = Promise.withResolvers();
+  asked = 0;
+  refused = [];
+  server = createXdsServer({
+    engine: new FakeEngine(content),
+    observer: { ...quietObserver, refused: (_peer, error) => refused.push(error.oneLine()) },
+    listeners: [{ host: '127.0.0.1', port: 0 }],
+    maxReceiveBytes: 1024 * 1024,
+    maxStreams: 2,
+    keepaliveIntervalMs: 30_000,
+    keepaliveTimeoutMs: 10_000,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    authenticate: () => {
+      asked++;
+      return answer.promise;
+    },
+  });
+  await server.start();
+  client = connected();
+});
+afterEach(async () => {
+  client.close();
+  await server.close({ drainMs: 0 });
+});
+
+function open(from = client) {
+  const call = openCall(from, ADS_PATHS.sotw);
+  const outcome = new Promise<string>((resolve) => {
+    call.once('data', () => resolve('served'));
+    call.once('error', ({ code, details }: ServiceError) => resolve(`${status[code]}: ${details}`));
+  });
+  call.write(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode(SIDECAR_ID, { NAMESPACE: 'shop' }) }));
+  return { call, outcome };
+}
+
+/** What was said before on the connection has been read. */
+function heard(): Promise<unknown> {
+  return new Promise((resolve) => client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, Buffer.alloc(0), resolve));
+}
+
+async function until(done: () => boolean): Promise<void> {
+  while (!done()) await new Promise((resolve) => setImmediate(resolve));
+}
+
+const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
+const web = (changes: Partial<Caller> = {}): Caller => ({
+  identity,
+  by: 'token',
+  expiresAt: Number.MAX_SAFE_INTEGER,
+  ...changes,
+});
+
+describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
+  it('is served what it sent before its caller was known', async () => {
+    const { outcome } = open();
+    await until(() => asked === 1);
+    assert.deepEqual(server.connections(), []);
+    answer.resolve(web());
+    assert.equal(await outcome, 'served');
+    assert.equal(server.connections()[0]?.node.serviceAccount, 'web');
+  });
+
+  it('is not read at all when its caller is unknown, however wrong its message is', async () => {
+    const call = openCall(client, ADS_PATHS.sotw);
+    const ended = new Promise<number>((resolve) => call.once('error', ({ code }: ServiceError) => resolve(code)));
+    call.on('data', () => {});
+    call.write(Buffer.alloc(500_000, 0xff));
+    await until(() => asked === 1);
+    answer.reject(new CtlError('unauthenticated', 'who are you'));
+    assert.equal(await ended, status.UNAUTHENTICATED);
+    assert.deepEqual(refused, ['who are you']);
+  });
+
+  it('counts as one of the streams that may be open', async () => {
+    const two = [open(), open()];
+    await until(() => asked === 2);
+    // The limit is that of a connection as well.
+    const other = connected();
+    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 proxies, or too many of this address');
+    other.close();
+    answer.resolve(web());
+    for (const { outcome } of two) assert.equal(await outcome, 'served');
+  });
+
+  it('that has gone by then leaves nothing', async () => {
+    const { call, outcome } = open();
+    await until(() => asked === 1);
+    call.cancel();
+    assert.match(await outcome, /^CANCELLED/);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    answer.resolve(web());
+    assert.equal(await open().outcome, 'served');
+    assert.equal(server.connections().length, 1);
+  });
+
+  const endings: readonly [how: string, end: (call: ReturnType<typeof open>['call']) => void][] = [
+    ['the client cancels before it is known', (call) => call.cancel()],
+    ['its caller is unknown', () => answer.reject(new CtlError('unauthenticated', 'nobody'))],
+    ['asking fails', () => answer.reject(new Error('a fault'))],
+    ['it claims what its caller is not', () => answer.resolve(web({ identity: { ...identity, namespace: 'other' } }))],
+    ['what it sends cannot be read', (call) => void call.write(Buffer.from([0xff]), () => answer.resolve(web()))],
+  ];
+  for (const [how, end] of endings)
+    it(`makes room for another one when ${how}`, async () => {
+      for (let round = 1; round <= 3; round++) {
+        answer = Promise.withResolvers();
+        const calls = [open(), open()];
+        await until(() => asked === 2 * round);
+        for (const { call } of calls) end(call);
+        for (const { outcome } of calls) assert.notEqual(await outcome, 'served');
+        await heard();
+        answer.resolve(web());
+      }
+      answer = Promise.withResolvers();
+      answer.resolve(web());
+      assert.equal(await open().outcome, 'served');
+    });
+
+  it('may claim only what its caller is', async () => {
+    answer.resolve(web({ identity: { ...identity, namespace: 'bank' } }));
+    assert.match(await open().outcome, /^PERMISSION_DENIED: node.metadata.NAMESPACE: claims "shop"/);
+  });
+
+  it('ends when its credential does', async () => {
+    answer.resolve(web({ expiresAt: Date.now() + 300 }));
+    const { call, outcome } = open();
+    assert.equal(await outcome, 'served');
+    const { code } = await new Promise<ServiceError>((resolve) => call.once('error', resolve));
+    assert.equal(code, status.UNAVAILABLE);
+    assert.deepEqual(server.connections(), []);
+  });
+});

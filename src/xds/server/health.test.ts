@@ -1,0 +1,129 @@
+/** The health service over a socket. */
+import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
+import { FakeCall } from '../testing/call.ts';
+import { Content } from '../testing/content.ts';
+import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { asIs } from '../testing/peer.ts';
+import { encodeHealthRequest, Health } from './health.ts';
+import { createXdsServer, type XdsServer } from './server.ts';
+import { ADS_SERVICE, HEALTH_PATHS } from './services.ts';
+
+let server: XdsServer;
+let client: Client;
+
+beforeEach(async () => {
+  server = createXdsServer({
+    engine: new FakeEngine(new Content()),
+    observer: quietObserver,
+    listeners: [{ host: '127.0.0.1', port: 0 }],
+    maxReceiveBytes: 1024,
+    maxStreams: 100,
+    keepaliveIntervalMs: 30_000,
+    keepaliveTimeoutMs: 10_000,
+    maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+  });
+  await server.start();
+  client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure());
+});
+
+afterEach(async () => {
+  client.close();
+  await server.close({ drainMs: 0 });
+});
+
+describe('health service', { timeout: 20_000 }, () => {
+  function check(service: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, encodeHealthRequest(service), (error, reply) =>
+        error === null ? resolve(reply?.[1] ?? 0) : reject(error),
+      );
+    });
+  }
+
+  it('says whether the server serves', async () => {
+    assert.equal(await check(''), 2);
+    server.setServing(true);
+    assert.equal(await check(''), 1);
+    assert.equal(await check(ADS_SERVICE), 1);
+    await assert.rejects(check('other'), { code: status.NOT_FOUND });
+  });
+
+  it('tells watchers of changes', async () => {
+    const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, encodeHealthRequest(''));
+    const states: number[] = [];
+    const arrived = new EventEmitter();
+    call.on('data', (bytes: Buffer) => {
+      states.push(bytes[1] ?? 0);
+      arrived.emit('state');
+    });
+    call.on('error', () => {});
+    await once(arrived, 'state');
+    server.setServing(true);
+    await once(arrived, 'state');
+    await Promise.all([once(arrived, 'state'), server.close({ drainMs: 1000 })]);
+    assert.deepEqual(states, [2, 1, 2]);
+  });
+
+  it('tells watchers of a service that is not here so, and who asks for nothing readable that', async () => {
+    const first = (request: Buffer): Promise<number | string> =>
+      new Promise((resolve) => {
+        const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, request);
+        call.once('data', (bytes: Buffer) => {
+          resolve(bytes[1] ?? 0);
+          call.cancel();
+        });
+        call.on('error', ({ code }: ServiceError) => resolve(status[code] ?? ''));
+      });
+    assert.equal(await first(encodeHealthRequest('other')), 3);
+    assert.equal(await first(encodeHealthRequest(ADS_SERVICE)), 2);
+    assert.equal(await first(Buffer.from([0xff])), 'INVALID_ARGUMENT');
+  });
+});
+
+describe('watches of health', () => {
+  let health: Health;
+  let refused: string[];
+
+  beforeEach(() => {
+    refused = [];
+    health = new Health({
+      services: [],
+      requestTimeoutMs: 10_000,
+      refused: (peer, { code }) => refused.push(`${peer} ${code}`),
+    });
+  });
+  afterEach(() => health.close());
+
+  /** Watches; each call is a connection of its own unless it is given another's. */
+  function watch(address: string, connection?: FakeCall['connection']): FakeCall {
+    const call = new FakeCall(address);
+    const handler = health.service().streams?.[HEALTH_PATHS.watch];
+    assert.ok(handler !== undefined);
+    handler(connection === undefined ? call : Object.assign(call, { connection }));
+    return call;
+  }
+  const taken = (call: FakeCall): boolean => call.done.length === 0;
+
+  it('are not all of one address: others find some, and who is turned away is told of', () => {
+    const greedy = Array.from({ length: 1000 }, () => watch('10.0.0.1'));
+    assert.equal(greedy.filter(taken).length, 800);
+    assert.match(greedy.at(-1)?.done[0] ?? '', /^end resource_exhausted/);
+    assert.deepEqual([refused.length, refused[0]], [200, '10.0.0.1:1234 resource_exhausted']);
+    assert.equal(taken(watch('10.0.0.2')), true);
+    assert.equal(taken(watch('10.0.0.1')), false);
+    for (const call of greedy.slice(0, 100)) call.close();
+    assert.equal(taken(watch('10.0.0.1')), true);
+  });
+
+  it('are few of one connection, others of its address find some', () => {
+    const { connection } = new FakeCall('10.0.0.1');
+    const calls = Array.from({ length: 17 }, () => watch('10.0.0.1', connection));
+    assert.equal(calls.filter(taken).length, 16);
+    assert.equal(taken(watch('10.0.0.1')), true);
+    calls[0]?.close();
+    assert.equal(taken(watch('10.0.0.1', connection)), true);
+  });
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Caller } from '../../security/types.ts';
+import { parseNode } from '../request/node.ts';
+import { encodeNode } from '../testing/content.ts';
+import { claimedNode } from './node-authorization.ts';
+
+const caller: Caller = {
+  identity: { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' },
+  by: 'certificate',
+  expiresAt: 0,
+};
+
+function claim(id: string, metadata: Readonly<Record<string, string>> = {}) {
+  return claimedNode(parseNode(encodeNode(id, metadata)), caller);
+}
+
+const OWN = 'sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local';
+
+describe('what a node may say of itself', () => {
+  it('is the namespace and the account of its credential', () => {
+    assert.equal(claim(OWN).serviceAccount, 'web');
+    assert.deepEqual(claim(OWN).identity, caller.identity);
+    assert.equal(claim(OWN, { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' }).serviceAccount, 'web');
+    assert.equal(claim('sidecar~10.0.0.1~machine~local', { NAMESPACE: 'shop' }).namespace, 'shop');
+  });
+
+  const REFUSED: readonly (readonly [string, string, Readonly<Record<string, string>>, RegExp])[] = [
+    ['another namespace', 'sidecar~10.0.0.1~web-1.bank~bank.svc.cluster.local', {}, /NAMESPACE: claims "bank".*"shop"/],
+    ['another namespace in metadata', OWN, { NAMESPACE: 'bank' }, /NAMESPACE: claims "bank"/],
+    ['another domain', 'sidecar~10.0.0.1~web-1.shop~bank.svc.x', { NAMESPACE: 'shop' }, /^node.id: claims "bank"/],
+    ['a workload elsewhere', 'sidecar~10.0.0.1~web-1.bank~shop.svc.x', {}, /^node.id: claims "bank"/],
+    ['another account', OWN, { SERVICE_ACCOUNT: 'admin' }, /SERVICE_ACCOUNT: claims "admin".*"web"/],
+  ];
+  for (const [what, id, metadata, line] of REFUSED)
+    it(`is not ${what}`, () => {
+      assert.throws(
+        () => claim(id, metadata),
+        (error: Error & { code?: string; oneLine?: () => string }) => {
+          assert.equal(error.code, 'permission_denied');
+          assert.match(error.oneLine?.() ?? '', line);
+          return true;
+        },
+      );
+    });
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { encodeResponse, type ResponseMessage } from '../protocol/responses.ts';
+import { RecentFrames } from './recent-frames.ts';
+
+const [FIRST, SECOND] = [Buffer.from('first'), Buffer.from('second')];
+const MESSAGE: ResponseMessage = {
+  typeUrl: 'type',
+  version: '7',
+  nonce: '7-1',
+  removed: ['gone'],
+  body: [FIRST, SECOND],
+};
+
+function bytes(chunks: readonly Uint8Array[]): Buffer {
+  return Buffer.concat(chunks);
+}
+
+describe('recent frames', () => {
+  it('are one chunk, and the same for all streams that are sent an equal message', () => {
+    const recent = new RecentFrames();
+    const frame = recent.encode(MESSAGE);
+    assert.equal(frame.length, 1);
+    assert.deepEqual(bytes(frame), bytes(encodeResponse(MESSAGE)));
+    assert.equal(recent.encode({ ...MESSAGE, removed: ['gone'], body: [FIRST, SECOND] }), frame);
+  });
+
+  it('are not those of a message that differs in anything', () => {
+    const recent = new RecentFrames();
+    recent.encode(MESSAGE);
+    const others: Partial<ResponseMessage>[] = [
+      { typeUrl: 'other' },
+      { version: '8' },
+      { nonce: '7-2' },
+      { removed: [] },
+      { removed: ['other'] },
+      { body: [FIRST] },
+      { body: [SECOND, FIRST] },
+      { body: [FIRST, Buffer.from('other')] },
+    ];
+    for (const other of others) {
+      const message = { ...MESSAGE, ...other };
+      assert.deepEqual(bytes(recent.encode(message)), bytes(encodeResponse(message)), JSON.stringify(other));
+    }
+  });
+
+  it('are few: the oldest goes first', () => {
+    const recent = new RecentFrames();
+    const messages = Array.from({ length: 9 }, (_, index) => ({ ...MESSAGE, nonce: `${index}` }));
+    const frames = messages.map((message) => recent.encode(message));
+    const kept = messages.slice(1).every((message, index) => recent.encode(message) === frames[index + 1]);
+    assert.deepEqual([kept, recent.encode(MESSAGE) === frames[0]], [true, false]);
+  });
+
+  it('are each encoded by itself when they are not to be remembered', () => {
+    const recent = new RecentFrames(false);
+    const frame = recent.encode(MESSAGE);
+    assert.notEqual(recent.encode(MESSAGE), frame);
+    assert.deepEqual(recent.encode(MESSAGE), frame);
+  });
+
+  it('are small: what is larger goes out in its shared chunks', () => {
+    const large = Buffer.alloc(2048);
+    const [, ...body] = new RecentFrames().encode({ ...MESSAGE, body: [FIRST, large] });
+    assert.deepEqual([body[0] === FIRST, body[1] === large], [true, true]);
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those
+ * that have been sent as much before have the same nonce: the same bytes, in one buffer that is written as it is.
+ */
+import { encodeResponse, type ResponseMessage } from '../protocol/responses.ts';
+
+interface Recent {
+  readonly message: ResponseMessage;
+  readonly frame: readonly Uint8Array[];
+}
+
+/** A few, because streams that have come at different times differ in their nonces. */
+const MAX_RECENT = 8;
+
+/** Frames of more bytes are not joined: copying them costs more than writing their chunks. */
+const MAX_JOINED_BYTES = 2048;
+
+export class RecentFrames {
+  /** In a ring: the oldest is replaced. */
+  readonly #recent: Recent[] = [];
+  #next = 0;
+  readonly #remember: boolean;
+
+  /** @param remember false: every frame is encoded by itself */
+  constructor(remember = true) {
+    this.#remember = remember;
+  }
+
+  /** The length-prefixed gRPC message as {@link encodeResponse} makes it; a small one is a single chunk. */
+  encode(message: ResponseMessage): readonly Uint8Array[] {
+    for (const recent of this.#recent) if (isSame(recent.message, message)) return recent.frame;
+    const chunks = encodeResponse(message);
+    const bytes = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    if (bytes > MAX_JOINED_BYTES) return chunks;
+    const frame = [Buffer.concat(chunks)];
+    if (this.#remember) this.#recent[this.#next] = { message, frame };
+    this.#next = (this.#next + 1) % MAX_RECENT;
+    return frame;
+  }
+}
+
+/** Bodies are shared buffers: the same content is the same object. Names taken away are compared as they are. */
+function isSame(a: ResponseMessage, b: ResponseMessage): boolean {
+  return (
+    a.nonce === b.nonce &&
+    a.version === b.version &&
+    a.typeUrl === b.typeUrl &&
+    areSame(a.body, b.body) &&
+    areSame(a.removed, b.removed)
+  );
+}
+
+function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let index = 0; index < a.length; index++) if (a[index] !== b[index]) return false;
+  return true;
+}

@@ -1,0 +1,115 @@
+/**
+ * Writes the responses of one stream: one push after the other, since two may not interleave their slices, each as
+ * frames that streams share. What is written counts as sent when its bytes have left for the socket.
+ */
+import type { XdsType } from '../../generate/types.ts';
+import type { SendResult } from '../../grpc/types.ts';
+import type { PushOutcome } from '../../push/types.ts';
+import type { Outgoing } from '../protocol/machine.ts';
+import type { RecentFrames } from './recent-frames.ts';
+import type { SmallWrites } from './small-writes.ts';
+import type { Transport } from './transport.ts';
+
+/** A response that was written. */
+export interface WrittenFrame {
+  readonly type: XdsType;
+  readonly bytes: number;
+}
+
+export interface ResponseWriterDeps {
+  readonly transport: Transport;
+  readonly frames: RecentFrames;
+  readonly smallWrites: SmallWrites;
+  /** The bytes have left for the socket, or will not. Returns what the push came to; never throws. */
+  readonly written: (result: SendResult, frames: readonly WrittenFrame[], started: number) => PushOutcome;
+}
+
+function bytesOf(chunks: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const chunk of chunks) bytes += chunk.length;
+  return bytes;
+}
+
+export class ResponseWriter {
+  readonly #deps: ResponseWriterDeps;
+  /** A write is on its way to the socket, whether or not its push has ended; only one is at a time. */
+  #writing = false;
+  /** Resolved when it has left. */
+  readonly #behind: (() => void)[] = [];
+  /** The last of the pushes that wait. */
+  #waiting: Promise<PushOutcome> | undefined;
+
+  constructor(deps: ResponseWriterDeps) {
+    this.#deps = deps;
+  }
+
+  /** A push that comes now has to wait for others. */
+  get busy(): boolean {
+    return this.#writing || this.#waiting !== undefined;
+  }
+
+  /**
+   * Runs `push` when those before it have ended and nothing is on its way to the socket. `push` never throws or
+   * rejects.
+   */
+  afterOthers(push: () => PushOutcome | Promise<PushOutcome>): Promise<PushOutcome> {
+    const waiting = this.#after(this.#waiting, push);
+    this.#waiting = waiting;
+    waiting.then(() => {
+      if (this.#waiting === waiting) this.#waiting = undefined;
+    });
+    return waiting;
+  }
+
+  async #after(
+    previous: Promise<unknown> | undefined,
+    push: () => PushOutcome | Promise<PushOutcome>,
+  ): Promise<PushOutcome> {
+    await previous;
+    await this.#left();
+    return push();
+  }
+
+  /** Resolves when nothing is on its way to the socket. */
+  #left(): Promise<void> {
+    return this.#writing ? new Promise((resolve) => this.#behind.push(resolve)) : Promise.resolve();
+  }
+
+  /** Resolves when all pushes so far have ended, and their bytes have left. */
+  async idle(): Promise<void> {
+    await this.#waiting;
+    await this.#left();
+  }
+
+  /**
+   * Writes responses, not to be called while it is busy. A push of a few bytes ends here, whenever they leave; a larger
+   * one when they have.
+   * @param started when the push began
+   */
+  write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {
+    const { transport, frames, smallWrites, written } = this.#deps;
+    const sent: WrittenFrame[] = [];
+    const encoded: (readonly Uint8Array[])[] = [];
+    let total = 0;
+    for (const { type, message } of messages) {
+      const chunks = frames.encode(message);
+      const bytes = bytesOf(chunks);
+      sent.push({ type, bytes });
+      encoded.push(chunks);
+      total += bytes;
+    }
+    const small = smallWrites.admit(total);
+    let outcome: PushOutcome | undefined;
+    let ended: ((outcome: PushOutcome) => void) | undefined;
+    this.#writing = true;
+    transport.send(encoded, (result) => {
+      if (small) smallWrites.left();
+      this.#writing = false;
+      if (this.#behind.length > 0) for (const go of this.#behind.splice(0)) go();
+      outcome = written(result, sent, started);
+      ended?.(outcome);
+    });
+    if (outcome !== undefined) return outcome;
+    return small ? 'sent' : new Promise((resolve) => (ended = resolve));
+  }
+}

@@ -1,0 +1,314 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { CtlError } from '../../core/errors.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import type { XdsType } from '../../generate/types.ts';
+import type { SendResult } from '../../grpc/types.ts';
+import type { ProxySession, PushOutcome } from '../../push/types.ts';
+import { TYPE_URL_OF } from '../protocol/type-urls.ts';
+import type { DeltaRequest } from '../request/index.ts';
+import {
+  Content,
+  type DeltaFields,
+  encodeDeltaRequest,
+  encodeNode,
+  encodeSotwRequest,
+  SIDECAR_ID,
+  type SotwFields,
+} from '../testing/content.ts';
+import { FakeEngine, quietObserver } from '../testing/engine.ts';
+import { DELTA, SOTW } from '../testing/protocols.ts';
+import { Admission } from './admission.ts';
+import { SmallWrites } from './small-writes.ts';
+import { AdsStream } from './stream.ts';
+import type { Transport } from './transport.ts';
+
+const node = encodeNode(SIDECAR_ID);
+const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
+
+const askDelta = (fields: DeltaFields) => DELTA.requests.decode(encodeDeltaRequest(fields));
+const askSotw = (fields: SotwFields) => SOTW.requests.decode(encodeSotwRequest(fields));
+
+let content: Content;
+let seen: string[];
+/** Sends that have not ended. */
+let sends: { frames: number; end: (result: SendResult) => void }[];
+/** Called when the stream asks for a push. */
+let asked: () => void;
+
+/** Sends end when the test says so. */
+function heldTransport(): Transport {
+  return {
+    peer: 'peer',
+    read: () => {},
+    send: (frames, end) => sends.push({ frames: frames.length, end }),
+    pause: () => {},
+    resume: () => {},
+    fail: ({ code }) => seen.push(`failed ${code}`),
+    end: () => {},
+    abort: () => seen.push('aborted'),
+    retireConnection: () => {},
+  };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+const common = {
+  caller: undefined,
+  smallWrites: new SmallWrites(),
+  observer: {
+    ...quietObserver,
+    pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
+    writeTimeout: () => seen.push('timeout'),
+  },
+  clock: { wall: () => 0, monotonic: () => 0 },
+  closed: () => seen.push('closed'),
+};
+
+/** A stream that has asked for clusters and is about to be sent them. */
+async function deltaStream(transport = heldTransport()): Promise<AdsStream<DeltaRequest>> {
+  const engine = new FakeEngine(content);
+  const stream = new AdsStream({
+    ...common,
+    transport,
+    protocol: DELTA,
+    engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
+    admission: new Admission().of('10.0.0.9'),
+  });
+  stream.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+  await turn();
+  await turn();
+  return stream;
+}
+
+/** Takes what it is sent at once. */
+function takingTransport(): Transport {
+  return { ...heldTransport(), send: (_frames, done) => done('drained') };
+}
+
+/** The session, whose requests for pushes are told of. */
+function sessionThatTells(session: ProxySession): ProxySession {
+  return { ...session, request: () => asked() };
+}
+
+/** What a push has come to by now. */
+async function now(push: PushOutcome | Promise<PushOutcome>): Promise<PushOutcome | 'under way'> {
+  await turn();
+  return Promise.race([push, Promise.resolve('under way' as const)]);
+}
+
+beforeEach(() => {
+  content = new Content();
+  seen = [];
+  sends = [];
+  asked = () => {};
+  content.set('cds', 'web', '1');
+});
+
+describe('a push of a stream', () => {
+  it('that is small ends before its bytes have left, and is told of when they have', async () => {
+    const stream = await deltaStream();
+    assert.equal(await now(stream.push(PENDING)), 'sent');
+    assert.deepEqual([sends.length, seen], [1, []]);
+    sends[0]?.end('drained');
+    await turn();
+    assert.deepEqual(seen, ['pushed cds']);
+  });
+
+  it('waits for the small one before it', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.lds }));
+    const second = stream.push(PENDING);
+    assert.equal(await now(second), 'under way');
+    assert.equal(sends.length, 1);
+    sends[0]?.end('drained');
+    // Listeners wait for the clusters' acknowledgement.
+    assert.equal(await now(second), 'deferred');
+  });
+
+  it('whose bytes the socket takes at once ends at once, in either protocol', async () => {
+    const stream = await deltaStream(takingTransport());
+    assert.equal(stream.push(PENDING), 'sent');
+    assert.equal(stream.push(PENDING), 'deferred');
+    assert.deepEqual(seen, ['pushed cds']);
+  });
+
+  it('that a request asks for answers those that came with it, too', async () => {
+    const stream = await deltaStream();
+    const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
+    asked = () => pushes.push(stream.push(PENDING));
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }));
+    asked = () => {};
+    assert.equal(sends.length, 0);
+    content.set('eds', 'web', '1');
+    await turn();
+    assert.equal(sends.length, 1);
+    assert.equal(sends[0]?.frames, 2);
+    assert.equal(await pushes[0], 'sent');
+  });
+
+  it('that is large ends when its bytes have left', async () => {
+    content.set('cds', 'large', 'x'.repeat(3000));
+    const stream = await deltaStream();
+    const push = stream.push(PENDING);
+    assert.equal(await now(push), 'under way');
+    sends[0]?.end('drained');
+    assert.equal(await now(push), 'sent');
+  });
+
+  it('of the state-of-the-world protocol ends at once, too, when it is small', async () => {
+    const engine = new FakeEngine(content);
+    const stream = new AdsStream({
+      ...common,
+      transport: heldTransport(),
+      protocol: SOTW,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    await turn();
+    await turn();
+    const push = stream.push(PENDING);
+    assert.equal(await now(push), 'sent');
+  });
+
+  it('whose bytes do not leave in time ends the stream, though the push has ended', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    sends[0]?.end('timeout');
+    await turn();
+    assert.deepEqual(seen, ['timeout', 'aborted', 'closed']);
+  });
+
+  it('is let out before the stream is ended for its connection to move', async () => {
+    const stream = await deltaStream();
+    await stream.push(PENDING);
+    const drained = stream.drain(new CtlError('unavailable', 'moved'));
+    await turn();
+    assert.deepEqual(seen, []);
+    sends[0]?.end('drained');
+    await drained;
+    assert.deepEqual(seen, ['pushed cds', 'failed unavailable', 'closed']);
+  });
+});
+
+describe('what a proxy is taken for', () => {
+  it('over the state of the world, which makes it repeat names: to want short ones', async () => {
+    const connected: boolean[] = [];
+    const engine = new FakeEngine(content);
+    const deps = {
+      ...common,
+      transport: heldTransport(),
+      engine: {
+        connect: (proxy: ProxyNode) => {
+          connected.push(proxy.shortEndpointNames);
+          return engine.connect(proxy, { push: () => 'nothing' });
+        },
+      },
+      admission: new Admission().of('10.0.0.9'),
+    };
+    const sotw = new AdsStream({ ...deps, protocol: SOTW });
+    sotw.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    const delta = new AdsStream({ ...deps, protocol: DELTA });
+    delta.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+    await turn();
+    assert.deepEqual(connected, [true, false]);
+  });
+});
+
+describe('requests', () => {
+  it('wait for what they ask for to be generated, and those after them for their turn', async () => {
+    const engine = new FakeEngine(content);
+    const first: (readonly XdsType[] | undefined)[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let generated = false;
+    const stream = new AdsStream({
+      ...common,
+      transport: takingTransport(),
+      protocol: DELTA,
+      engine: {
+        connect: (proxy, _sink, _caller, types) => {
+          first.push(types);
+          const session = engine.connect(proxy, { push: () => 'nothing' });
+          return { ...session, need: (type) => (type === 'lds' && !generated ? promise : undefined) };
+        },
+      },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
+    for (const type of ['cds', 'lds', 'rds'] as const)
+      stream.receive(askDelta({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }));
+    await turn();
+    await turn();
+    assert.deepEqual(first, [['cds']]);
+    assert.deepEqual([state('cds'), state('lds'), state('rds')], ['wildcard', 'none', 'none']);
+    generated = true;
+    resolve();
+    await turn();
+    assert.deepEqual([state('lds'), state('rds')], ['wildcard', 'wildcard']);
+  });
+});
+
+describe('a rejected secret', () => {
+  it('is told of without its content, which an Envoy may quote', async () => {
+    const engine = new FakeEngine(content);
+    const messages: string[] = [];
+    content.set('sds', 'kubernetes://c', '1');
+    const stream = new AdsStream({
+      ...common,
+      observer: { ...quietObserver, rejected: ({ message }) => messages.push(message) },
+      transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
+      protocol: DELTA,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }));
+    await turn();
+    await turn();
+    await stream.push(PENDING);
+    const quoted =
+      'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
+    const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
+    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }));
+    const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;
+    assert.deepEqual(messages, [expected]);
+    const { lastNack, quarantined } = stream.status()?.types.get('sds') ?? {};
+    assert.equal(lastNack?.message, expected);
+    assert.deepEqual([...(quarantined?.keys() ?? [])], ['kubernetes://c']);
+  });
+});
+
+describe('rejected endpoints', () => {
+  it('are told of with the cluster that asks for them by another name', async () => {
+    const engine = new FakeEngine(content);
+    const kept: (readonly string[])[] = [];
+    const stream = new AdsStream({
+      ...common,
+      observer: { ...quietObserver, rejected: ({ quarantined }) => kept.push(quarantined) },
+      transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
+      protocol: SOTW,
+      engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
+      admission: new Admission().of('10.0.0.9'),
+    });
+    content.set('cds', 'outbound|80||web', '1', ['short']);
+    content.set('cds', 'same', '1', ['same']);
+    content.setAll('eds', [
+      ['short', '1'],
+      ['same', '1'],
+      ['dangling', '1'],
+    ]);
+    const names = ['short', 'same', 'dangling'];
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, node }));
+    await turn();
+    await turn();
+    await stream.push(PENDING);
+    const nonce = stream.status()?.types.get('eds')?.nonceSent ?? '';
+    const error = names.map((name) => `cluster_name: "${name}"`).join('\n');
+    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }));
+    assert.deepEqual(
+      kept.map((each) => [...each].sort()),
+      [['dangling', 'same', 'short (outbound|80||web)']],
+    );
+  });
+});

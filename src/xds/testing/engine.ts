@@ -1,0 +1,84 @@
+/** Test support: an engine of one view. Publishes to all its sessions, one push of a session at a time, merged. */
+import type { ProxyNode } from '../../core/proxy.ts';
+import type { XdsType } from '../../generate/types.ts';
+import type { PendingPush, ProxySession, PushEngine, PushSink } from '../../push/types.ts';
+import type { XdsObserver } from '../server/observer.ts';
+import type { Content } from './content.ts';
+
+export class FakeEngine implements PushEngine {
+  readonly #content: Content;
+  readonly #publishers = new Set<() => void>();
+  #held: (() => void)[] = [];
+  #counter = 0;
+  open = 0;
+  requests = 0;
+  /** While true, sessions do not get ready. */
+  hold = false;
+  readonly synced: number[] = [];
+
+  constructor(content: Content) {
+    this.#content = content;
+  }
+
+  publish(): void {
+    for (const push of this.#publishers) push();
+  }
+
+  release(): void {
+    this.hold = false;
+    for (const go of this.#held.splice(0)) go();
+  }
+
+  connect(node: ProxyNode, sink: PushSink): ProxySession {
+    let pushing = false;
+    let again = false;
+    let closed = false;
+    const pending: PendingPush = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set() };
+    const push = (): void => {
+      if (pushing) again = true;
+      if (pushing || closed) return;
+      pushing = true;
+      Promise.resolve(sink.push(pending)).then(() => {
+        pushing = false;
+        if (!again) return;
+        again = false;
+        push();
+      });
+    };
+    this.open++;
+    this.#publishers.add(push);
+    return {
+      node,
+      connectionId: `${node.id}-${++this.#counter}`,
+      ready: this.hold ? new Promise((resolve) => this.#held.push(resolve)) : Promise.resolve(),
+      content: () => this.#content.parts,
+      parts: this.#content.partsOf,
+      version: () => this.#content.version,
+      request: () => {
+        this.requests++;
+        setImmediate(push);
+      },
+      need: () => undefined,
+      synced: (version) => this.synced.push(version),
+      close: () => {
+        closed = true;
+        this.open--;
+        this.#publishers.delete(push);
+      },
+    };
+  }
+}
+
+export const quietObserver: XdsObserver = {
+  connected: () => {},
+  disconnected: () => {},
+  pushed: () => {},
+  sendFailed: () => {},
+  rejected: () => {},
+  expiredNonce: () => {},
+  writeTimeout: () => {},
+  requestTooLarge: () => {},
+  refused: () => {},
+  unknownType: () => {},
+  internalError: () => {},
+};

@@ -1,0 +1,185 @@
+/** The model proxy of `model.ts` as it speaks Delta, and as it speaks State of the World. */
+import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { XdsType } from '../../generate/types.ts';
+import type { AdsMachine } from '../protocol/machine.ts';
+import { isFullSetType, isWildcardType, TYPE_URL_OF } from '../protocol/type-urls.ts';
+import type { DeltaRequest, SotwRequest } from '../request/index.ts';
+import {
+  type DeltaFields,
+  encodeDeltaRequest,
+  encodeSotwRequest,
+  type ParsedResponse,
+  parseDelta,
+  parseSotw,
+} from './content.ts';
+import { Simulation, type TypeModel } from './model.ts';
+import { DELTA, DELTA_UNSHARED, SOTW, SOTW_UNSHARED } from './protocols.ts';
+import { TwinMachine } from './twin.ts';
+
+export class DeltaSimulation extends Simulation<DeltaRequest> {
+  readonly discovers = true;
+  newMachine(): AdsMachine<DeltaRequest> {
+    return new TwinMachine(DELTA, DELTA_UNSHARED);
+  }
+  decode(bytes: Buffer): DeltaRequest {
+    return DELTA.requests.decode(bytes);
+  }
+  parse(bytes: Buffer): ParsedResponse {
+    return parseDelta(bytes);
+  }
+  first(type: XdsType, model: TypeModel): Buffer {
+    const legacy = model.wildcard && isWildcardType(type) && model.names.size === 0;
+    return encodeDeltaRequest({
+      typeUrl: TYPE_URL_OF[type],
+      subscribe: legacy ? [] : [...(model.wildcard ? ['*'] : []), ...model.names],
+      initial: new Map([...model.has].map(([name, text]) => [name, `v:${text}`])),
+    });
+  }
+  changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
+    // Asked for again is what was dropped in between.
+    const again = model.wildcard ? [] : add;
+    if (type === 'rds') this.dropRoutes([...drop, ...again]);
+    for (const name of again) model.has.delete(name);
+    for (const name of drop) {
+      model.names.delete(name);
+      if (model.wildcard) model.forced.add(name);
+      else model.has.delete(name);
+    }
+    for (const name of add) {
+      model.names.add(name);
+      model.forced.add(name);
+    }
+    const fields: DeltaFields = { typeUrl: TYPE_URL_OF[type], subscribe: add, unsubscribe: drop };
+    this.up.push({ type, bytes: encodeDeltaRequest(fields), answers: false });
+  }
+  accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
+    const news = response.resources.length + response.removed.length;
+    assert.ok(news > 0 || model.answerDue, `${type}: an empty response`);
+    // Virtual hosts may only be taken away so as to come again, whatever else is due.
+    if (type !== 'vhds' || response.resources.length > 0) model.answerDue = false;
+    const bad = response.resources.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
+    for (const { name, text, version } of response.resources) {
+      assert.equal(version, `v:${text}`);
+      if (!model.wildcard && !model.names.has(name)) continue;
+      assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
+      if (bad.length > 0 && (!isFullSetType(type) || bad.includes(name))) continue;
+      if (model.has.get(name) === text) model.forced.delete(name);
+      model.has.set(name, text);
+    }
+    if (bad.length === 0 || isFullSetType(type)) for (const name of response.removed) model.has.delete(name);
+    return bad;
+  }
+  answer(type: XdsType, _model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
+    return encodeDeltaRequest({
+      typeUrl: TYPE_URL_OF[type],
+      nonce: response.nonce,
+      ...(error === undefined ? {} : { error }),
+    });
+  }
+  heeded(): void {}
+  removes(): boolean {
+    return true;
+  }
+  resume(_type: XdsType, model: TypeModel): void {
+    // Without anything to show, a new stream looks like a first connection.
+    model.answerDue = model.has.size === 0;
+  }
+}
+
+export class SotwSimulation extends Simulation<SotwRequest> {
+  readonly discovers = false;
+  newMachine(): AdsMachine<SotwRequest> {
+    return new TwinMachine(SOTW, SOTW_UNSHARED);
+  }
+  decode(bytes: Buffer): SotwRequest {
+    return SOTW.requests.decode(bytes);
+  }
+  parse(bytes: Buffer): ParsedResponse {
+    return parseSotw(bytes);
+  }
+  #names(type: XdsType, model: TypeModel): string[] {
+    if (!model.wildcard) return [...model.names];
+    return isFullSetType(type) && model.names.size === 0 ? [] : ['*', ...model.names];
+  }
+  first(type: XdsType, model: TypeModel): Buffer {
+    return encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+    });
+  }
+  changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
+    // A wildcard proxy that names resources explicitly too is the Delta model's business.
+    if (model.wildcard) return;
+    for (const name of drop) {
+      model.names.delete(name);
+      if (model.has.delete(name)) model.narrowed = true;
+    }
+    if (drop.length > 0) model.drops++;
+    // An Envoy takes a name back only for a cluster that it got later, and so after the answer to its dropping it.
+    for (const name of model.narrowed ? [] : add) {
+      if (!model.names.has(name)) model.forced.add(name);
+      model.names.add(name);
+    }
+    const bytes = encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+      nonce: model.nonce,
+    });
+    this.up.push({ type, bytes, answers: false });
+  }
+  accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
+    const full = isFullSetType(type);
+    const wanted = response.resources.filter(({ name }) => model.wildcard || model.names.has(name));
+    const bad = wanted.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
+    const news =
+      wanted.length !== response.resources.length ||
+      wanted.some(({ name, text }) => model.has.get(name) !== text || model.forced.has(name)) ||
+      (full && wanted.length !== model.has.size);
+    if (!news && !model.answerDue) assert.ok(model.drops-- > 0, `${type}: nothing new in the response`);
+    model.answerDue = false;
+    const before = new Map(model.has);
+    if (full)
+      for (const name of [...model.has.keys()]) if (!wanted.some((one) => one.name === name)) model.has.delete(name);
+    for (const { name, text } of wanted) {
+      if (!full) assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
+      if (bad.length > 0 && (!full || bad.includes(name))) continue;
+      if (model.has.get(name) === text) model.forced.delete(name);
+      model.has.set(name, text);
+    }
+    model.torn = bad.length > 0 && (model.torn || !isDeepStrictEqual(model.has, before));
+    if (bad.length > 0) {
+      model.doubted ||= wanted.length > 1;
+      return bad;
+    }
+    model.version = response.version;
+    model.narrowed = [...model.answered.names].some((name) => !model.names.has(name));
+    return bad;
+  }
+  answer(type: XdsType, model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
+    return encodeSotwRequest({
+      typeUrl: TYPE_URL_OF[type],
+      names: this.#names(type, model),
+      version: model.version,
+      nonce: response.nonce,
+      ...(error === undefined ? {} : { error }),
+    });
+  }
+  heeded(model: TypeModel, request: SotwRequest): void {
+    model.heard = request.names;
+  }
+  removes(type: XdsType): boolean {
+    return isFullSetType(type);
+  }
+  resume(type: XdsType, model: TypeModel): void {
+    // The version is about the whole set: an up-to-date proxy gets nothing, any other all of it.
+    const want = [...this.content.texts(type)].filter(([name]) => model.wildcard || model.names.has(name));
+    const current =
+      !model.narrowed && want.length === model.has.size && want.every(([name, text]) => model.has.get(name) === text);
+    if (current && model.version !== '' && !model.doubted) return;
+    model.answerDue = true;
+    for (const name of model.has.keys()) model.forced.add(name);
+  }
+}

@@ -1,0 +1,39 @@
+/** Test support: the protocols of a server, and of one whose memos are switched off. */
+import assert from 'node:assert/strict';
+import { CtlError } from '../../core/errors.ts';
+import { Memos } from '../../core/memo.ts';
+import { DeltaProtocol } from '../protocol/delta.ts';
+import { SharedResults } from '../protocol/shared-results.ts';
+import { SotwProtocol } from '../protocol/sotw.ts';
+import type { RequestFormat } from '../request/index.ts';
+
+export const MEMOS = new Memos();
+export const SHARED = new SharedResults(MEMOS);
+export const DELTA = new DeltaProtocol(SHARED);
+export const SOTW = new SotwProtocol(SHARED);
+
+const UNSHARED = new SharedResults(new Memos({ enabled: false }));
+export const DELTA_UNSHARED = new DeltaProtocol(UNSHARED);
+export const SOTW_UNSHARED = new SotwProtocol(UNSHARED);
+
+/** What a reader refuses a request with. */
+export function asError(error: unknown): CtlError {
+  assert.ok(error instanceof CtlError);
+  return error;
+}
+
+/**
+ * The format, and how much of each request has to be decoded: its bytes that were in no known list, and these lists.
+ */
+export function watched<Request>(
+  format: RequestFormat<Request>,
+  see: (bytes: number, known: number) => void,
+): RequestFormat<Request> {
+  return {
+    lists: format.lists,
+    decode(bytes, known = []) {
+      see(bytes.length, known.length);
+      return format.decode(bytes, known);
+    },
+  };
+}

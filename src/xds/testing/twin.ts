@@ -1,0 +1,85 @@
+/**
+ * Test support: a machine that is held against another, of a server whose memos are switched off, and which is given
+ * copies of all parts and requests each time, so that nothing of them can be remembered: it gives the same answers and
+ * messages.
+ */
+import assert from 'node:assert/strict';
+import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import type { Parts } from '../../push/types.ts';
+import { AdsMachine, type PushResult } from '../protocol/machine.ts';
+import { NameSet, NO_NAMES } from '../protocol/name-set.ts';
+import type { Protocol } from '../protocol/protocol.ts';
+import type { Answer } from '../protocol/subscription.ts';
+import { WireReader } from '../request/wire.ts';
+
+function copyOf(parts: Parts): Parts {
+  const copies = XDS_TYPES.map((type) => [type, [...parts[type]]]);
+  return Object.fromEntries(copies) as Parts;
+}
+
+/** The request with lists of its own, as a server reads it whose memos are switched off. */
+function copyOfRequest<Request extends object>(request: Request): Request {
+  const copies = Object.entries(request).map(([key, value]) => {
+    if (value instanceof NameSet && value !== NO_NAMES) return [key, new NameSet(new Set(value.names), value.hash)];
+    return [key, value instanceof Map ? new Map(value) : value];
+  });
+  return Object.fromEntries(copies) as Request;
+}
+
+/**
+ * Answers and messages but for the order of resources, which is that in which some proxy named them first, and means
+ * nothing.
+ */
+function plainAnswer({ kind, changed, quarantined }: Answer): unknown {
+  return { kind, changed: changed.toSorted((a, b) => (a.name < b.name ? -1 : 1)), quarantined: quarantined.toSorted() };
+}
+
+function plainResult({ messages, waiting }: PushResult): unknown {
+  const plain = messages.map(({ type, message }) => {
+    const reader = new WireReader(Buffer.concat(message.body));
+    const resources: string[] = [];
+    for (let field = reader.next(); field !== undefined; field = reader.next())
+      resources.push(reader.bytes.toString('latin1', field.start, field.end));
+    return { type, ...message, removed: message.removed.toSorted(), body: resources.sort() };
+  });
+  return { messages: plain, waiting };
+}
+
+export class TwinMachine<Request extends object> extends AdsMachine<Request> {
+  readonly #twin: AdsMachine<Request>;
+  #pushing = false;
+
+  /** @param unshared the same protocol, of a server whose memos are switched off */
+  constructor(protocol: Protocol<Request>, unshared: Protocol<Request>) {
+    super(protocol);
+    this.#twin = new AdsMachine(unshared);
+  }
+
+  override stopAwaiting(): void {
+    super.stopAwaiting();
+    this.#twin.stopAwaiting();
+  }
+
+  override receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
+    const answer = super.receive(type, request, parts, nowMs);
+    const twins = this.#twin.receive(type, copyOfRequest(request), copyOf(parts), nowMs);
+    assert.deepEqual(plainAnswer(twins), plainAnswer(answer));
+    assert.deepEqual(this.#twin.due(copyOf(parts)), this.due(parts));
+    return answer;
+  }
+
+  override push(parts: Parts, snapshot: number): PushResult {
+    this.#pushing = true;
+    const result = super.push(parts, snapshot);
+    this.#pushing = false;
+    assert.deepEqual(plainResult(this.#twin.push(copyOf(parts), snapshot)), plainResult(result));
+    return result;
+  }
+
+  override complete(parts: Parts): boolean {
+    const complete = super.complete(parts);
+    // A push asks, too, before the other has pushed.
+    if (!this.#pushing) assert.equal(this.#twin.complete(copyOf(parts)), complete);
+    return complete;
+  }
+}
