@@ -4,7 +4,16 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ERROR, FLAG_ACK, FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING, settingsFrame } from './frames.ts';
+import {
+  ERROR,
+  FLAG_ACK,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FRAME,
+  frame,
+  SETTING,
+  settingsFrame,
+} from './frames/frames.ts';
 import { block, message, number, RawClient, request } from './testing/raw-client.ts';
 import {
   costlyCalls,
@@ -22,7 +31,7 @@ import type { GrpcServerOptions } from './types.ts';
 /** More than any budget has. */
 const FLOOD = 5000;
 
-/** What a connection may cost before it ends; see budget.ts. */
+/** What a connection may cost before it ends; see frame-budget.ts. */
 const MAX_USELESS = 1000;
 
 const END = FLAG_END_STREAM;

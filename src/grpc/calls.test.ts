@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, before, test } from 'node:test';
-import { ERROR, FLAG_END_STREAM, FRAME } from './frames.ts';
+import { ERROR, FLAG_END_STREAM, FRAME } from './frames/frames.ts';
 import { type Fields, message, number, RawClient, request } from './testing/raw-client.ts';
 import {
   CRASH,

@@ -14,7 +14,7 @@ import {
   FLAG_PRIORITY,
   FRAME,
   SETTING,
-} from './frames.ts';
+} from './frames/frames.ts';
 import { block, message, number, RawClient, request } from './testing/raw-client.ts';
 import { ECHO, SILENT, startServer, type TestServer, WAIT } from './testing/server.ts';
 

@@ -14,7 +14,7 @@ import {
   FRAME,
   PREFACE,
   SETTING,
-} from './frames.ts';
+} from './frames/frames.ts';
 import { block, message, number, RawClient, request } from './testing/raw-client.ts';
 import { ECHO, SILENT, startServer, type TestServer } from './testing/server.ts';
 

@@ -9,8 +9,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
-import { FLAG_END_HEADERS, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames.ts';
-import { ReadScheduler } from './read-scheduler.ts';
+import { FLAG_END_HEADERS, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames/frames.ts';
+import { ReadScheduler } from './limits/read-scheduler.ts';
 import { block, type Fields, number, request } from './testing/raw-client.ts';
 
 /** Takes what is written at once, or nothing at all. */

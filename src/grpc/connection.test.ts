@@ -8,9 +8,17 @@ import { Duplex } from 'node:stream';
 import { test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { Connection } from './connection.ts';
-import { FLAG_END_HEADERS, FRAME, FRAME_HEADER_BYTES, frame, PREFACE, SETTING, settingsFrame } from './frames.ts';
-import { ReadScheduler } from './read-scheduler.ts';
-import type { Stream } from './stream.ts';
+import {
+  FLAG_END_HEADERS,
+  FRAME,
+  FRAME_HEADER_BYTES,
+  frame,
+  PREFACE,
+  SETTING,
+  settingsFrame,
+} from './frames/frames.ts';
+import { ReadScheduler } from './limits/read-scheduler.ts';
+import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
 

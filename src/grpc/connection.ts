@@ -1,11 +1,11 @@
 /**
  * The life of one HTTP/2 connection of a client: it begins with settings, is kept alive by pings, and ends when the
  * client breaks a rule, says nothing, takes nothing, or is asked to move and has no streams any more. incoming.ts has
- * what the client sends, outlet.ts what it is sent. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8 (GOAWAY)
+ * what the client sends, frame-writer.ts what it is sent. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8 (GOAWAY)
  */
 import type { Socket } from 'node:net';
-import { FrameReader } from './frame-reader.ts';
-import { FrameWriter } from './frame-writer.ts';
+import type { OnBytes } from './buffers/shared-reads.ts';
+import { FrameReader } from './frames/frame-reader.ts';
 import {
   DEFAULT_WINDOW_BYTES,
   ERROR,
@@ -18,15 +18,15 @@ import {
   SETTING,
   settingsFrame,
   windowUpdate,
-} from './frames.ts';
-import { MAX_HEADER_LIST_BYTES } from './header-blocks.ts';
-import { Incoming } from './incoming.ts';
-import { OpenStreams, RECEIVE_WINDOW_BYTES } from './open-streams.ts';
-import { PeerSettings } from './peer-settings.ts';
-import { PacedReader, type ReadScheduler } from './read-scheduler.ts';
-import type { OnBytes } from './shared-reads.ts';
-import type { Stream } from './stream.ts';
-import { StreamNumbers } from './stream-numbers.ts';
+} from './frames/frames.ts';
+import { PeerSettings } from './frames/peer-settings.ts';
+import { MAX_HEADER_LIST_BYTES } from './headers/header-blocks.ts';
+import { PacedReader, type ReadScheduler } from './limits/read-scheduler.ts';
+import { FrameWriter } from './streams/frame-writer.ts';
+import { Incoming } from './streams/incoming.ts';
+import { OpenStreams, RECEIVE_WINDOW_BYTES } from './streams/open-streams.ts';
+import type { Stream } from './streams/stream.ts';
+import { StreamNumbers } from './streams/stream-numbers.ts';
 import type { ConnectionInfo } from './types.ts';
 
 /** For a client to read why its connection ends, ms. */

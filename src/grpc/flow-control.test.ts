@@ -1,7 +1,7 @@
 /** Windows of both directions, seen by a client that says itself how large they are. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { DEFAULT_WINDOW_BYTES, ERROR, FLAG_END_STREAM, FRAME, SETTING, settingsFrame } from './frames.ts';
+import { DEFAULT_WINDOW_BYTES, ERROR, FLAG_END_STREAM, FRAME, SETTING, settingsFrame } from './frames/frames.ts';
 import { number, RawClient, request } from './testing/raw-client.ts';
 import { DOWNLOAD, downloadContent, MIRROR, SILENT, startServer, type TestServer, UPLOAD } from './testing/server.ts';
 

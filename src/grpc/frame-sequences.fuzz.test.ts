@@ -9,9 +9,9 @@ import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
-import { FLAG_ACK, FLAG_END_STREAM, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames.ts';
-import { ReadScheduler } from './read-scheduler.ts';
-import type { Stream } from './stream.ts';
+import { FLAG_ACK, FLAG_END_STREAM, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames/frames.ts';
+import { ReadScheduler } from './limits/read-scheduler.ts';
+import type { Stream } from './streams/stream.ts';
 import { type FrameSequence, FrameSequences, Random } from './testing/random-frames.ts';
 
 const SEQUENCES = 1_000_000;

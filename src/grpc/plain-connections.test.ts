@@ -5,7 +5,15 @@
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { FLAG_END_HEADERS, FLAG_END_STREAM, FLAG_PADDED, FRAME, frame, PREFACE, settingsFrame } from './frames.ts';
+import {
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FLAG_PADDED,
+  FRAME,
+  frame,
+  PREFACE,
+  settingsFrame,
+} from './frames/frames.ts';
 import { block, message, RawClient, request } from './testing/raw-client.ts';
 import { DOWNLOAD, ECHO, MIRROR, SILENT, startServer, type TestServer } from './testing/server.ts';
 import type { StreamCall } from './types.ts';

@@ -5,13 +5,13 @@
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
+import { readShared, readSharedSecured, type SharedReads } from './buffers/shared-reads.ts';
 import { Connection } from './connection.ts';
-import { Http2Error } from './frames.ts';
-import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers.ts';
-import { PerAddressLimiter } from './per-address-limiter.ts';
-import { ReadScheduler } from './read-scheduler.ts';
-import { readShared, readSharedSecured, type SharedReads } from './shared-reads.ts';
-import type { Stream } from './stream.ts';
+import { Http2Error } from './frames/frames.ts';
+import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers/headers.ts';
+import { PerAddressLimiter } from './limits/per-address-limiter.ts';
+import { ReadScheduler } from './limits/read-scheduler.ts';
+import type { Stream } from './streams/stream.ts';
 import type {
   ConnectionInfo,
   GrpcListener,

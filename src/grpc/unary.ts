@@ -3,7 +3,7 @@
  * gathered is bounded: in bytes per request, in requests of a connection that have not come whole, and in time.
  */
 import { CtlError } from '../core/errors.ts';
-import { ByteAccumulator } from './byte-accumulator.ts';
+import { ByteAccumulator } from './buffers/byte-accumulator.ts';
 import { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
 import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.ts';
 

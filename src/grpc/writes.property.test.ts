@@ -21,9 +21,9 @@ import {
   PREFACE,
   SETTING,
   settingsFrame,
-} from './frames.ts';
-import { ReadScheduler } from './read-scheduler.ts';
-import type { Stream } from './stream.ts';
+} from './frames/frames.ts';
+import { ReadScheduler } from './limits/read-scheduler.ts';
+import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
 

@@ -2,7 +2,15 @@
  * Frames for fuzzing: most of them make sense, some do not, and a sequence of them is a function of a number. Made
  * once, so that a sequence costs less than the connection that reads it.
  */
-import { FLAG_ACK, FLAG_END_HEADERS, FLAG_END_STREAM, FLAG_PADDED, FLAG_PRIORITY, FRAME, frame } from '../frames.ts';
+import {
+  FLAG_ACK,
+  FLAG_END_HEADERS,
+  FLAG_END_STREAM,
+  FLAG_PADDED,
+  FLAG_PRIORITY,
+  FRAME,
+  frame,
+} from '../frames/frames.ts';
 import { block, number, request } from './raw-client.ts';
 
 /** Numbers that look random and follow from the first (mulberry32). */

@@ -14,7 +14,7 @@ import {
   frame,
   PREFACE,
   settingsFrame,
-} from '../frames.ts';
+} from '../frames/frames.ts';
 import { HpackDecoder } from '../hpack/decoder.ts';
 import { encodeHeaders } from '../hpack/encoder.ts';
 import type { HeaderField } from '../hpack/types.ts';

@@ -2,10 +2,8 @@
  * What a client sends: its frames become streams, and what happens on them; what it may say and when, and what is not
  * put up with. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
  */
-import { CtlError } from '../core/errors.ts';
-import { Budget } from './budget.ts';
-import type { FrameSink } from './frame-reader.ts';
-import type { FrameWriter } from './frame-writer.ts';
+import { CtlError } from '../../core/errors.ts';
+import type { FrameSink } from '../frames/frame-reader.ts';
 import {
   ERROR,
   type ErrorCode,
@@ -18,12 +16,14 @@ import {
   MAX_WINDOW_BYTES,
   rstStream,
   SETTINGS_ACK,
-} from './frames.ts';
-import { HeaderBlocks } from './header-blocks.ts';
-import { checkTrailers, requestHead } from './headers.ts';
-import type { HeaderField } from './hpack/types.ts';
+} from '../frames/frames.ts';
+import type { PeerSettings } from '../frames/peer-settings.ts';
+import { HeaderBlocks } from '../headers/header-blocks.ts';
+import { checkTrailers, requestHead } from '../headers/headers.ts';
+import type { HeaderField } from '../hpack/types.ts';
+import { FrameBudget } from '../limits/frame-budget.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import type { OpenStreams } from './open-streams.ts';
-import type { PeerSettings } from './peer-settings.ts';
 import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
@@ -59,7 +59,7 @@ export class Incoming implements FrameSink {
   readonly #peer: PeerSettings;
   readonly #numbers: StreamNumbers;
   readonly #blocks = new HeaderBlocks();
-  readonly #budget = new Budget();
+  readonly #budget = new FrameBudget();
   /** What the DATA frame that is just coming takes from the windows. */
   #frameBytes = 0;
   /** None of that was content. */
@@ -176,7 +176,7 @@ export class Incoming implements FrameSink {
       throw new Http2Error(ERROR.protocol, 'another frame between HEADERS and its CONTINUATION');
   }
 
-  /** Frames that cost us more than their sender; see budget.ts. */
+  /** Frames that cost us more than their sender; see frame-budget.ts. */
   #spend(cost = 1): void {
     if (!this.#budget.spend(this.#options.now(), cost))
       throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');

@@ -2,12 +2,12 @@
  * The headers of gRPC calls: what has to stand in a request, and the few blocks that answers consist of.
  * Source: RFC 9113 section 8.2 and 8.3; https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
-import type { CtlError } from '../core/errors.ts';
-import { statusOf } from '../core/grpc-status.ts';
-import { ERROR, Http2Error } from './frames.ts';
-import { encodeHeaders } from './hpack/encoder.ts';
-import type { HeaderField } from './hpack/types.ts';
-import type { Metadata } from './types.ts';
+import type { CtlError } from '../../core/errors.ts';
+import { statusOf } from '../../core/grpc-status.ts';
+import { ERROR, Http2Error } from '../frames/frames.ts';
+import { encodeHeaders } from '../hpack/encoder.ts';
+import type { HeaderField } from '../hpack/types.ts';
+import type { Metadata } from '../types.ts';
 
 export interface RequestHead {
   readonly method: string;

@@ -2,7 +2,7 @@
  * Which streams a connection has had. Their numbers grow, so that of one that is not open the number tells whether it
  * is still to come (idle) or over. Source: RFC 9113 sections 5.1 and 5.1.1
  */
-import { ERROR, Http2Error } from './frames.ts';
+import { ERROR, Http2Error } from '../frames/frames.ts';
 
 /** Streams that we reset: what the client had sent before it learned of that is passed over. */
 const MAX_REMEMBERED_RESETS = 128;

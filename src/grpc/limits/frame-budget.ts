@@ -10,7 +10,7 @@ const WINDOW_MS = 10_000;
 /** … so many are taken: a thousand calls that are all cancelled, or a ping every 10 ms. */
 const MAX_IN_WINDOW = 1000;
 
-export class Budget {
+export class FrameBudget {
   #begun = 0;
   #spent = 0;
 

@@ -4,9 +4,9 @@
  * for that is no data. Source: RFC 9113 sections 5.2 and 6.9 (flow control)
  */
 import type { Socket } from 'node:net';
-import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_HEADER_BYTES, Http2Error, MAX_WINDOW_BYTES } from './frames.ts';
+import { SlicePool } from '../buffers/slice-pool.ts';
+import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_HEADER_BYTES, Http2Error, MAX_WINDOW_BYTES } from '../frames/frames.ts';
 import { type Batch, framedBytes } from './send-queue.ts';
-import { SlicePool } from './slice-pool.ts';
 import type { Stream } from './stream.ts';
 
 /**

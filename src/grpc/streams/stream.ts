@@ -2,13 +2,13 @@
  * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are
  * closed. Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
  */
-import type { CtlError } from '../core/errors.ts';
-import { ByteAccumulator } from './byte-accumulator.ts';
-import { ERROR, type ErrorCode } from './frames.ts';
-import type { RequestHead } from './headers.ts';
+import type { CtlError } from '../../core/errors.ts';
+import { ByteAccumulator } from '../buffers/byte-accumulator.ts';
+import type { SlicePool } from '../buffers/slice-pool.ts';
+import { ERROR, type ErrorCode } from '../frames/frames.ts';
+import type { RequestHead } from '../headers/headers.ts';
+import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from '../types.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
-import type { SlicePool } from './slice-pool.ts';
-import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from './types.ts';
 
 /** The connection, as far as its streams need it. */
 export interface StreamHost {

@@ -3,9 +3,10 @@
  * small that a copy is less work than a write of their own, or have to be encrypted, for which they must lie side by
  * side anyway.
  */
-import { FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from './frames.ts';
-import type { SlicePool } from './slice-pool.ts';
-import type { SendResult } from './types.ts';
+
+import type { SlicePool } from '../buffers/slice-pool.ts';
+import { FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from '../frames/frames.ts';
+import type { SendResult } from '../types.ts';
 
 export interface Write {
   readonly chunks: readonly Uint8Array[];

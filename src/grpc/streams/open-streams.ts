@@ -2,8 +2,7 @@
  * The open streams of a connection, as what they are to each other: what they send goes out by one outlet, and what
  * comes for them fills one window. Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
  */
-import type { CtlError } from '../core/errors.ts';
-import type { FrameWriter } from './frame-writer.ts';
+import type { CtlError } from '../../core/errors.ts';
 import {
   ERROR,
   type ErrorCode,
@@ -14,12 +13,13 @@ import {
   Http2Error,
   rstStream,
   windowUpdate,
-} from './frames.ts';
-import { RESPONSE_HEADERS, type RequestHead, trailers, trailersOnly } from './headers.ts';
-import type { PeerSettings } from './peer-settings.ts';
+} from '../frames/frames.ts';
+import type { PeerSettings } from '../frames/peer-settings.ts';
+import { RESPONSE_HEADERS, type RequestHead, trailers, trailersOnly } from '../headers/headers.ts';
+import type { ConnectionInfo } from '../types.ts';
+import type { FrameWriter } from './frame-writer.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
-import type { ConnectionInfo } from './types.ts';
 
 /**
  * What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a

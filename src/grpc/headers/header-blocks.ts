@@ -2,10 +2,10 @@
  * Header blocks out of HEADERS and CONTINUATION frames. All blocks of a connection share one compression table, so each
  * has to be decoded, whatever becomes of its stream. Source: RFC 9113 sections 4.3, 6.2, 6.10; RFC 7541
  */
-import { ERROR, FLAG_END_STREAM, FLAG_PADDED, FLAG_PRIORITY, Http2Error } from './frames.ts';
-import { HpackDecoder } from './hpack/decoder.ts';
-import { HeaderListTooLarge, HpackError } from './hpack/errors.ts';
-import type { HeaderField } from './hpack/types.ts';
+import { ERROR, FLAG_END_STREAM, FLAG_PADDED, FLAG_PRIORITY, Http2Error } from '../frames/frames.ts';
+import { HpackDecoder } from '../hpack/decoder.ts';
+import { HeaderListTooLarge, HpackError } from '../hpack/errors.ts';
+import type { HeaderField } from '../hpack/types.ts';
 
 /** Of one request; a gRPC call has a few hundred bytes, with a token a few thousand. */
 export const MAX_HEADER_LIST_BYTES = 64 * 1024;
