@@ -24,7 +24,7 @@ if (process.argv[2] === 'discovery') {
   restartWith({ options: [YOUNG_GENERATION, NO_DEBUGGER_ON_SIGNAL], variables: { ...MALLOC, ...ahead } });
 }
 
-import('./cli/index.ts')
+import('./cli/discovery.ts')
   .then((cli) => cli.runCtlDiscovery(process.argv.slice(2), process))
   // Ends even if something is still open: by now everything that must be written has been.
   .then((code) => process.exit(code));

@@ -2,7 +2,6 @@
  * What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first.
  */
 import { join } from 'node:path';
-import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import { type GeneratedType, NOWHERE, type OutboundView, type XdsType } from '../../src/generate/types.ts';
@@ -11,6 +10,7 @@ import type { Snapshot } from '../../src/model/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
 import { viewsOf } from '../../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
+import { defaultDiscoverySettings } from '../../src/settings/index.ts';
 import { createDirectorySource, systemClock } from '../../src/sources/index.ts';
 import { createStore } from '../../src/store/index.ts';
 import { parseNode } from '../../src/xds/request/node.ts';

@@ -3,7 +3,6 @@
  * large mesh, and the replica of a generation worker that was started anew.
  */
 import { fileURLToPath } from 'node:url';
-import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { defaultScopeId, Model } from '../../src/model/index.ts';
 import { workerUrl } from '../../src/paths.ts';
@@ -11,6 +10,7 @@ import { ReplicaLog } from '../../src/push/replica-log.ts';
 import { WorkerSlot } from '../../src/push/worker-slot.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
+import { defaultDiscoverySettings } from '../../src/settings/index.ts';
 import type { Bench } from '../mesh.ts';
 import { median } from '../results.ts';
 import { changesOf, namespaceOf, nodeOf, podOf, routeOf, serviceOf, sliceOf } from '../world/resources.ts';

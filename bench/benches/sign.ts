@@ -5,11 +5,11 @@
  * does alone stands beside.
  */
 import { createPrivateKey, randomBytes, sign as signature, verify } from 'node:crypto';
-import { defaultDiscoverySettings } from '../../src/cli/index.ts';
 import { createRoot } from '../../src/security/authority/self-signed-root.ts';
 import { csr, ecKey, type KeyPair, makeCa, rsaKey, spki } from '../../src/security/authority/testing/fixtures.ts';
 import { createAuthority } from '../../src/security/index.ts';
 import type { Authority } from '../../src/security/types.ts';
+import { defaultDiscoverySettings } from '../../src/settings/index.ts';
 import type { Bench } from '../mesh.ts';
 import { median } from '../results.ts';
 import { monotonicMs } from '../world/clock.ts';

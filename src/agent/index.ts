@@ -1,2 +1,3 @@
-/** ctl-agent: runs Envoy beside a workload. This is the room's door; its contracts are in `types.ts`. */
+/** ctl-agent: runs Envoy beside a workload. Its contracts are in `types.ts`. */
 export { runAgent } from './program.ts';
+export type { ProxyRole } from './types.ts';

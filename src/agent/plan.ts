@@ -4,12 +4,12 @@
  */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
 import { buildInfo } from '../observe/build-info.ts';
 import type { JsonObject } from '../protobuf/index.ts';
+import type { AgentSettings, Environment } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { nodeOf } from './bootstrap/node.ts';
@@ -21,6 +21,7 @@ import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
 import { type Place, placeOf, thisMachine } from './settings/place.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
+import type { ProxyRole } from './types.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;

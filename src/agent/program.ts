@@ -4,10 +4,10 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { AgentSettings, Environment, ProxyRole } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
 import { buildInfo } from '../observe/build-info.ts';
 import { getScope } from '../observe/logging.ts';
+import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
@@ -22,7 +22,7 @@ import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
 import { thisMachine } from './settings/place.ts';
 import { watchAddresses } from './settings/watch-addresses.ts';
-import type { AgentIdentity } from './types.ts';
+import type { AgentIdentity, ProxyRole } from './types.ts';
 
 /** Labels of the pod, written by the orchestrator's downward API. */
 const LABEL_FILE = './etc/mesh/pod/labels';

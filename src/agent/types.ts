@@ -6,6 +6,9 @@
  *                                     └──▶ OUTPUT_CERTS, metrics
  */
 
+/** What the Envoy is: beside a workload, or a gateway. */
+export type ProxyRole = 'sidecar' | 'router';
+
 /** Key and certificate chain of the workload, PEM. */
 export interface WorkloadCertificate {
   readonly key: string;

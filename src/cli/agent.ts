@@ -1,8 +1,6 @@
 /** The command tree of ctl-agent. */
 
-import { agentEnv } from './agent-env.ts';
-import { agentCommonFlags, agentVersionFlags } from './agent-flags.ts';
-import { meshIptablesEnv } from './agent-iptables-flags.ts';
+import { agentCommonFlags, agentEnv, agentVersionFlags, meshIptablesEnv } from '../settings/index.ts';
 import { envCommand } from './commands/env.ts';
 import { meshCleanIptablesCommand } from './commands/mesh-clean-iptables.ts';
 import { meshIptablesCommand } from './commands/mesh-iptables.ts';

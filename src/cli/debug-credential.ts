@@ -1,9 +1,7 @@
 /** The credential by which commands call the debug interface (CTL_DEBUG_TOKEN_FILE). */
 
 import { readFile } from 'node:fs/promises';
-import { discoveryEnv } from './discovery-env.ts';
-import { type Environment, readEnv } from './env-table.ts';
-import { messageOf, usageError } from './errors.ts';
+import { discoveryEnv, type Environment, messageOf, readEnv, usageError } from '../settings/index.ts';
 
 /** HTTP headers of a call; none without the variable. Rejects with CtlError when the file cannot be used. */
 export async function debugCredential(env: Environment): Promise<Readonly<Record<string, string>>> {

@@ -1,35 +1,36 @@
-/**
- * The command tree of ctl-discovery. What `discovery` starts is loaded when it is started, so that the rest is quick.
- */
+/** The command tree of ctl-discovery. The service is loaded only by the command that starts it: the others stay quick. */
 
 import { closeLogging, getScope } from '../observe/logging.ts';
+import {
+  DISCOVERY_UNSERVED,
+  type DiscoverySettings,
+  dialAddress,
+  discoveryCommonFlags,
+  discoveryEnv,
+  discoveryFlags,
+  discoveryRequestFlags,
+  discoveryVersionFlags,
+  type Environment,
+  flagAndEnvSettings,
+  flagSettings,
+  type ParsedFlags,
+  unservedVariables,
+} from '../settings/index.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
-import { startLogging } from './common-flags.ts';
 import { debugCredential } from './debug-credential.ts';
-import { discoveryEnv } from './discovery-env.ts';
-import {
-  discoveryCommonFlags,
-  discoveryFlags,
-  discoveryRequestFlags,
-  discoveryVersionFlags,
-} from './discovery-flags.ts';
-import type { Environment } from './env-table.ts';
-import { dialAddress } from './listen-address.ts';
-import type { ParsedFlags } from './parse-flags.ts';
-import { type Command, command, type Program, type ProgramIo } from './program.ts';
-import { type DiscoverySettings, flagAndEnvSettings, flagSettings } from './settings.ts';
-import { DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
+import { startLogging } from './logging.ts';
+import { type Command, command, type Program, type ProgramIo, runProgram } from './program.ts';
 
-/** Runs the discovery service until it is told to stop; gives the exit code. */
-export type RunDiscovery = (settings: DiscoverySettings, env: Environment, io: ProgramIo) => Promise<number>;
+/** Runs the discovery service until it is asked to stop. Resolves with the exit code. */
+export type RunDiscovery = (settings: DiscoverySettings, env: Environment) => Promise<number>;
 
-const loadAndRun: RunDiscovery = async (settings, env, io) => {
+const loadAndRun: RunDiscovery = async (settings, env) => {
   const { runDiscovery } = await import('../discovery/index.ts');
-  return runDiscovery(settings, env, io);
+  return runDiscovery(settings, env);
 };
 
 export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Program {
@@ -64,7 +65,7 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
         getScope('default').warn(`this version does not act on these variables: ${unserved.join(', ')}`);
       }
       try {
-        return await runDiscovery(settings, io.env, io);
+        return await runDiscovery(settings, io.env);
       } finally {
         closeLogging();
       }
@@ -76,4 +77,9 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
 export function requestBase(path: string, parsed: ParsedFlags): string {
   const { monitoringAddr, httpAddr } = flagSettings(discoveryRequestFlags, parsed);
   return `http://${dialAddress(/^\/metrics(?:$|[/?])/.test(path) ? monitoringAddr : httpAddr)}`;
+}
+
+/** Runs `ctl-discovery` with the arguments after its name. Resolves with the exit code. */
+export function runCtlDiscovery(args: readonly string[], io: ProgramIo): Promise<number> {
+  return runProgram(discoveryProgram(), args, io);
 }

@@ -1,6 +1,6 @@
 /** Help texts, from the same tables that the reader reads by. */
 
-import type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
+import type { FlagSpec, FlagTable, FlagValue } from '../settings/index.ts';
 
 interface HelpPage {
   /** The command as typed: `ctl-discovery discovery`. */

@@ -1,6 +1,6 @@
 /** Claims as they are written on the command line of ctl-jwt. */
 
-import { usageError } from './errors.ts';
+import { usageError } from '../settings/index.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 

@@ -7,7 +7,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { calculateJwkThumbprint, exportJWK, type JWK } from 'jose';
 import { CtlError } from '../core/errors.ts';
-import { usageError } from './errors.ts';
+import { usageError } from '../settings/index.ts';
 
 export interface SigningKey {
   readonly key: KeyObject;

@@ -4,9 +4,8 @@
  * program's door.
  */
 
-import { jwtFlags } from './jwt-flags.ts';
+import { flagSettings, jwtFlags } from '../settings/index.ts';
 import { type Command, command, type ProgramIo, runSingleCommand } from './program.ts';
-import { flagSettings } from './settings.ts';
 
 export function jwtCommand(): Command {
   return command({

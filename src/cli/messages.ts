@@ -4,7 +4,11 @@
  */
 
 import { type ConsolaInstance, createConsola } from 'consola/core';
-import type { TextOutput } from './program.ts';
+
+/** Something that takes text, like `process.stdout`. */
+export interface TextOutput {
+  write(text: string): unknown;
+}
 
 /** A console whose messages go to `output`, each as one line. */
 export function programConsole(program: string, output: TextOutput): ConsolaInstance {

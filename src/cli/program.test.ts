@@ -5,13 +5,10 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { type DiscoverySettings, discoveryRequestFlags, type Environment, parseFlags } from '../settings/index.ts';
 import { agentProgram } from './agent.ts';
 import { discoveryProgram, type RunDiscovery, requestBase } from './discovery.ts';
-import { discoveryRequestFlags } from './discovery-flags.ts';
-import type { Environment } from './env-table.ts';
-import { parseFlags } from './parse-flags.ts';
 import { type Program, runProgram } from './program.ts';
-import type { DiscoverySettings } from './settings.ts';
 
 async function run(program: Program, args: readonly string[], env: Environment = {}) {
   const stdout: string[] = [];

@@ -8,16 +8,17 @@ import { CtlError } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
 import { sourceStack } from '../core/source-maps.ts';
 import type { ProgramName } from '../observe/scopes.ts';
-import type { Environment } from './env-table.ts';
-import { messageOf, usageError } from './errors.ts';
-import type { FlagTable } from './flag-table.ts';
+import {
+  type Environment,
+  type FlagTable,
+  findSubcommand,
+  messageOf,
+  type ParsedFlags,
+  parseFlags,
+  usageError,
+} from '../settings/index.ts';
 import { renderHelp } from './help.ts';
-import { findSubcommand, type ParsedFlags, parseFlags } from './parse-flags.ts';
-
-/** Something that takes text, like `process.stdout`. */
-export interface TextOutput {
-  write(text: string): unknown;
-}
+import type { TextOutput } from './messages.ts';
 
 /** The world outside a command. */
 export interface ProgramIo {

@@ -25,9 +25,10 @@ const MODULES = [
   'security',
   'xds',
   'observe',
-  'cli',
+  'settings',
   'discovery',
   'agent',
+  'cli',
 ];
 
 /**
@@ -70,7 +71,8 @@ const FILES = globSync(['src/**/*.ts', 'workers/*.ts'], { cwd: REPOSITORY }).fil
 const IMPORTS: readonly Import[] = FILES.flatMap((from) => {
   const text = readFileSync(join(REPOSITORY, from), 'utf8');
   const statements = text.matchAll(/^(?:import|export)\s(?:[^'";]*?\sfrom\s)?'(\.[^']+)'/gm);
-  return [...statements].map(([, path]) => ({ from, to: normalize(join(dirname(from), path ?? '')) }));
+  const calls = text.matchAll(/\bimport\('(\.[^']+)'\)/g);
+  return [...statements, ...calls].map(([, path]) => ({ from, to: normalize(join(dirname(from), path ?? '')) }));
 });
 
 /**

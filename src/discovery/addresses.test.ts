@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultDiscoverySettings } from '../cli/index.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
 import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 
 const BOTH = () => ['127.0.0.1', '::1'];

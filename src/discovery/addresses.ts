@@ -1,7 +1,7 @@
 /** The addresses that the program listens on: which ones a setting means, and how a line of the log names them. */
 import { networkInterfaces } from 'node:os';
-import { type ListenAddress, parseListenAddress } from '../cli/index.ts';
 import { isLoopbackName } from '../core/loopback.ts';
+import { type ListenAddress, parseListenAddress } from '../settings/index.ts';
 
 /** Both loopback addresses of this machine, as far as it has them. */
 function loopbackHosts(): string[] {

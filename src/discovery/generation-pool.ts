@@ -1,10 +1,10 @@
 /** The generation workers of the program. */
 import { fileURLToPath } from 'node:url';
-import type { DiscoverySettings } from '../cli/index.ts';
 import { compileLittle } from '../core/v8-flags.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
 import { defaultWorkers, PoolGenerator } from '../push/index.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 import { systemClock } from '../sources/index.ts';
 
 /** Starts the workers, which load their code meanwhile; undefined where the main thread generates. */

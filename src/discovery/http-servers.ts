@@ -1,15 +1,16 @@
 /** The HTTP addresses of the program: readiness and debug pages, monitoring, introspection. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import { type DebugSource, PageMaker, type SourceStatus } from '../observe/debug/index.ts';
+import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
 import {
   type DiscoverySettings,
+  discoveryEnv,
   type Environment,
   type ListenAddress,
   parseListenAddress,
-  shownDiscoveryEnvironment,
-} from '../cli/index.ts';
-import { type DebugSource, PageMaker, type SourceStatus } from '../observe/debug/index.ts';
-import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
+  shownEnvironment,
+} from '../settings/index.ts';
 import { systemClock } from '../sources/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 import { startHttpServer } from './http.ts';
@@ -77,7 +78,7 @@ export async function startHttpServers(options: HttpServersOptions): Promise<Htt
         address: introspectAddress,
         port: settings.introspectPort,
         build: buildInfo(),
-        environment: shownDiscoveryEnvironment(env),
+        environment: shownEnvironment(discoveryEnv, env),
         metrics: scrape,
       }),
     );

@@ -5,7 +5,7 @@
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secured address ◀── files
  */
-import type { DiscoverySettings } from '../cli/index.ts';
+
 import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { GrpcService, ListenerTls } from '../grpc/types.ts';
@@ -29,6 +29,7 @@ import {
   wallClock,
 } from '../security/index.ts';
 import type { Authentication, Authenticator, Authority } from '../security/types.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 import { systemClock } from '../sources/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';

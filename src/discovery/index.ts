@@ -1,6 +1,7 @@
 /** `ctl-discovery discovery`: starts the service, runs until it is told to stop, stops it. */
-import type { DiscoverySettings, Environment, ProgramIo } from '../cli/index.ts';
+
 import { getScope } from '../observe/index.ts';
+import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { DiscoveryProgram } from './program.ts';
 
 /** Resolves with the signal's name; the second signal ends the process at once. */
@@ -18,7 +19,7 @@ function stopSignal(): Promise<string> {
 }
 
 /** The exit code: 0 after an orderly stop. Throws CtlError when the service cannot be started. */
-export async function runDiscovery(settings: DiscoverySettings, env: Environment, _io: ProgramIo): Promise<number> {
+export async function runDiscovery(settings: DiscoverySettings, env: Environment): Promise<number> {
   const program = new DiscoveryProgram(settings, env);
   const stopped = stopSignal();
   try {

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { defaultDiscoverySettings } from '../cli/index.ts';
 import { getScope } from '../observe/index.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
 import { checkRegistries, configuredSources, createSources, openMeshFiles } from './inputs.ts';
 

@@ -2,7 +2,7 @@
  * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have
  * been read once, and followed from then on.
  */
-import type { DiscoverySettings } from '../cli/index.ts';
+
 import { CtlError } from '../core/errors.ts';
 import type { SourceStatus } from '../observe/debug/index.ts';
 import { getScope } from '../observe/index.ts';
@@ -15,6 +15,7 @@ import {
   parseMeshNetworks,
 } from '../resources/mesh-config.ts';
 import { CLUSTER_KINDS, type ResourceEvent } from '../resources/types.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 import {
   createDirectorySource,
   createFileValue,

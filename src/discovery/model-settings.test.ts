@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultDiscoverySettings } from '../cli/index.ts';
 import { defaultMeshConfig, type MeshConfig } from '../resources/mesh-config.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
 import { restartWatch } from './model-settings.ts';
 
 function watch(settings: Parameters<typeof defaultDiscoverySettings>[0], first: Partial<MeshConfig>) {

@@ -1,7 +1,8 @@
 /** From the program's settings to what generation reads of them. */
-import type { DiscoverySettings } from '../cli/index.ts';
+
 import type { ModelSettings } from '../model/types.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 
 /** Namespace of mesh-wide resources. */
 export function rootNamespaceOf(settings: DiscoverySettings, mesh: MeshConfig): string {

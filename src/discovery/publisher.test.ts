@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { defaultDiscoverySettings } from '../cli/index.ts';
 import { Model } from '../model/index.ts';
 import type { Publication } from '../push/index.ts';
 import { endpoints, meshResource, service, virtualService } from '../push/testing.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
 import { modelSettings } from './model-settings.ts';
 import { mergedUpdate, type PublishedModel, Publisher, type PublishFault } from './publisher.ts';
 

@@ -6,8 +6,8 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import type { DiscoverySettings } from '../cli/index.ts';
 import { CtlError } from '../core/errors.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 
 /** Files are small; how often they are looked at, milliseconds. */
 const LOOK_MS = 10_000;

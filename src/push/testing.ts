@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { defaultDiscoverySettings } from '../cli/index.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { modelSettings } from '../discovery/model-settings.ts';
 import type { XdsType } from '../generate/types.ts';
@@ -14,6 +13,7 @@ import type { ChangeSet, Snapshot } from '../model/types.ts';
 import { parseResource } from '../resources/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
 import { Engine } from './engine.ts';
 import { type GeneratedJob, type Generator, InlineGenerator, type JobSource } from './generator.ts';
 import type { PendingPush, ProxySession, PushOutcome, PushSink } from './types.ts';

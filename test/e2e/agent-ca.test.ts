@@ -11,8 +11,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { startAgentIdentity } from '../../src/agent/identity/index.ts';
 import type { WorkloadSecrets } from '../../src/agent/types.ts';
-import { defaultAgentSettings } from '../../src/cli/index.ts';
 import { issueToken } from '../../src/security/index.ts';
+import { defaultAgentSettings } from '../../src/settings/index.ts';
 import { discoveryPorts, eventually, startDiscovery, tempDir } from '../harness/index.ts';
 
 const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };

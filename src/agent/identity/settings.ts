@@ -1,6 +1,7 @@
 /** Which settings decide over the workload's identity, checked before anything is started. */
-import type { AgentSettings } from '../../cli/index.ts';
+
 import { CtlError } from '../../core/errors.ts';
+import type { AgentSettings } from '../../settings/index.ts';
 
 export type IdentitySettings = Pick<
   AgentSettings,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultAgentSettings } from '../../cli/settings.ts';
+import { defaultAgentSettings } from '../../settings/index.ts';
 import { placeOf } from './place.ts';
 
 const MACHINE = { hostName: 'vm-1.example.com', addresses: ['10.0.0.1', 'fd00::1'] };

@@ -1,8 +1,8 @@
 /** Who and where the proxy is: flags and variables, with what the machine says where they are silent. */
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
-import type { AgentSettings } from '../../cli/index.ts';
 import { CtlError } from '../../core/errors.ts';
+import type { AgentSettings } from '../../settings/index.ts';
 
 export interface Place {
   readonly ip: string;

@@ -5,9 +5,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
-import { parseDuration } from '../../cli/duration.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { JsonValue } from '../../protobuf/index.ts';
+import { parseDuration } from '../../settings/index.ts';
 import { isObject } from '../json.ts';
 
 /** What the agent uses of a proxy's configuration. Durations are milliseconds. */

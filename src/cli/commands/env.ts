@@ -1,7 +1,6 @@
 /** `env`: the environment variables that a program reads, from the tables that it reads them by. */
 
-import { type EnvTable, envDocument } from '../env-table.ts';
-import type { FlagTable } from '../flag-table.ts';
+import { type EnvTable, envDocument, type FlagTable } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';
 
 export function envCommand(flags: FlagTable, variables: EnvTable): Command {

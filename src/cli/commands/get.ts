@@ -3,12 +3,10 @@
  * one. A list without anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
  */
 
+import { dialAddress, discoveryGetFlags, flagSettings, messageOf, usageError } from '../../settings/index.ts';
 import { debugCredential } from '../debug-credential.ts';
-import { discoveryGetFlags } from '../discovery-flags.ts';
-import { messageOf, unavailable, usageError } from '../errors.ts';
-import { dialAddress } from '../listen-address.ts';
+import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
-import { flagSettings } from '../settings.ts';
 import { httpCall } from './http-call.ts';
 
 const TIMEOUT_MS = 60_000;

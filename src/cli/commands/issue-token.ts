@@ -4,10 +4,8 @@
  * or one with its jwks.json.
  */
 
-import { discoveryIssueTokenFlags } from '../discovery-flags.ts';
-import { usageError } from '../errors.ts';
+import { discoveryIssueTokenFlags, flagSettings, usageError } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';
-import { flagSettings } from '../settings.ts';
 
 export function issueTokenCommand(): Command {
   return command({

@@ -1,10 +1,9 @@
 /** `ctl-agent mesh-clean-iptables`: removes the redirection of `ctl-agent mesh-iptables`. */
 
 import { closeLogging } from '../../observe/logging.ts';
-import { meshCleanIptablesFlags } from '../agent-iptables-flags.ts';
-import { startLogging } from '../common-flags.ts';
+import { flagSettings, meshCleanIptablesFlags } from '../../settings/index.ts';
+import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
-import { flagSettings } from '../settings.ts';
 
 export function meshCleanIptablesCommand(): Command {
   return command({

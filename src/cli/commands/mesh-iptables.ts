@@ -1,10 +1,9 @@
 /** `ctl-agent mesh-iptables`: redirects a workload's traffic to its proxy. */
 
 import { closeLogging } from '../../observe/logging.ts';
-import { meshIptablesEnv, meshIptablesFlags } from '../agent-iptables-flags.ts';
-import { startLogging } from '../common-flags.ts';
+import { flagAndEnvSettings, meshIptablesEnv, meshIptablesFlags } from '../../settings/index.ts';
+import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
-import { flagAndEnvSettings } from '../settings.ts';
 
 export function meshIptablesCommand(): Command {
   return command({

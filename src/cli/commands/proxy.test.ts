@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Environment } from '../env-table.ts';
+import type { Environment } from '../../settings/index.ts';
 import { runProgram } from '../program.ts';
 import { proxyCommand, type RunAgent } from './proxy.ts';
 

@@ -1,19 +1,21 @@
 /** `ctl-agent proxy [sidecar|router]`: runs Envoy beside a workload (specification: ctl-agent "ctl-agent proxy"). */
 
+import type { ProxyRole } from '../../agent/index.ts';
 import { closeLogging, getScope } from '../../observe/logging.ts';
-import { agentEnv } from '../agent-env.ts';
-import { agentProxyFlags } from '../agent-flags.ts';
-import { startLogging } from '../common-flags.ts';
-import type { Environment } from '../env-table.ts';
-import { usageError } from '../errors.ts';
+import {
+  AGENT_UNSERVED,
+  type AgentSettings,
+  agentEnv,
+  agentProxyFlags,
+  type Environment,
+  flagAndEnvSettings,
+  unservedVariables,
+  usageError,
+} from '../../settings/index.ts';
+import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
-import { type AgentSettings, flagAndEnvSettings } from '../settings.ts';
-import { AGENT_UNSERVED, unservedVariables } from '../unserved-env.ts';
 
-/** Beside a workload, or as a gateway of its own. */
-export type ProxyRole = 'sidecar' | 'router';
-
-/** Runs Envoy until it is told to stop; gives the exit code. */
+/** Runs Envoy until it is asked to stop. Resolves with the exit code. */
 export type RunAgent = (role: ProxyRole, settings: AgentSettings, env: Environment) => Promise<number>;
 
 /** The agent is loaded when it is started, so that the other commands are quick. */

@@ -1,9 +1,7 @@
 /** `request <method> <path> [<body>]`: calls a local HTTP interface and prints what it answers. */
 
-import type { Environment } from '../env-table.ts';
-import { messageOf, unavailable, usageError } from '../errors.ts';
-import type { FlagTable } from '../flag-table.ts';
-import type { ParsedFlags } from '../parse-flags.ts';
+import { type Environment, type FlagTable, messageOf, type ParsedFlags, usageError } from '../../settings/index.ts';
+import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';
 

@@ -1,10 +1,8 @@
 /** `version`: build information, short (the version alone) or in full, as text, YAML or JSON. */
 
 import { type BuildInfo, buildInfo } from '../../observe/build-info.ts';
-import { versionFlags } from '../common-flags.ts';
-import type { FlagTable } from '../flag-table.ts';
+import { type FlagTable, flagSettings, versionFlags } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';
-import { flagSettings } from '../settings.ts';
 
 export function versionCommand(flags: FlagTable, info: () => BuildInfo = buildInfo): Command {
   return command({

@@ -2,11 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { closeLogging, getScope } from '../../observe/logging.ts';
-import { agentWaitFlags } from '../agent-flags.ts';
-import { startLogging } from '../common-flags.ts';
-import { messageOf, unavailable } from '../errors.ts';
+import { agentWaitFlags, flagSettings, messageOf } from '../../settings/index.ts';
+import { unavailable } from '../errors.ts';
+import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
-import { flagSettings } from '../settings.ts';
 import { httpCall } from './http-call.ts';
 
 /** What waiting needs of the world. `probe` gives the HTTP status, or rejects with the reason. */

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { defaultAgentSettings } from '../../../cli/index.ts';
+import { defaultAgentSettings } from '../../../settings/index.ts';
 import type { AgentIdentity } from '../../types.ts';
 import { type AgentIdentityOptions, type IdentitySettings, startAgentIdentity } from '../index.ts';
 import type { FakeClock } from './fake-clock.ts';

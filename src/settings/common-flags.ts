@@ -3,14 +3,9 @@
  * flags"), introspection and keepalive on every command of ctl-discovery, and those of `version`.
  */
 
-import { rotateMaxBytes } from '../observe/log-rotate.ts';
 import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
-import { configureLogging, type LoggingOptions } from '../observe/logging.ts';
 import type { ProgramName } from '../observe/scopes.ts';
-import { messageOf, usageError } from './errors.ts';
 import type { FlagTable, FlagValues } from './flag-table.ts';
-
-const DAY_MS = 86_400_000;
 
 /** The logging flags; which scopes they take differs per program. */
 export function loggingFlags(program: ProgramName) {
@@ -68,35 +63,8 @@ export function loggingFlags(program: ProgramName) {
   } as const satisfies FlagTable;
 }
 
-type LoggingSettings = FlagValues<ReturnType<typeof loggingFlags>>;
-
-/** Configures logging by the flags. Throws a `CtlError` when a target cannot be opened. */
-export function startLogging(settings: LoggingSettings, program: ProgramName): void {
-  try {
-    configureLogging(loggingOptions(settings, program));
-  } catch (error) {
-    throw usageError(`cannot open a log target: ${messageOf(error)}`, error);
-  }
-}
-
-/** What `configureLogging` needs, out of the logging flags. */
-function loggingOptions(settings: LoggingSettings, program: ProgramName): LoggingOptions {
-  const options: LoggingOptions = {
-    json: settings.logAsJson,
-    callerScopes: parseScopeList(settings.logCaller, program),
-    outputLevels: parseScopeLevels(settings.logOutputLevel, program),
-    stackLevels: parseScopeLevels(settings.logStacktraceLevel, program),
-    targets: settings.logTarget,
-  };
-  if (settings.logRotate === '') return options;
-  const rotate = {
-    path: settings.logRotate,
-    maxBytes: rotateMaxBytes(settings.logRotateMaxSize),
-    maxAgeMs: settings.logRotateMaxAge * DAY_MS,
-    maxBackups: settings.logRotateMaxBackups,
-  };
-  return { ...options, rotate };
-}
+/** The settings that the logging flags give. */
+export type LoggingSettings = FlagValues<ReturnType<typeof loggingFlags>>;
 
 export const introspectionFlags = {
   introspect_address: {

@@ -1,0 +1,34 @@
+/**
+ * The settings of all programs: one typed table of flags and one of environment variables each. Reader, help, defaults,
+ * types and reference documents come from these tables.
+ */
+
+export { agentEnv } from './agent-env.ts';
+export { agentCommonFlags, agentProxyFlags, agentVersionFlags, agentWaitFlags } from './agent-flags.ts';
+export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './agent-iptables-flags.ts';
+export { type LoggingSettings, versionFlags } from './common-flags.ts';
+export { discoveryEnv } from './discovery-env.ts';
+export {
+  discoveryCommonFlags,
+  discoveryFlags,
+  discoveryGetFlags,
+  discoveryIssueTokenFlags,
+  discoveryRequestFlags,
+  discoveryVersionFlags,
+} from './discovery-flags.ts';
+export { formatDuration, parseDuration } from './duration.ts';
+export { type Environment, type EnvTable, envDocument, readEnv, shownEnvironment } from './env-table.ts';
+export { messageOf, usageError } from './errors.ts';
+export type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
+export { jwtFlags } from './jwt-flags.ts';
+export { dialAddress, type ListenAddress, parseListenAddress } from './listen-address.ts';
+export { findSubcommand, type ParsedFlags, parseFlags } from './parse-flags.ts';
+export {
+  type AgentSettings,
+  type DiscoverySettings,
+  defaultAgentSettings,
+  defaultDiscoverySettings,
+  flagAndEnvSettings,
+  flagSettings,
+} from './settings.ts';
+export { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
