@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import { systemClock } from '../src/core/clock.ts';
 import { encodeEndpoints, resolveEndpoints } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
@@ -20,7 +21,6 @@ import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
 import { placementOf, viewsOf } from '../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
-import { systemClock } from '../src/sources/index.ts';
 import { proxyNode } from './golden-harness/input.ts';
 import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 

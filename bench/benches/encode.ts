@@ -2,6 +2,7 @@
  * What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first.
  */
 import { join } from 'node:path';
+import { systemClock } from '../../src/core/clock.ts';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import { type GeneratedType, NOWHERE, type OutboundView, type XdsType } from '../../src/generate/types.ts';
@@ -11,7 +12,7 @@ import { envoy } from '../../src/protobuf/index.ts';
 import { viewsOf } from '../../src/push/views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
 import { defaultDiscoverySettings } from '../../src/settings/index.ts';
-import { createDirectorySource, systemClock } from '../../src/sources/index.ts';
+import { createDirectorySource } from '../../src/sources/index.ts';
 import { createStore } from '../../src/store/index.ts';
 import { parseNode } from '../../src/xds/request/node.ts';
 import { tempDir } from '../../test/harness/files.ts';

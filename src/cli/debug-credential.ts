@@ -1,7 +1,7 @@
 /** The credential by which commands call the debug interface (CTL_DEBUG_TOKEN_FILE). */
-
 import { readFile } from 'node:fs/promises';
-import { discoveryEnv, type Environment, messageOf, readEnv, usageError } from '../settings/index.ts';
+import { messageOf } from '../core/errors.ts';
+import { discoveryEnv, type Environment, readEnv, usageError } from '../settings/index.ts';
 
 /** HTTP headers of a call; none without the variable. Rejects with CtlError when the file cannot be used. */
 export async function debugCredential(env: Environment): Promise<Readonly<Record<string, string>>> {

@@ -1,10 +1,10 @@
 /** Starts logging as the logging flags say. */
-
+import { messageOf } from '../core/errors.ts';
 import { rotateMaxBytes } from '../observe/log-rotate.ts';
 import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
 import { configureLogging, type LoggingOptions } from '../observe/logging.ts';
 import type { ProgramName } from '../observe/scopes.ts';
-import { type LoggingSettings, messageOf, usageError } from '../settings/index.ts';
+import { type LoggingSettings, usageError } from '../settings/index.ts';
 
 const DAY_MS = 86_400_000;
 

@@ -4,7 +4,7 @@
  */
 
 import { type CommandDef, defineCommand, runCommand } from 'citty';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
 import { sourceStack } from '../core/source-maps.ts';
 import type { ProgramName } from '../observe/scopes.ts';
@@ -12,7 +12,6 @@ import {
   type Environment,
   type FlagTable,
   findSubcommand,
-  messageOf,
   type ParsedFlags,
   parseFlags,
   usageError,

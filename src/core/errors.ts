@@ -1,6 +1,7 @@
 /**
- * The one error class of meshd: a code that every border (gRPC, HTTP, command line, admission) can map, and the place
- * the fault was found in, so that a user gets one clear line instead of a stack trace.
+ * The two error classes of the product. `CtlError` reports what a user, a peer or the environment got wrong: every
+ * border (gRPC, HTTP, command line, admission) maps its code, and shows one clear line instead of a stack trace.
+ * `InternalError` reports a bug: it is shown with its stack trace.
  */
 
 /**
@@ -19,18 +20,18 @@ export type CtlErrorCode =
   | 'unavailable'
   | 'internal';
 
-/** Where a fault was found. Every member is optional: a flag has no file, a stream has no line. */
+/** Where a problem was found. Every member is optional: a flag has no file, a stream has no line. */
 export interface ErrorLocation {
   readonly file?: string;
   /** 1-based line in `file`. */
   readonly line?: number;
-  /** `Kind/namespace/name` of the resource at fault. */
+  /** `Kind/namespace/name` of the resource that has the problem. */
   readonly resource?: string;
   /** Path inside the resource, such as `spec.http[0].route[1].weight`. */
   readonly field?: string;
 }
 
-/** A fault with a code and a location; `message` says what was expected in one line. */
+/** A problem with a code and a location; `message` says in one line what is wrong and what was expected. */
 export class CtlError extends Error {
   readonly code: CtlErrorCode;
   readonly location: ErrorLocation;
@@ -45,8 +46,36 @@ export class CtlError extends Error {
   /** One line for people: `file:line: Kind/ns/name: field: what was expected`. */
   oneLine(): string {
     const { file, line, resource, field } = this.location;
-    const place = file === undefined ? undefined : line === undefined ? file : `${file}:${line}`;
-    const parts = [place, resource, field, this.message].filter((part) => part !== undefined && part !== '');
+    const position = file === undefined ? undefined : line === undefined ? file : `${file}:${line}`;
+    const parts = [position, resource, field, this.message].filter((part) => part !== undefined && part !== '');
     return parts.join(': ').replaceAll('\n', ' ');
   }
+}
+
+/** A bug in this program: a state that its own code should have made impossible. */
+export class InternalError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'InternalError';
+  }
+}
+
+/** The message of whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whatever was thrown, as one line for a log: with the location when it is a CtlError. */
+export function oneLineOf(error: unknown): string {
+  return error instanceof CtlError ? error.oneLine() : messageOf(error).replaceAll('\n', ' ');
+}
+
+/** Whatever was thrown, as an Error. */
+export function toError(error: unknown): Error {
+  return error instanceof Error ? error : new InternalError(String(error));
+}
+
+/** Whatever was thrown, as a CtlError: code `internal` for everything else. */
+export function toCtlError(error: unknown): CtlError {
+  return error instanceof CtlError ? error : new CtlError('internal', messageOf(error), {}, error);
 }

@@ -1,11 +1,12 @@
 /** The generation workers of the program. */
 import { fileURLToPath } from 'node:url';
+import { systemClock } from '../core/clock.ts';
+import { messageOf } from '../core/errors.ts';
 import { compileLittle } from '../core/v8-flags.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
 import { defaultWorkers, PoolGenerator } from '../push/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import { systemClock } from '../sources/index.ts';
 
 /** Starts the workers, which load their code meanwhile; undefined where the main thread generates. */
 export function startGenerationPool(
@@ -22,7 +23,7 @@ export function startGenerationPool(
     workerFile: fileURLToPath(workerUrl('generate')),
     onCrash: (error) => {
       metrics.ctl_total_xds_internal_errors.inc();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       getScope('ads').error(`a generation worker died and is started anew: ${reason}`);
     },
     later: systemClock.setTimer,

@@ -1,7 +1,7 @@
 /** What the HTTP and the monitoring address answer. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../core/internal-fetch.ts';
 import {
   type DebugSource,
@@ -44,7 +44,7 @@ function guarded(answer: Answer): RequestListener {
     answered(request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else if (error instanceof CtlError && error.code !== 'internal') refuse(response, error);
-      else send(response, 500, `${error instanceof Error ? error.message : String(error)}\n`);
+      else send(response, 500, `${messageOf(error)}\n`);
     });
   };
 }

@@ -1,6 +1,7 @@
 /** The HTTP addresses of the program: readiness and debug pages, monitoring, introspection. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import { systemClock } from '../core/clock.ts';
 import { type DebugSource, PageMaker, type SourceStatus } from '../observe/debug/index.ts';
 import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
 import {
@@ -11,7 +12,6 @@ import {
   parseListenAddress,
   shownEnvironment,
 } from '../settings/index.ts';
-import { systemClock } from '../sources/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 import { startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';

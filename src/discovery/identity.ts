@@ -5,9 +5,10 @@
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secured address ◀── files
  */
-
+import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
+import { wallClock } from '../core/wall-clock.ts';
 import type { GrpcService, ListenerTls } from '../grpc/types.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import {
@@ -26,11 +27,9 @@ import {
   readRoots,
   type TokenIssuer,
   TrustBundles,
-  wallClock,
 } from '../security/index.ts';
 import type { Authentication, Authenticator, Authority } from '../security/types.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import { systemClock } from '../sources/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';

@@ -2,7 +2,7 @@
  * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have
  * been read once, and followed from then on.
  */
-
+import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import type { SourceStatus } from '../observe/debug/index.ts';
 import { getScope } from '../observe/index.ts';
@@ -23,7 +23,6 @@ import {
   type Source,
   type SourceIdentity,
   type SourceSink,
-  systemClock,
 } from '../sources/index.ts';
 import { restartWatch } from './model-settings.ts';
 

@@ -4,14 +4,15 @@
  * other. Nothing waits for it, except the start, for a moment.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../core/clock.ts';
+import { wallClock } from '../core/wall-clock.ts';
 import type { Snapshot } from '../model/types.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import type { Publication } from '../push/index.ts';
 import { keySetKey, keySetReference } from '../resources/key-sets.ts';
 import { makeKeySet } from '../resources/make-key-set.ts';
 import type { ResourceEvent } from '../resources/types.ts';
-import { createKeySetResolver, guardedFetch, wallClock } from '../security/index.ts';
-import { systemClock } from '../sources/index.ts';
+import { createKeySetResolver, guardedFetch } from '../security/index.ts';
 import { countedFetch } from './outgoing.ts';
 
 /**

@@ -1,5 +1,6 @@
 /** From what the rooms tell of themselves to metrics and log lines. The rooms know neither. */
-import type { CtlError } from '../core/errors.ts';
+import { systemClock } from '../core/clock.ts';
+import { type CtlError, messageOf } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import type { XdsType } from '../generate/types.ts';
 import type { NameConflict, Snapshot } from '../model/types.ts';
@@ -7,7 +8,6 @@ import { getScope, type LimitedLog, limitLog, type Metrics, type ScopeName, type
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS } from '../resources/types.ts';
 import type { CertificateObserver } from '../security/index.ts';
-import { systemClock } from '../sources/index.ts';
 import type { AppliedSummary, DebounceHooks, ToldEvent } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
 import type { PublishFault } from './publisher.ts';
@@ -25,10 +25,6 @@ function limited(write: (message: string) => void): LimitedLog {
 function limitedByPeer(write: (message: string) => void): LimitedLog {
   const log = limited(write);
   return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** @param onGenerated called after each generation that was taken over */

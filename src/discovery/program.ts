@@ -3,6 +3,7 @@
  * beside it. What is here is wiring and the order of starting and stopping; what each part does is in its own file.
  */
 import { Registry } from 'prom-client';
+import { systemClock } from '../core/clock.ts';
 import type { GrpcListener } from '../grpc/types.ts';
 import { Model } from '../model/index.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
@@ -17,7 +18,7 @@ import {
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
 import { KEY_SET_SOURCE } from '../resources/make-key-set.ts';
 import { type DiscoverySettings, type Environment, parseListenAddress } from '../settings/index.ts';
-import { type SourceIdentity, type SourceSink, systemClock } from '../sources/index.ts';
+import type { SourceIdentity, SourceSink } from '../sources/index.ts';
 import {
   type AppliedSummary,
   createDebouncer,

@@ -5,6 +5,7 @@
  * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside,
  * without holding up the others, and goes with each later publication until it is taken or replaced.
  */
+import { toError } from '../core/errors.ts';
 import type { Model, ModelStep, ModelUpdate } from '../model/index.ts';
 import type { ChangeSet, Snapshot } from '../model/types.ts';
 import type { Publication } from '../push/index.ts';
@@ -167,7 +168,7 @@ export class Publisher {
     try {
       return model.apply({ changes, ...mesh });
     } catch (error) {
-      return error instanceof Error ? error : new Error(String(error));
+      return toError(error);
     }
   }
 

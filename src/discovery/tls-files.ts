@@ -6,7 +6,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { createSecureContext } from 'node:tls';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, toCtlError } from '../core/errors.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 
 /** Files are small; how often they are looked at, milliseconds. */
@@ -99,7 +99,7 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
           current = next;
           onMaterial(next);
         } catch (error) {
-          const fault = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+          const fault = toCtlError(error);
           if (fault.message !== lastProblem) onProblem(fault);
           lastProblem = fault.message;
         }

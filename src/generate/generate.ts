@@ -2,7 +2,7 @@
  * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing
  * leaves here that refers to what does not exist.
  */
-
+import { toError } from '../core/errors.ts';
 import type { MeshSnapshot } from '../model/types.ts';
 import {
   gatewayClusters,
@@ -178,7 +178,7 @@ function attempt(make: () => UnitOutput): UnitOutput | Error {
   try {
     return make();
   } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
+    return toError(error);
   }
 }
 

@@ -7,10 +7,10 @@
  * the same machine must not reach it, so of requests from loopback only those for a loopback host are answered (no DNS
  * rebinding), and changes need a JSON body (no cross-site form can send one).
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import { messageOf } from '../core/errors.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/loopback.ts';
 import { createBoundedServer } from '../http/index.ts';
 import type { BuildInfo } from './build-info.ts';
@@ -47,7 +47,7 @@ export async function startIntrospection(options: IntrospectionOptions): Promise
   const server = createBoundedServer({ name: '--introspect_port', warn }, (request, response) => {
     answer(options, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
-      else sendText(response, 500, error instanceof Error ? error.message : String(error));
+      else sendText(response, 500, messageOf(error));
     });
   });
   await new Promise<void>((resolve, reject) => {

@@ -3,7 +3,7 @@
  * carry text that others wrote (Envoy's NACK reasons, file contents, node ids), so control characters are escaped: a
  * message can never forge a second record.
  */
-
+import { messageOf } from '../core/errors.ts';
 import type { MessageLevel, ScopeName } from './scopes.ts';
 
 export interface LogRecord {
@@ -71,7 +71,7 @@ function safeStringify(value: unknown): string {
   try {
     return JSON.stringify(value, (_key, inner: unknown) => plain(inner)) ?? 'null';
   } catch (error) {
-    return JSON.stringify({ unprintable: error instanceof Error ? error.message : String(error) });
+    return JSON.stringify({ unprintable: messageOf(error) });
   }
 }
 

@@ -5,12 +5,12 @@
  * program knows, private keys too: whoever calls `answer` has made sure that the request comes from one who may see
  * everything.
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getHeapSnapshot } from 'node:v8';
+import { messageOf } from '../core/errors.ts';
 
 const PREFIX = '/debug/pprof';
 const DEFAULT_SECONDS = 30;
@@ -51,7 +51,7 @@ export function createProfiler(
     } catch (error) {
       // The client may have hung up in the middle; what could be sent was sent.
       if (response.headersSent) response.destroy();
-      else refuse(response, 500, error instanceof Error ? error.message : String(error));
+      else refuse(response, 500, messageOf(error));
     } finally {
       busy = false;
     }

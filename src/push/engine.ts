@@ -5,7 +5,7 @@
  *   publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks
  *          └──▶ endpoints: encoded here, at once ────────────────────────────────────────────▶
  */
-import { CtlError } from '../core/errors.ts';
+import { messageOf, toCtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
 import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOf } from '../generate/index.ts';
 import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../generate/types.ts';
@@ -287,7 +287,7 @@ export class Engine implements PushEngine, SessionHost {
     try {
       return work();
     } catch (error) {
-      this.#options.observer.failed(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.observer.failed(`${what}: ${messageOf(error)}`);
       return undefined;
     }
   }
@@ -380,7 +380,7 @@ export class Engine implements PushEngine, SessionHost {
   #abandon(view: SessionView, error: unknown): void {
     view.abandon();
     this.#views.reads.end(view);
-    const cause = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+    const cause = toCtlError(error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
     const push = { types: NO_TYPES, since: this.now(), reasons: NO_REASONS };

@@ -3,7 +3,7 @@
  * between other work. Both serve the callers whose configuration is generated in turns.
  */
 import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { NumberedReads } from './read-numbers.ts';
@@ -110,7 +110,7 @@ export class InlineGenerator implements Generator {
       try {
         waiting.resolve(this.#generate(source));
       } catch (error) {
-        waiting.reject(new CtlError('internal', error instanceof Error ? error.message : String(error), {}, error));
+        waiting.reject(new CtlError('internal', messageOf(error), {}, error));
       }
     });
   }

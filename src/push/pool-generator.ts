@@ -6,7 +6,7 @@
 import { availableParallelism } from 'node:os';
 import type { GenerateAnswer } from '../../workers/protocol.ts';
 import { backoff } from '../core/backoff.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../model/types.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
@@ -56,10 +56,6 @@ interface Waiting {
 }
 
 type Ended = Exclude<GenerateAnswer, { kind: 'behind' }>;
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 
 function closedError(): CtlError {
   return new CtlError('unavailable', 'the generation pool is closed');

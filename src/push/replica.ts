@@ -3,6 +3,7 @@
  * same code makes the same of them as on the main thread.
  */
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../../workers/protocol.ts';
+import { messageOf } from '../core/errors.ts';
 import { MeshModel } from '../model/index.ts';
 import type { MeshSnapshot } from '../model/types.ts';
 import { runJobs } from './run-jobs.ts';
@@ -45,7 +46,7 @@ export class Replica {
       return {
         kind: 'failed',
         version: this.#version,
-        message: error instanceof Error ? error.message : String(error),
+        message: messageOf(error),
       };
     }
   }

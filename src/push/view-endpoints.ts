@@ -2,6 +2,7 @@
  * The endpoint resources of a view's clusters: one for all placements where their endpoints are the same from
  * everywhere, else one for each. Endpoints are encoded here, on the main thread, whenever they change.
  */
+import { messageOf } from '../core/errors.ts';
 import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../generate/index.ts';
 import { NOWHERE, type Placement, type Unit, type XdsType } from '../generate/types.ts';
 import type { Snapshot } from '../model/types.ts';
@@ -77,7 +78,7 @@ export function endpointChanges(
       common.set(name, undefined);
       for (const [index, resource] of encoded.entries()) placed[index]?.set(name, resource);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       failures.push({ type: 'eds', message: `eds ${clusterName} of ${key}: ${reason}` });
     }
   }

@@ -6,7 +6,6 @@ export {
   type AuthoritySettings,
   createAuthority,
 } from './authority/authority.ts';
-export { type WallClock, wallClock } from './authority/clock.ts';
 export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
 export type { Fetch } from './fetch-json.ts';

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, SignJWT } from 'jose';
 import { CtlError } from '../core/errors.ts';
 import { type Identity, spiffeUri } from '../core/identity.ts';
-import type { WallClock } from './authority/clock.ts';
+import type { WallClock } from '../core/wall-clock.ts';
 import { keySetSchema } from './oidc.ts';
 import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';

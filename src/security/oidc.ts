@@ -6,7 +6,7 @@
 import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
-import type { WallClock } from './authority/clock.ts';
+import type { WallClock } from '../core/wall-clock.ts';
 import { type Fetch, fetchJson, shownUrl, trustedUrl } from './fetch-json.ts';
 import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';

@@ -2,8 +2,10 @@
  * A value that is fetched in the background, again and again: never while somebody waits for an answer of ours. What
  * was good stays until something better comes; failures are repeated with backoff and told once each.
  */
-import { CtlError } from '../core/errors.ts';
-import type { WallClock } from './authority/clock.ts';
+import { backoff } from '../core/backoff.ts';
+import type { Timer } from '../core/clock.ts';
+import { type CtlError, toCtlError } from '../core/errors.ts';
+import type { WallClock } from '../core/wall-clock.ts';
 
 export interface Loaded<T> {
   readonly value: T;
@@ -29,14 +31,16 @@ const FIRST_RETRY_MS = 1000;
 const LAST_RETRY_MS = 5 * 60_000;
 /** Spread to both sides, so that replicas do not ask in step. */
 const JITTER = 0.1;
+/** All delays are spread alike, by JITTER. */
+const NO_JITTER = (): number => 0;
 
 export class Refresh<T> {
   readonly #options: RefreshOptions<T>;
   readonly #ending = new AbortController();
   #value: T | undefined;
   #problem: CtlError | undefined;
-  #retryMs = FIRST_RETRY_MS;
-  #cancel: () => void = () => {};
+  #failures = 0;
+  #timer: Timer | undefined;
   #loading: Promise<void> | undefined;
   #hurriedAt = Number.NEGATIVE_INFINITY;
 
@@ -67,12 +71,12 @@ export class Refresh<T> {
   }
 
   #load(): Promise<void> {
-    this.#cancel();
+    this.#timer?.cancel();
     this.#loading = this.#once().then((againMs) => {
       this.#loading = undefined;
       if (this.#ending.signal.aborted) return;
       const spread = 1 + JITTER * (2 * this.#options.random() - 1);
-      this.#cancel = this.#options.clock.setTimer(againMs * spread, () => void this.#load());
+      this.#timer = this.#options.clock.setTimer(againMs * spread, () => void this.#load());
     });
     return this.#loading;
   }
@@ -84,22 +88,21 @@ export class Refresh<T> {
       if (this.#ending.signal.aborted) return 0;
       this.#value = value;
       this.#problem = undefined;
-      this.#retryMs = FIRST_RETRY_MS;
+      this.#failures = 0;
       this.#options.onValue?.(value);
       return refreshMs;
     } catch (error) {
       if (this.#ending.signal.aborted) return 0;
-      const problem = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+      const problem = toCtlError(error);
       if (problem.message !== this.#problem?.message) this.#options.onProblem(problem);
       this.#problem = problem;
-      const retryMs = this.#retryMs;
-      this.#retryMs = Math.min(retryMs * 2, this.#options.lastRetryMs ?? LAST_RETRY_MS);
-      return retryMs;
+      this.#failures++;
+      return backoff(this.#failures, FIRST_RETRY_MS, this.#options.lastRetryMs ?? LAST_RETRY_MS, NO_JITTER);
     }
   }
 
   close(): void {
     this.#ending.abort();
-    this.#cancel();
+    this.#timer?.cancel();
   }
 }

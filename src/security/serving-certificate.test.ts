@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import { fakeTime } from '../core/testing/fake-time.ts';
-import { CLOCK_CHECK_MS, startWallTimer } from '../core/wall-timer.ts';
+import { CLOCK_CHECK_MS } from '../core/wall-clock.ts';
 import { type FakeClock, fakeClock } from './authority/testing/fixtures.ts';
 import { followServingCertificate } from './serving-certificate.ts';
 import { NOW } from './testing.ts';
@@ -83,11 +83,7 @@ describe('the certificate of the secured address', () => {
     ['back to before the certificate begins', -3],
   ] as const) {
     it(`is renewed within a minute after the clock was set ${what}`, async () => {
-      const { time, pass, set } = fakeTime(NOW);
-      const clock = {
-        now: time.wallNow,
-        setTimer: (ms: number, run: () => void) => startWallTimer(ms, run, time),
-      };
+      const { clock, pass, set } = fakeTime(NOW);
       const advance = async (ms: number): Promise<void> => {
         pass(ms);
         await new Promise<void>((resolve) => setImmediate(resolve));

@@ -3,9 +3,10 @@
  * ends and when the authority's root changes. A renewal that fails is tried again until it succeeds, with the
  * certificate at hand meanwhile.
  */
-import { CtlError } from '../core/errors.ts';
-import { CLOCK_CHECK_MS } from '../core/wall-timer.ts';
-import type { WallClock } from './authority/clock.ts';
+import { backoff } from '../core/backoff.ts';
+import type { Timer } from '../core/clock.ts';
+import { type CtlError, toCtlError } from '../core/errors.ts';
+import { CLOCK_CHECK_MS, type WallClock } from '../core/wall-clock.ts';
 import { BACKDATE_MS } from './authority/signer.ts';
 import type { Authority, ServerCertificate } from './types.ts';
 
@@ -36,9 +37,9 @@ export interface ServingCertificate {
 /** Rejects when the first certificate cannot be made. */
 export async function followServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
   const { authority, dnsNames, ttlMs, clock, random, onCertificate, onProblem } = options;
-  let cancel = (): void => {};
+  let timer: Timer | undefined;
   let closed = false;
-  let retryMs = FIRST_RETRY_MS;
+  let failures = 0;
   /** Of the latest attempt: an earlier one that comes late is not used. */
   let attempt = 0;
 
@@ -51,25 +52,28 @@ export async function followServingCertificate(options: ServingCertificateOption
       // A clock that was set back makes it a certificate of the future, which clients with the right time refuse.
       const notValidYet = now < madeAt - BACKDATE_MS;
       if (now >= renewAt || notValidYet) void renew();
-      else cancel = clock.setTimer(Math.min(renewAt - now, CLOCK_CHECK_MS), look);
+      else timer = clock.setTimer(Math.min(renewAt - now, CLOCK_CHECK_MS), look);
     };
     look();
   };
 
   const renew = async (): Promise<void> => {
-    cancel();
+    timer?.cancel();
     const mine = ++attempt;
     try {
       const certificate = await authority.serverCertificate(dnsNames, ttlMs);
       if (closed || mine !== attempt) return;
-      retryMs = FIRST_RETRY_MS;
+      failures = 0;
       onCertificate(certificate);
       waitForRenewal(certificate);
     } catch (error) {
       if (closed || mine !== attempt) return;
-      onProblem(error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error));
-      cancel = clock.setTimer(retryMs, () => void renew());
-      retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
+      onProblem(toCtlError(error));
+      failures++;
+      timer = clock.setTimer(
+        backoff(failures, FIRST_RETRY_MS, LAST_RETRY_MS, () => 0),
+        () => void renew(),
+      );
     }
   };
 
@@ -80,7 +84,7 @@ export async function followServingCertificate(options: ServingCertificateOption
     first,
     close: () => {
       closed = true;
-      cancel();
+      timer?.cancel();
       stop();
     },
   };

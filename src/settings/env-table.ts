@@ -3,9 +3,9 @@
  * with the setting it gives; one that gives the same setting as a flag stands in for that flag when the flag is not
  * given. A variable enters its table when what it does exists.
  */
-
+import { messageOf } from '../core/errors.ts';
 import { parseDuration } from './duration.ts';
-import { messageOf, usageError } from './errors.ts';
+import { usageError } from './errors.ts';
 import { parseBoolean, parseDurationFrom, parseFloating, parseInteger } from './values.ts';
 
 interface EnvBase {

@@ -18,7 +18,7 @@ export {
 } from './discovery-flags.ts';
 export { formatDuration, parseDuration } from './duration.ts';
 export { type Environment, type EnvTable, envDocument, readEnv, shownEnvironment } from './env-table.ts';
-export { messageOf, usageError } from './errors.ts';
+export { usageError } from './errors.ts';
 export type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 export { jwtFlags } from './jwt-flags.ts';
 export { dialAddress, type ListenAddress, parseListenAddress } from './listen-address.ts';

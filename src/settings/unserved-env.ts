@@ -5,8 +5,9 @@
  * exists. Of those that both programs share, the agent's table has none that only a control plane could act on.
  * POD_NAME and ORCH_SERVICE_HOST are not in it: deployments set them by themselves, and they ask for nothing.
  */
+import { messageOf } from '../core/errors.ts';
 import type { Environment } from './env-table.ts';
-import { messageOf, usageError } from './errors.ts';
+import { usageError } from './errors.ts';
 import { parseBoolean, parseFloating, parseInteger } from './values.ts';
 
 type Default = string | boolean | number;

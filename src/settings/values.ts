@@ -1,9 +1,9 @@
 /**
  * Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read.
  */
-
+import { messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
-import { messageOf, usageError } from './errors.ts';
+import { usageError } from './errors.ts';
 import type { FlagSpec, FlagValue } from './flag-table.ts';
 
 /** Truth as Go reads it. */

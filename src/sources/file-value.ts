@@ -7,13 +7,13 @@ import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { Clock, Timer } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import type { ResourceProblem } from '../resources/types.ts';
 import { parseYaml } from './complete-yaml.ts';
 import { codeOf, directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';
-import type { Log } from './log.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
 
 export interface FileValueOptions<T> {
@@ -224,8 +224,4 @@ async function inspect(path: string): Promise<'absent' | BigIntStats | { readonl
 /** Differs when the file was written, replaced, or its link points elsewhere. */
 function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

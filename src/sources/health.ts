@@ -2,7 +2,7 @@
  * The health of a source, logged when it changes: once when it becomes bad or is so for another reason, and once when
  * it is good again.
  */
-import type { Log } from './log.ts';
+import type { Log } from '../core/log.ts';
 import type { SourceHealth } from './source.ts';
 
 export class HealthLog {

@@ -1,8 +1,6 @@
 /** Entry point of the sources: where resources come from. */
-export { type Clock, systemClock, type Timer } from '../core/clock.ts';
 export { createDirectorySource, type DirectorySourceOptions } from './directory/directory.ts';
 export { createFileValue, type FileValue, type FileValueOptions } from './file-value.ts';
 export { HealthLog } from './health.ts';
-export type { Log } from './log.ts';
 export { createMockSource, type MockSourceOptions } from './mock.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';

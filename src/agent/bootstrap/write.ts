@@ -1,7 +1,7 @@
 /** The bootstrap as a file: written aside and renamed, so that Envoy never reads half of it. */
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import type { JsonObject } from '../../protobuf/index.ts';
 import { makeFolder } from '../folder.ts';
 
@@ -17,7 +17,7 @@ export async function writeBootstrap(folder: string, content: JsonObject): Promi
     await writeFile(`${path}.${process.pid}`, JSON.stringify(content, null, 2), { mode: 0o600 });
     await rename(`${path}.${process.pid}`, path);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new CtlError('failed_precondition', `cannot write the bootstrap: ${reason}`, { file: path }, error);
   }
   return path;

@@ -3,6 +3,7 @@
  * in a row. An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as
  * well.
  */
+import { backoff } from '../../core/backoff.ts';
 import type { Logger } from '../../observe/logging.ts';
 import { type EnvoyLogLine, logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';
@@ -83,7 +84,8 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
       failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
-      const wait = waitMs(failures, deps.random());
+      // With jitter: the Envoys of a host that died at one moment are not started at one moment.
+      const wait = backoff(failures, FIRST_WAIT_MS, LONGEST_WAIT_MS, deps.random);
       deps.log.warn('Envoy has ended, it is started again', { reason, failures, inMs: Math.round(wait) });
       await deps.sleep(wait, retired.signal);
       if (retired.signal.aborted) return { kind: 'stopped' };
@@ -95,13 +97,6 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
     retire: () => retired.abort(),
     signal: (signal) => current?.kill(signal),
   };
-}
-
-/**
- * Doubling waits, up to a fifth shorter at random: the Envoys of a host that died together shall not start together.
- */
-function waitMs(failures: number, random: number): number {
-  return Math.min(FIRST_WAIT_MS * 2 ** (failures - 1), LONGEST_WAIT_MS) * (1 - random / 5);
 }
 
 function exitText({ code, signal }: EnvoyExit): string {

@@ -8,6 +8,7 @@
  * All this is looked for in Envoy's admin interface until it is there; from then on Envoy's own `/ready` is asked,
  * which costs nothing.
  */
+import { messageOf } from '../../core/errors.ts';
 import { isObject } from '../json.ts';
 
 /** The names of the counters stand in Envoy's documentation, "Cluster manager" and "Listener manager" statistics. */
@@ -67,9 +68,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   };
   const answer = (): Promise<string | undefined> => {
     if (last === undefined || now() - last.at >= CACHE_MS) {
-      const asked = ask().catch(
-        (error: unknown) => `Envoy does not answer: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      const asked = ask().catch((error: unknown) => `Envoy does not answer: ${messageOf(error)}`);
       last = { at: now(), answer: asked };
     }
     return last.answer;

@@ -5,11 +5,11 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
 import { rootsText } from './certificates.ts';
-import type { Clock } from './clock.ts';
 import { type GrpcConnection, openGrpc, type UnaryCall } from './grpc-client.ts';
-import { condition, type Log } from './log.ts';
 import { certificateRequest, pemList } from './messages.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { currentToken } from './token.ts';
@@ -36,7 +36,7 @@ export interface CaClientOptions {
   /** What was provisioned before the workload had a certificate of the mesh (PROV_CERT). */
   readonly provisioned: () => Promise<WorkloadSecrets | undefined>;
   readonly readFile: (file: string) => Promise<string>;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly counters: IdentityCounters;
   readonly log: Log;
 }
@@ -67,8 +67,12 @@ const TIMEOUT_MS = 10_000;
 export function createCaClient(options: CaClientOptions): CaClient {
   const { clock, counters, log } = options;
   const open = new Set<GrpcConnection>();
-  const tokenState = condition(log, 'the token is not sent', 'the token is good again');
-  const rootsState = condition(log, 'CA_ROOT_CA: the roots known so far stay in force', 'CA_ROOT_CA is good again');
+  const tokenState = createFailureLog(log, 'the token is not sent', 'the token is good again');
+  const rootsState = createFailureLog(
+    log,
+    'CA_ROOT_CA: the roots known so far stay in force',
+    'CA_ROOT_CA is good again',
+  );
   let rootsWereRead = false;
 
   const call = async (connection: GrpcConnection, request: UnaryCall): Promise<Buffer> => {
@@ -89,12 +93,12 @@ export function createCaClient(options: CaClientOptions): CaClient {
     const { tokenFile: file, parseToken: parse, readFile: read } = options;
     try {
       const token = await currentToken({ file, parse, read }, clock.now());
-      tokenState.good();
+      tokenState.succeeded();
       return { authorization: `Bearer ${token}` };
     } catch (error) {
       if (required || !hasCertificate) throw withAdvice(error, file);
       const isThere = !(error instanceof CtlError && error.code === 'not_found');
-      if (isThere) tokenState.fault(error instanceof CtlError ? error.oneLine() : String(error));
+      if (isThere) tokenState.failed(error instanceof CtlError ? error.oneLine() : String(error));
       return {};
     }
   };
@@ -112,8 +116,8 @@ export function createCaClient(options: CaClientOptions): CaClient {
     };
     const { text: roots, fault } = await trustedRoots(options, [current?.roots, known?.roots]);
     // A file that never was there is how a machine with provisioned certificates is set up.
-    if (fault === undefined) rootsState.good();
-    else if (rootsWereRead || fault.code !== 'not_found') rootsState.fault(fault.oneLine());
+    if (fault === undefined) rootsState.succeeded();
+    else if (rootsWereRead || fault.code !== 'not_found') rootsState.failed(fault.oneLine());
     rootsWereRead ||= fault === undefined;
     const connection = openGrpc({ ...options.server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
     open.add(connection);

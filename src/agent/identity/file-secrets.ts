@@ -3,12 +3,13 @@
  * own. They are followed from when Envoy first asks for them: read again and again, as mounts change by swapped links,
  * which watchers miss. Files that cannot be read or do not fit together leave the last good version in force.
  */
-import { CtlError } from '../../core/errors.ts';
+import { sleep } from '../../core/clock.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
-import { type Clock, sleep } from './clock.ts';
-import { type Condition, condition, type Log, reasonOf } from './log.ts';
 import { authoritiesSecret, certificateSecret, type SecretResource } from './messages.ts';
 import { secretResource } from './secret-table.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
@@ -30,7 +31,7 @@ export interface FileSecrets {
 const UNASKED_LOOKS = 2;
 
 interface Followed {
-  readonly state: Condition;
+  readonly state: FailureLog;
   /** Looks since somebody wanted it. */
   unasked: number;
   /** What `secret` was made of: files that are the same are not parsed again. */
@@ -44,7 +45,7 @@ interface Followed {
  * @param env may name the file of the system's authorities
  */
 export function createFileSecrets(
-  clock: Clock,
+  clock: WallClock,
   log: Log,
   changed: () => void,
   isWanted: (name: string) => boolean,
@@ -60,21 +61,21 @@ export function createFileSecrets(
     try {
       const { text, encode } = await readSecret(name, env);
       if (entry.secret !== undefined && entry.text === text) {
-        entry.state.good();
+        entry.state.succeeded();
         return false;
       }
       const secret = secretResource(name, encode());
-      entry.state.good();
+      entry.state.succeeded();
       entry.text = text;
       const isNew = secret.version !== entry.secret?.version;
       entry.secret = secret;
       return isNew;
     } catch (error) {
-      entry.state.fault(reasonOf(error));
+      entry.state.failed(oneLineOf(error));
       return false;
     }
   };
-  const isFull = condition(
+  const isFull = createFailureLog(
     log,
     'not all certificates in files are followed',
     'certificates in files are followed again',
@@ -107,12 +108,12 @@ export function createFileSecrets(
       if (followed.has(name)) return true;
       if (parseFileSecretName(name) === undefined) return false;
       if (followed.size >= MAX_FOLLOWED) {
-        isFull.fault(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+        isFull.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
         return false;
       }
-      isFull.good();
+      isFull.succeeded();
       const what = `the certificates ${name}`;
-      const state = condition(log, `${what} cannot be used`, `${what} are good again`);
+      const state = createFailureLog(log, `${what} cannot be used`, `${what} are good again`);
       const entry: Followed = { state, unasked: 0, text: '', secret: undefined };
       followed.set(name, entry);
       void look(name, entry).then((isNew) => {

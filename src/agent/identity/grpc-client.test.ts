@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { systemClock } from './clock.ts';
+import { wallClock } from '../../core/wall-clock.ts';
 import { openGrpc } from './grpc-client.ts';
 import { testRoot } from './testing/certificates.ts';
 import { startTestCa, TEST_SERVER_NAME } from './testing/test-ca.ts';
@@ -10,7 +10,7 @@ test('a server that the roots do not know is named, without advice on the roots 
   t.after(() => ca.close());
   const server = { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME };
   const target = { ...server, roots: testRoot('another').pem, client: undefined };
-  const connection = openGrpc(target, systemClock, 5_000);
+  const connection = openGrpc(target, wallClock, 5_000);
   t.after(() => connection.close());
   const call = { path: '/a.Service/Call', metadata: {}, request: Buffer.alloc(0) };
   await assert.rejects(connection.unary(call), (error: Error) => {

@@ -5,7 +5,7 @@
  */
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { CtlError, type CtlErrorCode } from '../../core/errors.ts';
-import type { Clock } from './clock.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import { frame, frameReader } from './grpc-frame.ts';
 
 /** Where to call and what is shown there. */
@@ -54,7 +54,7 @@ const CODES: Readonly<Record<number, CtlErrorCode>> = {
 };
 
 /** Connects over TLS. Each call, the first one's connecting included, may take `timeoutMs`. */
-export function openGrpc(target: GrpcTarget, clock: Clock, timeoutMs: number): GrpcConnection {
+export function openGrpc(target: GrpcTarget, clock: WallClock, timeoutMs: number): GrpcConnection {
   const { host, port, serverName, roots, client } = target;
   const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
   const session = connect(`https://${place}`, {
@@ -79,7 +79,7 @@ function unary(
   authority: string,
   sessionFault: () => Error | undefined,
   place: string,
-  clock: Clock,
+  clock: WallClock,
   timeoutMs: number,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();

@@ -7,16 +7,17 @@
  *                                                          └─▶ OUTPUT_CERTS, metrics
  */
 import { readFile } from 'node:fs/promises';
-import { CtlError } from '../../core/errors.ts';
+import { sleep } from '../../core/clock.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { type Identity, spiffeUri } from '../../core/identity.ts';
+import { createFailureLog } from '../../core/log.ts';
+import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../observe/logging.ts';
 import type { AgentIdentity, SecretSource, WorkloadSecrets } from '../types.ts';
 import { type CaServer, createCaClient } from './ca-client.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
-import { type Clock, sleep, systemClock } from './clock.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { createFileSecrets } from './file-secrets.ts';
-import { condition, reasonOf } from './log.ts';
 import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
 import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
 import { checkGraceRatio, createRotation } from './rotation.ts';
@@ -44,7 +45,7 @@ export interface AgentIdentityOptions {
   readonly settings: IdentitySettings;
   /** Folder of FILE_MOUNTED_CERTS; /etc/certs without it. */
   readonly mountedFolder?: string;
-  readonly clock?: Clock;
+  readonly clock?: WallClock;
   /** 0 ≤ x < 1. */
   readonly random?: () => number;
 }
@@ -54,7 +55,7 @@ export interface AgentIdentityOptions {
  * Rejects with a CtlError of one line for settings that cannot be used, and a socket that cannot be made.
  */
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
-  const { sdsPath, settings, clock = systemClock } = options;
+  const { sdsPath, settings, clock = wallClock } = options;
   const counters = newCounters();
   const secrets = settings.fileMountedCerts
     ? createMountedSource(options.mountedFolder ?? MOUNTED_FOLDER, clock, getScope('secretfetcher'))
@@ -86,7 +87,7 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
   };
 }
 
-function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: Clock): SecretSource {
+function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: WallClock): SecretSource {
   const { settings, caServer, random = Math.random } = options;
   checkProvider(settings.caProvider);
   checkGraceRatio(settings.secretGracePeriodRatio);
@@ -132,10 +133,10 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
  * What a virtual machine was provisioned with, or what an earlier run of the agent got with it and wrote to
  * OUTPUT_CERTS: a restart after the provisioned certificate's end finds the workload's own.
  */
-function provisionedSource(settings: IdentitySettings, clock: Clock): () => Promise<WorkloadSecrets | undefined> {
+function provisionedSource(settings: IdentitySettings, clock: WallClock): () => Promise<WorkloadSecrets | undefined> {
   const { provCert, outputCerts } = settings;
   if (provCert === '') return () => Promise.resolve(undefined);
-  const state = condition(getScope('secretfetcher'), 'PROV_CERT cannot be used', 'PROV_CERT is good again');
+  const state = createFailureLog(getScope('secretfetcher'), 'PROV_CERT cannot be used', 'PROV_CERT is good again');
   const earlier = async (): Promise<WorkloadSecrets | undefined> =>
     outputCerts === '' || outputCerts === provCert
       ? undefined
@@ -143,12 +144,12 @@ function provisionedSource(settings: IdentitySettings, clock: Clock): () => Prom
   const given = async (): Promise<WorkloadSecrets | undefined> => {
     try {
       const secrets = await readCertFiles(provCert, clock.now());
-      state.good();
+      state.succeeded();
       return secrets;
     } catch (error) {
       // A folder that the agent itself fills is empty at first.
       const isFirst = provCert === outputCerts && error instanceof CtlError && error.code === 'not_found';
-      if (!isFirst) state.fault(reasonOf(error));
+      if (!isFirst) state.failed(oneLineOf(error));
       return undefined;
     }
   };
@@ -163,20 +164,20 @@ function provisionedSource(settings: IdentitySettings, clock: Clock): () => Prom
  * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when somebody has deleted them: a restart may
  * need them. Returns how to stop; resolves when nothing is being written.
  */
-function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: Clock): () => Promise<void> {
+function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: WallClock): () => Promise<void> {
   const { outputCerts: directory, secretRotationCheckIntervalMs } = settings;
   if (directory === '') return () => Promise.resolve();
   const log = getScope('cache');
-  const state = condition(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
+  const state = createFailureLog(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
   const ended = new AbortController();
   let writing: Promise<void> = Promise.resolve();
   const write = (changed: WorkloadSecrets): void => {
     writing = writing.then(async () => {
       try {
         await writeCertFiles(directory, changed);
-        state.good();
+        state.succeeded();
       } catch (error) {
-        state.fault(reasonOf(error));
+        state.failed(oneLineOf(error));
       }
     });
   };

@@ -3,10 +3,12 @@
  * of watched: mounts change by swapped links, and watchers of files miss that after the first time. What does not fit
  * together, as between two writes, leaves the last good set in force.
  */
+import { sleep } from '../../core/clock.ts';
+import { oneLineOf } from '../../core/errors.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';
-import { type Clock, sleep } from './clock.ts';
-import { condition, type Log, reasonOf } from './log.ts';
 import { createSecretHolder } from './secret-holder.ts';
 
 /** Where orchestrators mount them. */
@@ -15,21 +17,25 @@ export const MOUNTED_FOLDER = '/etc/certs';
 /** Three small files; certificates are replaced long before they end, so seconds do not matter. */
 const LOOK_MS = 5_000;
 
-export function createMountedSource(directory: string, clock: Clock, log: Log): SecretSource {
+export function createMountedSource(directory: string, clock: WallClock, log: Log): SecretSource {
   const holder = createSecretHolder(log);
   const stop = new AbortController();
   const { signal } = stop;
   let running: Promise<void> = Promise.resolve();
 
   const follow = async (): Promise<void> => {
-    const state = condition(log, 'the mounted certificates cannot be used', 'the mounted certificates are good again');
+    const state = createFailureLog(
+      log,
+      'the mounted certificates cannot be used',
+      'the mounted certificates are good again',
+    );
     while (!signal.aborted) {
       try {
         const secrets = await readCertFiles(directory, clock.now());
-        state.good();
+        state.succeeded();
         holder.set(secrets);
       } catch (error) {
-        state.fault(reasonOf(error));
+        state.failed(oneLineOf(error));
       }
       await sleep(clock, LOOK_MS, signal);
     }

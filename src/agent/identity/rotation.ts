@@ -3,16 +3,16 @@
  * wakes: one for the certificate (a new key each time; what there is stays until the next is complete), one for the
  * roots, which may change between two certificates and must reach everybody before a new root signs.
  */
-
-import { CtlError } from '../../core/errors.ts';
+import { backoff } from '../../core/backoff.ts';
+import { sleep } from '../../core/clock.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseSpiffeUri } from '../../core/identity.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import type { SecretSource } from '../types.ts';
-import { createBackoff } from './backoff.ts';
 import type { CaClient } from './ca-client.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
-import { type Clock, sleep } from './clock.ts';
 import type { KeyAndRequest } from './csr.ts';
-import { condition, type Log, reasonOf } from './log.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { createSecretHolder } from './secret-holder.ts';
 
@@ -33,7 +33,7 @@ export interface RotationOptions {
   readonly graceRatio: number;
   readonly checkIntervalMs: number;
   readonly initialBackoffMs: number;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly counters: IdentityCounters;
@@ -60,6 +60,23 @@ export function rotationTime(receivedAt: number, expiresAt: number, graceRatio: 
   const life = Math.max(0, expiresAt - receivedAt);
   const grace = life * graceRatio * (1 - GRACE_JITTER + 2 * GRACE_JITTER * random());
   return receivedAt + Math.max(life - grace, life * LEAST_USE, LEAST_USE_MS);
+}
+
+/** Without INITIAL_BACKOFF_MSEC; Envoy waits for the first certificate, so the first retry is soon. */
+const DEFAULT_INITIAL_BACKOFF_MS = 500;
+/** A control plane that is available again is noticed within this time; ms. */
+export const MAX_BACKOFF_MS = 30_000;
+/** Each delay is somewhere in its upper half, so that not all agents ask at once. */
+const BACKOFF_JITTER = 0.5;
+
+/**
+ * The delay before a renewal is tried again, ms.
+ *
+ * @param initialMs the first delay; not positive: half a second
+ */
+export function retryDelay(failures: number, initialMs: number, random: () => number): number {
+  const first = initialMs > 0 ? initialMs : DEFAULT_INITIAL_BACKOFF_MS;
+  return backoff(failures, first, MAX_BACKOFF_MS, random, BACKOFF_JITTER);
 }
 
 export function createRotation(options: RotationOptions): SecretSource {
@@ -90,16 +107,15 @@ export function createRotation(options: RotationOptions): SecretSource {
   };
 
   const rotate = async (): Promise<void> => {
-    const backoff = createBackoff(options.initialBackoffMs, random);
-    const state = condition(log, 'no new certificate', 'certificates are had again');
+    let failures = 0;
+    const state = createFailureLog(log, 'no new certificate', 'certificates are had again');
     let saidExpired = false;
-    for (let retry = false; !signal.aborted; ) {
-      if (retry) counters.num_outgoing_retries++;
+    while (!signal.aborted) {
+      if (failures > 0) counters.num_outgoing_retries++;
       try {
         const { receivedAt, next } = await renew();
-        state.good();
-        backoff.reset();
-        retry = false;
+        state.succeeded();
+        failures = 0;
         saidExpired = false;
         log.debug('certificate replaced', { next: new Date(next).toISOString() });
         // Looked at again at each check, too: the wall clock may have been set, or the machine have slept. One that was
@@ -115,26 +131,26 @@ export function createRotation(options: RotationOptions): SecretSource {
         if (expired && !saidExpired)
           log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
         saidExpired = expired;
-        state.fault(reasonOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
-        retry = true;
-        await sleep(clock, backoff.next(), signal);
+        state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
+        failures++;
+        await sleep(clock, retryDelay(failures, options.initialBackoffMs, random), signal);
       }
     }
   };
 
   const followRoots = async (): Promise<void> => {
-    const state = condition(log, 'the trusted roots cannot be asked for', 'the trusted roots are known again');
+    const state = createFailureLog(log, 'the trusted roots cannot be asked for', 'the trusted roots are known again');
     while (!signal.aborted) {
       await sleep(clock, options.checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
       const before = holder.current();
       if (signal.aborted || before === undefined) continue;
       try {
         const roots = await ca.trustBundle(before);
-        state.good();
+        state.succeeded();
         // A certificate that came meanwhile brought its roots along, and they are newer.
         if (roots !== undefined && !signal.aborted && holder.current() === before) holder.set({ ...before, roots });
       } catch (error) {
-        if (!signal.aborted) state.fault(reasonOf(error));
+        if (!signal.aborted) state.failed(oneLineOf(error));
       }
     }
   };

@@ -10,11 +10,11 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { statusOf } from '../../core/grpc-status.ts';
-import type { Clock } from './clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import { frame, frameReader } from './grpc-frame.ts';
-import { type Log, reasonOf } from './log.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { createSecretStream, type SecretStream, type SecretTable, type Variant } from './sds-protocol.ts';
 import { listenOnSocket } from './unix-socket.ts';
@@ -30,7 +30,7 @@ export interface SdsServer {
 export interface SdsServerOptions {
   readonly path: string;
   readonly staleIntervalMs: number;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly counters: IdentityCounters;
   readonly log: Log;
   /** Told of every name that is asked for and not among the secrets. True: it may come to be one. */
@@ -78,11 +78,11 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
     }
     sessions.add(session);
     session.on('close', () => sessions.delete(session));
-    session.on('error', (error) => log.debug(`a connection to the secrets ended: ${reasonOf(error)}`));
+    session.on('error', (error) => log.debug(`a connection to the secrets ended: ${oneLineOf(error)}`));
   });
 
   server.on('stream', (stream, headers) => {
-    stream.on('error', (error) => log.debug(`a stream of secrets ended: ${reasonOf(error)}`));
+    stream.on('error', (error) => log.debug(`a stream of secrets ended: ${oneLineOf(error)}`));
     const path = headers[':path'] ?? '';
     const variant = Object.hasOwn(VARIANTS, path) ? VARIANTS[path] : undefined;
     const refusal = refusalOf(headers['content-type'], path, variant, streams.size);
@@ -112,7 +112,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
   });
 
   const closeSocket = await listenOnSocket(server, options.path);
-  server.on('error', (error) => log.error(`the server of secrets: ${reasonOf(error)}`));
+  server.on('error', (error) => log.error(`the server of secrets: ${oneLineOf(error)}`));
   const stopLooking = recycleStale({ ...options, streams, sessions });
 
   return {
@@ -159,7 +159,7 @@ function refuse(stream: ServerHttp2Stream, error: CtlError): void {
 
 interface StreamDeps {
   readonly table: () => SecretTable | undefined;
-  readonly clock: Clock;
+  readonly clock: WallClock;
   readonly counters: IdentityCounters;
   readonly log: Log;
   readonly unknown: (name: string) => void;
@@ -203,7 +203,7 @@ function openStream(stream: ServerHttp2Stream, variant: Variant, deps: StreamDep
     try {
       for (const message of read(chunk)) secrets.receive(message);
     } catch (error) {
-      end(error instanceof CtlError ? error : new CtlError('internal', reasonOf(error), {}, error));
+      end(error instanceof CtlError ? error : new CtlError('internal', oneLineOf(error), {}, error));
       return;
     }
     push();
@@ -252,7 +252,7 @@ function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions
 }
 
 /** Calls `onSilence` when the peer does not answer a ping in time. */
-function pinged(session: ServerHttp2Session, clock: Clock, onSilence: () => void): void {
+function pinged(session: ServerHttp2Session, clock: WallClock, onSilence: () => void): void {
   const timer = clock.setTimer(PING_TIMEOUT_MS, () => {
     if (!session.destroyed) onSilence();
   });

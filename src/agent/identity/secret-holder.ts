@@ -1,6 +1,7 @@
 /** The present secrets and who wants to know of new ones: what all sources have in common. */
+import { oneLineOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
 import type { WorkloadSecrets } from '../types.ts';
-import { type Log, reasonOf } from './log.ts';
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
@@ -25,7 +26,7 @@ export function createSecretHolder(log: Log): SecretHolder {
         try {
           listener(secrets);
         } catch (error) {
-          log.error(`new secrets were not taken over: ${reasonOf(error)}`);
+          log.error(`new secrets were not taken over: ${oneLineOf(error)}`);
         }
       }
     },

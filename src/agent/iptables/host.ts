@@ -1,6 +1,6 @@
 /** What the host, or rather its network namespace, is like. */
 import { readFile } from 'node:fs/promises';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import { FAMILIES } from './footprint.ts';
 import type { ProxyUser } from './options.ts';
 import { mustRun, type Run } from './run.ts';
@@ -26,7 +26,7 @@ export async function usableFamilies(
   if (addresses.length === 0) return ['ipv4'];
   const why = await run(FAMILIES.ipv6.save, ['-t', 'nat']).then(
     ({ code, stderr }) => (code === 0 ? undefined : (stderr.split('\n')[0] ?? `exit code ${code}`)),
-    (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    (error: unknown) => messageOf(error),
   );
   if (why === undefined) return ['ipv4', 'ipv6'];
   if (addresses.some(({ reachable }) => reachable)) {

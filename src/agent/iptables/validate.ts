@@ -11,7 +11,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { BlockList, createServer, isIPv6, type Server } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import { isLocalhost } from './options.ts';
 import type { Family, Redirection } from './types.ts';
 
@@ -185,7 +185,7 @@ async function listen(family: Family, port: number, sign: string): Promise<Serve
     await once(server, 'listening');
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE') return 'in use';
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     throw new CtlError('failed_precondition', `cannot validate redirection: ${why}`, {}, error);
   }
   return server;

@@ -4,6 +4,7 @@
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../observe/logging.ts';
 import { type CallOptions, call } from '../http-client.ts';
 import type { AppMetrics } from './app-metrics.ts';
@@ -42,7 +43,7 @@ export async function serveMerged(response: ServerResponse, deps: MergeDeps): Pr
     } catch (error) {
       if (gone.signal.aborted) return;
       metrics.add('scrape_failures_total', 1, { type });
-      log.debug('metrics could not be had', { type, reason: error instanceof Error ? error.message : String(error) });
+      log.debug('metrics could not be had', { type, reason: messageOf(error) });
     }
   };
   await part('envoy', { port: adminPort, path: '/stats/prometheus' });

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import type { JsonValue } from '../../protobuf/index.ts';
 import { parseDuration } from '../../settings/index.ts';
 import { isObject } from '../json.ts';
@@ -133,7 +133,7 @@ export function readProxyConfig(data: unknown, source: string): AgentProxyConfig
     try {
       entries.push([field, read(value)]);
     } catch (error) {
-      throw new CtlError('invalid_argument', error instanceof Error ? error.message : String(error), {
+      throw new CtlError('invalid_argument', messageOf(error), {
         file: source,
         field,
       });

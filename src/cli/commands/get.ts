@@ -2,8 +2,8 @@
  * `get <kind> [<name>]`: lists the mesh configuration in force that the discovery service holds, of all namespaces or
  * one. A list without anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
  */
-
-import { dialAddress, discoveryGetFlags, flagSettings, messageOf, usageError } from '../../settings/index.ts';
+import { messageOf } from '../../core/errors.ts';
+import { dialAddress, discoveryGetFlags, flagSettings, usageError } from '../../settings/index.ts';
 import { debugCredential } from '../debug-credential.ts';
 import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';

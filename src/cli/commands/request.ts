@@ -1,6 +1,6 @@
 /** `request <method> <path> [<body>]`: calls a local HTTP interface and prints what it answers. */
-
-import { type Environment, type FlagTable, messageOf, type ParsedFlags, usageError } from '../../settings/index.ts';
+import { messageOf } from '../../core/errors.ts';
+import { type Environment, type FlagTable, type ParsedFlags, usageError } from '../../settings/index.ts';
 import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';

@@ -1,8 +1,8 @@
 /** `ctl-agent wait`: blocks until the proxy says that it is ready (specification: ctl-agent "wait"). */
-
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../../core/errors.ts';
 import { closeLogging, getScope } from '../../observe/logging.ts';
-import { agentWaitFlags, flagSettings, messageOf } from '../../settings/index.ts';
+import { agentWaitFlags, flagSettings } from '../../settings/index.ts';
 import { unavailable } from '../errors.ts';
 import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';

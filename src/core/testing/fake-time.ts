@@ -1,14 +1,15 @@
-/** Clocks that move when a test says so. */
+/** A monotonic clock and a wall clock that move only when a test moves them. */
 import assert from 'node:assert/strict';
-import { CLOCK_CHECK_MS, type TimeSource } from '../wall-timer.ts';
+import { CLOCK_CHECK_MS, createWallClock, type WallClock } from '../wall-clock.ts';
 
 export interface FakeTime {
-  readonly time: TimeSource;
-  /** Lets milliseconds pass by both clocks, and runs what becomes due. */
+  /** Epoch ms; its timers follow both clocks. */
+  readonly clock: WallClock;
+  /** Lets milliseconds pass by both clocks, and runs the timers that expire. */
   pass(ms: number): void;
   /** Moves the wall clock alone, as an operator or NTP does. */
   set(ms: number): void;
-  /** Timers that wait. */
+  /** The number of timers that wait. */
   waiting(): number;
 }
 
@@ -16,16 +17,22 @@ export function fakeTime(start = Date.UTC(2026, 5, 1)): FakeTime {
   let monotonic = 0;
   let offset = start;
   let timers: { at: number; run: () => void }[] = [];
-  const time: TimeSource = {
-    wallNow: () => monotonic + offset,
-    monotonicNow: () => monotonic,
-    after(ms, run) {
-      assert.ok(ms >= 0 && ms <= CLOCK_CHECK_MS, `a timer of ${ms} ms`);
-      const timer = { at: monotonic + ms, run };
-      timers.push(timer);
-      return () => (timers = timers.filter((each) => each !== timer));
+  const clock = createWallClock(
+    {
+      now: () => monotonic,
+      setTimer(ms, run) {
+        assert.ok(ms >= 0 && ms <= CLOCK_CHECK_MS, `a timer of ${ms} ms`);
+        const timer = { at: monotonic + ms, run };
+        timers.push(timer);
+        return {
+          cancel() {
+            timers = timers.filter((each) => each !== timer);
+          },
+        };
+      },
     },
-  };
+    () => monotonic + offset,
+  );
   const pass = (ms: number): void => {
     const until = monotonic + ms;
     for (;;) {
@@ -40,5 +47,5 @@ export function fakeTime(start = Date.UTC(2026, 5, 1)): FakeTime {
   const set = (ms: number): void => {
     offset += ms;
   };
-  return { time, pass, set, waiting: () => timers.length };
+  return { clock, pass, set, waiting: () => timers.length };
 }

@@ -1,6 +1,7 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
 import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
+import { messageOf } from '../../core/errors.ts';
 import { shown } from '../issues.ts';
 import type { HeaderMatch } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
@@ -155,7 +156,7 @@ export function checkRegex(faults: ValidationErrors, pattern: string): void {
         `expected a simpler regular expression: its program has ${size} steps, at most ${MAX_REGEX_PROGRAM}`,
       );
   } catch (cause) {
-    faults.add([], `expected a regular expression (RE2): ${cause instanceof Error ? cause.message : String(cause)}`);
+    faults.add([], `expected a regular expression (RE2): ${messageOf(cause)}`);
   }
 }
 

@@ -6,7 +6,8 @@
  * in `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
-import type { WallClock } from './clock.ts';
+import type { Timer } from '../../core/clock.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import { checkPlugged, type PluggedRoot, type PluggedText, readPlugged } from './plugged-files.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-source.ts';
 
@@ -41,7 +42,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   /** What was wrong at the last look; a fault counts when it is found twice. */
   let suspicion = '';
   let turn: Promise<unknown> = Promise.resolve();
-  let cancel: () => void = () => {};
+  let timer: Timer | undefined;
   let closed = false;
 
   /** Puts together what is trusted; whether that has changed. */
@@ -90,7 +91,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   };
 
   const schedule = (): void => {
-    if (!closed) cancel = clock.setTimer(LOOK_MS, () => void inTurn(look).finally(schedule));
+    if (!closed) timer = clock.setTimer(LOOK_MS, () => void inTurn(look).finally(schedule));
   };
   schedule();
 
@@ -99,7 +100,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
     material: () => inTurn(async () => apply(await readPlugged(directory)).material),
     async close() {
       closed = true;
-      cancel();
+      timer?.cancel();
     },
   };
 }

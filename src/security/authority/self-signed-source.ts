@@ -4,9 +4,10 @@
  * here: every step that needs them reads the store.
  */
 import { X509Certificate } from 'node:crypto';
+import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
-import type { WallClock } from './clock.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { nextCheckMs, type RotationSettings, type RotationState, type RotationStep, rotationStep } from './rotation.ts';
 import type { Root } from './self-signed-root.ts';
@@ -47,7 +48,7 @@ class SelfSignedSource implements RootSource {
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Steps follow each other: two at once would both read the state and one would be lost. */
   #turn: Promise<unknown> = Promise.resolve();
-  #cancel: (() => void) | undefined;
+  #timer: Timer | undefined;
   #closed = false;
 
   constructor(options: SelfSignedOptions) {
@@ -79,7 +80,7 @@ class SelfSignedSource implements RootSource {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancel?.();
+    this.#timer?.cancel();
     await this.#turn;
   }
 
@@ -167,7 +168,7 @@ class SelfSignedSource implements RootSource {
 
   #schedule(ms: number): void {
     if (this.#closed) return;
-    this.#cancel = this.#options.clock.setTimer(ms, () => {
+    this.#timer = this.#options.clock.setTimer(ms, () => {
       void this.#inTurn(() => this.#check())
         .catch((error: unknown) => this.#options.events.problem(error))
         .then(() => this.#schedule(this.#waitMs()));

@@ -3,6 +3,7 @@
  * servers, made here, leaves it.
  */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { messageOf } from '../../core/errors.ts';
 import { type Node, ready } from './asn1.ts';
 import {
   EMPTY_NAME,
@@ -101,7 +102,7 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
     try {
       request = readCsr(job.csr);
     } catch (error) {
-      return { kind: 'refused', message: error instanceof Error ? error.message : String(error) };
+      return { kind: 'refused', message: messageOf(error) };
     }
     return issue(by, request, [uriName(job.uri)], job);
   };
@@ -115,7 +116,7 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
         try {
           return signJob(by, job);
         } catch (error) {
-          return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+          return { kind: 'failed', message: messageOf(error) };
         }
       });
       return { kind: 'done', results };

@@ -8,8 +8,8 @@
  * A rotation at the key server is noticed after `refreshMs` (give or take a tenth) at the latest; issuers publish a new
  * key well before they sign with it.
  */
-import { CtlError } from '../../core/errors.ts';
-import type { WallClock } from '../authority/clock.ts';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
 import type { Fetch, FetchLimits } from '../fetch-json.ts';
 import { Refresh } from '../refresh.ts';
 import { ConcurrencyLimiter } from './concurrency-limiter.ts';
@@ -83,7 +83,7 @@ function follow(reference: string, turns: ConcurrencyLimiter, options: KeySetRes
   const failed = (error: unknown): void => {
     if (failing) return;
     failing = true;
-    const problem = error instanceof CtlError ? error : new CtlError('internal', String(error), {}, error);
+    const problem = toCtlError(error);
     options.onProblem(problem, known !== undefined);
   };
 

@@ -12,9 +12,9 @@
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Clock, Timer } from '../../core/clock.ts';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
 import { HealthLog } from '../health.ts';
-import type { Log } from '../log.ts';
 import type { Source, SourceSink } from '../source.ts';
 import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
@@ -163,7 +163,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     if (closed || working !== undefined) return;
     working = lookOnce()
       .catch((error: unknown) => {
-        log.error(`cannot read ${root}: ${error instanceof Error ? error.message : String(error)}`);
+        log.error(`cannot read ${root}: ${messageOf(error)}`);
       })
       .finally(() => {
         working = undefined;

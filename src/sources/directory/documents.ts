@@ -3,6 +3,7 @@
  * costs one document, and a piece that has not changed since the last reading is not parsed again.
  */
 import type { Document } from 'yaml';
+import { messageOf } from '../../core/errors.ts';
 import { type Locate, type ParsedResource, salvaged } from '../../resources/index.ts';
 import type { ResourceOrigin, Substitute } from '../../resources/types.ts';
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
@@ -87,7 +88,7 @@ function* readPart(file: string, piece: Piece, index: number): Slices<ParsedReso
     return yield* readPiece(origin, piece, index);
   } catch (error) {
     // Nesting deeper than the stack, or too many aliases: hostile, but a matter of this document alone.
-    return [unreadable(origin, index, error instanceof Error ? error.message : String(error), piece.text)];
+    return [unreadable(origin, index, messageOf(error), piece.text)];
   }
 }
 

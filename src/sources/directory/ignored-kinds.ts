@@ -1,6 +1,6 @@
 /** Says which kinds of documents are not read: once each, when they are first met, with how many there were. */
+import type { Log } from '../../core/log.ts';
 import type { IgnoredDocument, ParsedResource } from '../../resources/index.ts';
-import type { Log } from '../log.ts';
 
 export interface IgnoredKinds {
   /** Takes note of what a file holds. */

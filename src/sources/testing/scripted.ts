@@ -3,6 +3,7 @@
  * in another order. The test changes the server's objects; what the sink is told of them follows from the state of the
  * connection.
  */
+import type { Log } from '../../core/log.ts';
 import {
   type AnyResource,
   keyOf,
@@ -11,7 +12,6 @@ import {
   type ResourceProblem,
 } from '../../resources/types.ts';
 import { HealthLog } from '../health.ts';
-import type { Log } from '../log.ts';
 import type { Source, SourceHealth, SourceIdentity, SourceSink } from '../source.ts';
 
 export interface ScriptedOptions extends SourceIdentity {

@@ -1,7 +1,7 @@
 /** A clock that moves only when it is told to. */
-import type { Clock } from '../clock.ts';
+import type { WallClock } from '../../../core/wall-clock.ts';
 
-export interface FakeClock extends Clock {
+export interface FakeClock extends WallClock {
   /** Moves on, running the timers that come due, in order, each followed by what it set in motion. */
   advance(ms: number): Promise<void>;
   /** Delays of the timers that wait, ms from now. */

@@ -1,5 +1,5 @@
 /** A logger that keeps its lines. */
-import type { Log } from '../log.ts';
+import type { Log } from '../../../core/log.ts';
 
 export interface LogLines extends Log {
   /** `level message` of everything above debug. */

@@ -3,6 +3,7 @@
  * that obeys.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
+import type { WallClock } from '../../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import {
   bits,
@@ -22,7 +23,6 @@ import {
 } from '../asn1.ts';
 import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';
 import { keyBitsOf } from '../certificate-facts.ts';
-import type { WallClock } from '../clock.ts';
 import { encodePem } from '../pem.ts';
 
 export const DAY_MS = 24 * 3_600_000;
@@ -167,8 +167,10 @@ export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeC
       setTimer(ms, run) {
         const timer = { at: now + ms, run };
         timers.push(timer);
-        return () => {
-          timers = timers.filter((each) => each !== timer);
+        return {
+          cancel() {
+            timers = timers.filter((each) => each !== timer);
+          },
         };
       },
     },

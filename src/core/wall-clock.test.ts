@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { fakeTime } from './testing/fake-time.ts';
-import { CLOCK_CHECK_MS, startWallTimer } from './wall-timer.ts';
+import { CLOCK_CHECK_MS } from './wall-clock.ts';
 
 const HOUR = 3_600_000;
 
-describe('a wall timer', () => {
+describe('a timer of the wall clock', () => {
   it('fires once, when its time has passed and not before', () => {
-    const { time, pass, waiting } = fakeTime();
+    const { clock, pass, waiting } = fakeTime();
     let fired = 0;
-    startWallTimer(12 * HOUR, () => fired++, time);
+    clock.setTimer(12 * HOUR, () => fired++);
     pass(12 * HOUR - 1);
     assert.equal(fired, 0);
     pass(1);
@@ -20,9 +20,9 @@ describe('a wall timer', () => {
   });
 
   it('fires within one check after the clock was set forward past its end', () => {
-    const { time, pass, set } = fakeTime();
+    const { clock, pass, set } = fakeTime();
     let fired = 0;
-    startWallTimer(12 * HOUR, () => fired++, time);
+    clock.setTimer(12 * HOUR, () => fired++);
     pass(HOUR);
     set(25 * HOUR);
     pass(CLOCK_CHECK_MS);
@@ -30,20 +30,20 @@ describe('a wall timer', () => {
   });
 
   it('fires after its time although the clock was set back', () => {
-    const { time, pass, set } = fakeTime();
+    const { clock, pass, set } = fakeTime();
     let fired = 0;
-    startWallTimer(HOUR, () => fired++, time);
+    clock.setTimer(HOUR, () => fired++);
     set(-48 * HOUR);
     pass(HOUR);
     assert.equal(fired, 1);
   });
 
   it('never fires once it was cancelled', () => {
-    const { time, pass, waiting } = fakeTime();
+    const { clock, pass, waiting } = fakeTime();
     let fired = 0;
-    const cancel = startWallTimer(HOUR, () => fired++, time);
+    const timer = clock.setTimer(HOUR, () => fired++);
     pass(CLOCK_CHECK_MS * 3);
-    cancel();
+    timer.cancel();
     pass(2 * HOUR);
     assert.equal(fired, 0);
     assert.equal(waiting(), 0);

@@ -1,0 +1,37 @@
+/** The logger interface of modules that do not create loggers themselves, and a log of failures that last. */
+
+export interface Log {
+  debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  info(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
+  error(message: string, fields?: Readonly<Record<string, unknown>>): void;
+}
+
+/** Logs a repeated operation that may fail many times in a row for one reason. */
+export interface FailureLog {
+  /** Warns when the reason differs from that of the failure before; repetitions are logged at debug level. */
+  failed(reason: string, fields?: Readonly<Record<string, unknown>>): void;
+  /** Logs the recovery, if the operation had failed. */
+  succeeded(): void;
+}
+
+/**
+ * @param failing begins each line about a failure: `the certificate cannot be renewed`
+ * @param recovered is logged at the first success after a failure: `the certificate is renewed again`
+ */
+export function createFailureLog(log: Log, failing: string, recovered: string): FailureLog {
+  let lastReason: string | undefined;
+  return {
+    failed(reason, fields) {
+      // Times and byte counts change while the reason stays the same.
+      const normalized = reason.replace(/\d+/g, '0');
+      if (normalized === lastReason) log.debug(`${failing}: ${reason}`, fields);
+      else log.warn(`${failing}: ${reason}`, fields);
+      lastReason = normalized;
+    },
+    succeeded() {
+      if (lastReason !== undefined) log.info(recovered);
+      lastReason = undefined;
+    },
+  };
+}
