@@ -1,6 +1,6 @@
 /**
- * `npm test`: lint and format, types, unit tests, golden tests and end-to-end tests, one stage after the other, each
- * timed.
+ * `npm test`: lint and format, types, unit tests, golden tests, end-to-end tests, and tests against a real Kubernetes
+ * API server, one stage after the other, each timed.
  *
  *   npm test                      everything
  *   npm test -- unit golden       only these stages
@@ -13,7 +13,9 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { buildKubernetes } from '../../test/harness/kubernetes/index.ts';
 import { type Outcome, runTests } from './test-files.ts';
+import { runTestsInOwnNetwork } from './test-network.ts';
 
 /** Ctrl-C and SIGTERM end the running stage in order, so that no Envoy and no namespace stays behind. */
 const interrupted = new AbortController();
@@ -50,6 +52,10 @@ interface TestStageOptions {
   readonly timeoutMs: number;
   /** Prints every test, not only failed ones: for slow stages, where silence looks like a hang. */
   readonly verbose: boolean;
+  /** Runs before the first test; what it throws fails the stage. */
+  readonly prepare?: () => Promise<void>;
+  /** Default `runTests`. */
+  readonly runner?: typeof runTests;
 }
 
 function testStage(name: string, options: TestStageOptions): Stage {
@@ -60,12 +66,21 @@ function testStage(name: string, options: TestStageOptions): Stage {
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
       const files = chosen.map((file) => join(REPOSITORY, file));
       if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
-      return runTests({ ...options, files, folder: REPOSITORY, signal: interrupted.signal });
+      const { prepare, runner = runTests, concurrency, timeoutMs, verbose } = options;
+      await prepare?.();
+      return runner({ files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal: interrupted.signal });
     },
   };
 }
 
 const CORES = availableParallelism();
+
+/** Without Go these tests are skipped: each says so and is counted. A build that fails fails the stage. */
+async function prepareKubernetes(): Promise<void> {
+  const report = (line: string) => void process.stdout.write(`set-up: ${line}\n`);
+  const reason = await buildKubernetes({ report, signal: interrupted.signal });
+  if (reason !== undefined) report(`the tests of this stage are SKIPPED: ${reason}`);
+}
 
 const STAGES: readonly Stage[] = [
   programStage('lint', 'biome', 'check', '--error-on-warnings', '.'),
@@ -89,6 +104,14 @@ const STAGES: readonly Stage[] = [
     timeoutMs: 900_000,
     verbose: true,
   }),
+  testStage('kubernetes', {
+    patterns: ['test/kubernetes/**/*.test.ts'],
+    concurrency: CORES,
+    timeoutMs: 900_000,
+    verbose: true,
+    prepare: prepareKubernetes,
+    runner: runTestsInOwnNetwork,
+  }),
 ];
 
 /** Stage names choose stages; every other word narrows the chosen stages to files whose path holds it. */
@@ -107,6 +130,16 @@ function describe(outcome: Outcome): string {
   return `${outcome.passed} passed, ${outcome.failed} failed${skipped}`;
 }
 
+/** A stage whose preparation fails has failed; the others run. */
+async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcome> {
+  try {
+    return await stage.run(filter);
+  } catch (error) {
+    process.stdout.write(`  FAIL ${stage.name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return { passed: 0, failed: 1, skipped: 0, failures: [stage.name] };
+  }
+}
+
 async function main(args: readonly string[]): Promise<number> {
   const { stages, filter } = chooseStages(args);
   const total = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
@@ -114,7 +147,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (interrupted.signal.aborted) break;
     process.stdout.write(`\n== ${stage.name}\n`);
     const started = performance.now();
-    const outcome = await stage.run(filter);
+    const outcome = await runStage(stage, filter);
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     process.stdout.write(`== ${stage.name} in ${seconds} s: ${describe(outcome)}\n`);
     total.passed += outcome.passed;

@@ -9,7 +9,8 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { createGrpcServer } from '../../src/grpc/index.ts';
 import type { StreamCall } from '../../src/grpc/types.ts';
-import { buildH2spec, goCommand } from '../h2spec/build.ts';
+import { buildH2spec } from '../h2spec/build.ts';
+import { goCommand } from '../harness/index.ts';
 
 /** Cases of the version that test/h2spec/go.mod names, all sections. */
 const CASES = 146;

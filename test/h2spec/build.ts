@@ -7,17 +7,15 @@ import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { GO_ENVIRONMENT } from '../harness/index.ts';
 
 const HERE = import.meta.dirname;
 const CACHE = join(HERE, '../../.cache');
 
 /** What it is built of, with this file, which says how. */
 const SOURCES = ['go.mod', 'go.sum', 'main.go'] as const;
-
-/** Where Go's own installer puts it. */
-const USUAL_FOLDER = '/usr/local/go/bin';
 
 /** A first build fetches 10 MB and compiles the standard library. */
 const BUILD_TIMEOUT_MS = 240_000;
@@ -32,12 +30,6 @@ const CHANGES: Readonly<Record<string, readonly (readonly [was: string, is: stri
     ],
   ],
 };
-
-/** The go command; undefined where there is none. */
-export function goCommand(): string | undefined {
-  const folders = [...(process.env.PATH ?? '').split(delimiter), USUAL_FOLDER];
-  return folders.map((folder) => join(folder, 'go')).find((file) => existsSync(file));
-}
 
 async function change(module: string): Promise<void> {
   for (const [file, changes] of Object.entries(CHANGES)) {
@@ -67,8 +59,7 @@ export async function buildH2spec(go: string): Promise<string> {
       promisify(execFile)(go, args, {
         cwd: build,
         timeout: BUILD_TIMEOUT_MS,
-        // The compiler that is there, or none: it fetches no other.
-        env: { ...process.env, GOTOOLCHAIN: 'local', GOFLAGS: '', GOWORK: 'off', CGO_ENABLED: '0' },
+        env: { ...process.env, ...GO_ENVIRONMENT, GOFLAGS: '' },
       });
     await run('mod', 'vendor');
     await change(join(build, 'vendor/github.com/summerwind/h2spec'));

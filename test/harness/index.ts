@@ -25,6 +25,7 @@ export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEc
 export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';
 export { freePort, freePorts, tempDir } from './files.ts';
+export { GO_ENVIRONMENT, goCommand, goVersion } from './go.ts';
 export { type RequestOptions, type Response, request } from './http.ts';
 export {
   createNetwork,

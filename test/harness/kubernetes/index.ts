@@ -1,0 +1,22 @@
+/** A real Kubernetes control plane for tests, and requests to it; `control-plane.ts` shows how it is used. */
+export {
+  type ApiAccess,
+  type ApiAnswer,
+  ApiError,
+  type ApiObject,
+  type ApiReference,
+  type ApplyOptions,
+  type Credential,
+  createApi,
+  type KubernetesApi,
+  kubeconfig,
+} from './api.ts';
+export {
+  type ControlledProgram,
+  type Kubernetes,
+  type KubernetesOptions,
+  startKubernetes,
+  TOKEN_ISSUER,
+  type TokenOptions,
+} from './control-plane.ts';
+export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';
