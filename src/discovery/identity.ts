@@ -9,7 +9,7 @@ import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import { wallClock } from '../core/wall-clock.ts';
-import type { GrpcService, ListenerTls } from '../grpc/types.ts';
+import type { GrpcService, ListenerTls } from '../grpc/index.ts';
 import { getScope, type Metrics } from '../observe/index.ts';
 import {
   createAuthentication,

@@ -4,7 +4,7 @@
  */
 import { Registry } from 'prom-client';
 import { systemClock } from '../core/clock.ts';
-import type { GrpcListener } from '../grpc/types.ts';
+import type { GrpcListener } from '../grpc/index.ts';
 import { Model } from '../model/index.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import {

@@ -4,7 +4,7 @@
  */
 import { CtlError } from '../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
-import type { GrpcService, UnaryCall, UnaryHandler } from '../grpc/types.ts';
+import type { GrpcService, UnaryCall, UnaryHandler } from '../grpc/index.ts';
 import { encode, mesh } from '../protobuf/index.ts';
 import { credentialsOfCall } from './tls-credentials.ts';
 import type { Authentication, Authority, Caller } from './types.ts';

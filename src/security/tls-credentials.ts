@@ -5,7 +5,7 @@
  */
 import { constants, createHash } from 'node:crypto';
 import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import type { CallHead, ConnectionInfo, ListenerTls } from '../grpc/types.ts';
+import type { CallHead, ConnectionInfo, ListenerTls } from '../grpc/index.ts';
 import { SESSION_SECONDS, TlsSessions } from './tls-sessions.ts';
 import type { Credentials } from './types.ts';
 

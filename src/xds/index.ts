@@ -1,5 +1,14 @@
-/** xDS: node parser, protocol machines, ADS and health over gRPC. */
+/**
+ * xDS: discovery requests in, responses out. `protocol/` has the state machines, `request/` reads requests, `server/`
+ * serves both over gRPC.
+ */
 
-export { parseNode } from './request/node.ts';
-export type { PushedResponse, RejectedResponse, XdsObserver } from './server/observer.ts';
-export { createXdsServer, type XdsServer, type XdsServerOptions } from './server/server.ts';
+export { parseNode } from './request/index.ts';
+export {
+  createXdsServer,
+  type PushedResponse,
+  type RejectedResponse,
+  type XdsObserver,
+  type XdsServer,
+  type XdsServerOptions,
+} from './server/index.ts';

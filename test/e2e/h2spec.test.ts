@@ -7,8 +7,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { createGrpcServer } from '../../src/grpc/index.ts';
-import type { StreamCall } from '../../src/grpc/types.ts';
+import { createGrpcServer, type StreamCall } from '../../src/grpc/index.ts';
 import { buildH2spec } from '../h2spec/build.ts';
 import { goCommand } from '../harness/index.ts';
 

@@ -9,10 +9,10 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Bundle } from '../../push/types.ts';
-import type { DeltaRequest, RequestFormat } from '../request/index.ts';
 import { bodyOf } from './plan.ts';
 import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { ALL_GO } from './removes.ts';
+import type { DeltaRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
 import { foreign, NO_DEVIATIONS, shown } from './resume.ts';
 import type { Interest } from './selection.ts';
@@ -22,11 +22,9 @@ import { isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 export class DeltaProtocol implements Protocol<DeltaRequest> {
   readonly mode = 'delta';
-  readonly requests: RequestFormat<DeltaRequest>;
   readonly shared: SharedResults;
 
   constructor(shared: SharedResults) {
-    this.requests = shared.requests.delta;
     this.shared = shared;
   }
 

@@ -1,6 +1,5 @@
 /** What the two variants of the protocol have in common, seen from the machine that drives them. */
 import type { Bundle } from '../../push/types.ts';
-import type { RequestFormat } from '../request/index.ts';
 import { type NameSet, NO_NAMES, onlyName } from './name-set.ts';
 import type { Removes } from './removes.ts';
 import type { Mode, ResponseMessage } from './responses.ts';
@@ -18,8 +17,6 @@ export interface ResponseContext {
 
 export interface Protocol<Request> {
   readonly mode: Mode;
-  /** How its requests are read. */
-  readonly requests: RequestFormat<Request>;
   /** Of the server that speaks it. */
   readonly shared: SharedResults;
   /** Nonce of the response that a request answers; empty when it answers none. */

@@ -5,9 +5,9 @@
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle } from '../../push/types.ts';
-import type { VersionMap } from '../request/index.ts';
 import { findIn, type Held } from './client-state.ts';
 import type { NameSet } from './name-set.ts';
+import type { VersionMap } from './requests.ts';
 
 type Overlay = ReadonlyMap<string, Held | undefined>;
 

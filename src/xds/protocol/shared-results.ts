@@ -4,8 +4,6 @@
  * with its memos switched off everything is worked out for each stream again, and the messages are the same.
  */
 import type { Memos } from '../../core/memo.ts';
-import { RequestFormats } from '../request/index.ts';
-import { RecentFrames } from '../server/recent-frames.ts';
 import { ContentVersions } from './content-version.ts';
 import { NameSets } from './name-set.ts';
 import { Plans } from './plan.ts';
@@ -18,8 +16,6 @@ export class SharedResults {
   readonly plans: Plans;
   readonly versions: ContentVersions;
   readonly comparisons: Comparisons;
-  readonly requests: RequestFormats;
-  readonly frames: RecentFrames;
 
   constructor(memos: Memos) {
     this.names = new NameSets(memos);
@@ -27,7 +23,5 @@ export class SharedResults {
     this.plans = new Plans(this.selections, memos.enabled);
     this.versions = new ContentVersions(this.selections, memos.enabled);
     this.comparisons = new Comparisons(memos);
-    this.requests = new RequestFormats(this.names, memos);
-    this.frames = new RecentFrames(memos.enabled);
   }
 }

@@ -1,9 +1,9 @@
 /** The state-of-the-world protocol, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
+import { encodeResponse } from '../server/encode-response.ts';
 import { Content, parseSotw } from '../testing/content.ts';
 import { filled, rejectTwice, SotwPeer } from '../testing/machine.ts';
-import { encodeResponse } from './responses.ts';
 
 let content: Content;
 

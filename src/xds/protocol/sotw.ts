@@ -5,12 +5,12 @@
  * version", "Resource updates", "How the client specifies what resources to return")
  */
 import type { Bundle, EncodedResource } from '../../push/types.ts';
-import type { RequestFormat, SotwRequest } from '../request/index.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf } from './client-state.ts';
 import type { NameSet } from './name-set.ts';
 import { bodyOf } from './plan.ts';
 import { type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
 import { ALL_GO } from './removes.ts';
+import type { SotwRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
 import { chunked, covers, type Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
@@ -51,11 +51,9 @@ function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
 
 export class SotwProtocol implements Protocol<SotwRequest> {
   readonly mode = 'sotw';
-  readonly requests: RequestFormat<SotwRequest>;
   readonly shared: SharedResults;
 
   constructor(shared: SharedResults) {
-    this.requests = shared.requests.sotw;
     this.shared = shared;
   }
 

@@ -3,13 +3,13 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';
-import { DELTA, SHARED, SOTW } from '../testing/protocols.ts';
+import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { MAX_NACK_MESSAGE } from './decode.ts';
 import { MAX_NAME_BYTES } from './request-lists.ts';
 
 const typeUrl = 'type.googleapis.com/x';
-const decodeSotw = SOTW.requests.decode;
-const decodeDelta = DELTA.requests.decode;
+const decodeSotw = SOTW_REQUESTS.decode;
+const decodeDelta = DELTA_REQUESTS.decode;
 
 describe('requests', () => {
   it('decodes a DiscoveryRequest', () => {

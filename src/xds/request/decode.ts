@@ -2,37 +2,17 @@
  * Discovery requests, decoded field by field with limits: the port may be open to anyone.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
+
 import type { Memos } from '../../core/memo.ts';
-import type { NameSet, NameSets } from '../protocol/name-set.ts';
+import type { DeltaRequest, NameSets, SotwRequest } from '../protocol/index.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
 import type { FormIndex } from './name-list-cache.ts';
-import { ListField, ListKinds, type VersionMap } from './request-lists.ts';
+import { ListField, ListKinds } from './request-lists.ts';
 import type { RequestFormat } from './request-reader.ts';
 import { WireReader } from './wire.ts';
 
 /** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
 export const MAX_NACK_MESSAGE = 4096;
-
-export interface SotwRequest {
-  readonly typeUrl: string;
-  readonly versionInfo: string;
-  readonly responseNonce: string;
-  readonly names: NameSet;
-  /** Message of `error_detail`; undefined: this is no NACK. */
-  readonly nack: string | undefined;
-  /** The encoded Node, when sent; a copy. */
-  readonly node: Buffer | undefined;
-}
-
-export interface DeltaRequest {
-  readonly typeUrl: string;
-  readonly responseNonce: string;
-  readonly subscribe: NameSet;
-  readonly unsubscribe: NameSet;
-  readonly initialVersions: VersionMap;
-  readonly nack: string | undefined;
-  readonly node: Buffer | undefined;
-}
 
 /** `google.rpc.Status.message` (field 2), shortened. */
 function statusMessage(reader: WireReader): string {

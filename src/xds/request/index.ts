@@ -25,7 +25,8 @@
  * itself, with the same result.
  */
 
-export { type DeltaRequest, RequestFormats, type SotwRequest } from './decode.ts';
+export { RequestFormats } from './decode.ts';
+export { parseNode } from './node.ts';
 export { type Claim, type PerClientQuota, ReceiveMemoryQuota } from './receive-memory-quota.ts';
-export type { VersionMap } from './request-lists.ts';
 export { type RequestFormat, RequestReader, type RequestSink } from './request-reader.ts';
+export { encodeStrings, type StringField, WireReader } from './wire.ts';

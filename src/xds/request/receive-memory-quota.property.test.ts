@@ -10,7 +10,7 @@ import { prefixed } from '../../grpc/index.ts';
 import { createTransport, type Transport } from '../server/transport.ts';
 import { FakeCall } from '../testing/call.ts';
 import { encodeSotwRequest } from '../testing/content.ts';
-import { asError, SOTW } from '../testing/protocols.ts';
+import { asError, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { ReceiveMemoryQuota } from './receive-memory-quota.ts';
 
 /** Sixteen times this is the room, of which few requests find some at a time. */
@@ -56,7 +56,7 @@ class World {
     const call = new FakeCall(address);
     const transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: this.room.of(address) });
     const got: string[] = [];
-    transport.read(SOTW.requests, {
+    transport.read(SOTW_REQUESTS, {
       message: ({ responseNonce }) => void got.push(responseNonce),
       refused: (error) => transport.fail(asError(error)),
       ended: () => transport.end(),

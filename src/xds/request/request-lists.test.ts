@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { encodeDeltaRequest, encodeSotwRequest, nested } from '../testing/content.ts';
-import { DELTA, SHARED, SOTW } from '../testing/protocols.ts';
+import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { encodeStrings } from './wire.ts';
 
 const typeUrl = 'type.googleapis.com/x';
@@ -33,11 +33,11 @@ describe('lists of names', () => {
       fc.property(sequence, (requests) => {
         for (const [subscribe, unsubscribe, twice] of requests)
           for (const order of twice ? [subscribe, subscribe.toReversed(), subscribe] : [subscribe]) {
-            const delta = DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: order, unsubscribe }));
+            const delta = DELTA_REQUESTS.decode(encodeDeltaRequest({ typeUrl, subscribe: order, unsubscribe }));
             assert.deepEqual([...delta.subscribe.names].sort(), [...new Set(order)].sort());
             assert.equal(delta.subscribe, SHARED.names.of(subscribe));
             assert.equal(delta.unsubscribe, SHARED.names.of(unsubscribe));
-            const sotw = SOTW.requests.decode(encodeSotwRequest({ typeUrl, names: order, nonce: 'n' }));
+            const sotw = SOTW_REQUESTS.decode(encodeSotwRequest({ typeUrl, names: order, nonce: 'n' }));
             assert.equal(sotw.names, SHARED.names.of(subscribe));
             assert.equal(sotw.responseNonce, 'n');
           }
@@ -47,7 +47,7 @@ describe('lists of names', () => {
 
   it('are told apart when they begin alike, have as many names and bytes, or name one twice', () => {
     const ask = (list: readonly string[]) =>
-      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
+      DELTA_REQUESTS.decode(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
     const known = ask(wide);
     assert.equal(known.size, 40);
     const last = wide[39] ?? '';
@@ -67,17 +67,17 @@ describe('lists of names', () => {
 
   it('may stand in several places of a message', () => {
     const some = encodeDeltaRequest({ typeUrl, subscribe: wide });
-    DELTA.requests.decode(some);
+    DELTA_REQUESTS.decode(some);
     const more = encodeDeltaRequest({ typeUrl, subscribe: ['x', ...wide.slice(0, 3)] });
-    const { subscribe } = DELTA.requests.decode(Buffer.concat([some, more, some]));
+    const { subscribe } = DELTA_REQUESTS.decode(Buffer.concat([some, more, some]));
     assert.equal(subscribe, SHARED.names.of([...wide, 'x']));
-    assert.equal(DELTA.requests.decode(Buffer.concat([more, some])).subscribe, subscribe);
+    assert.equal(DELTA_REQUESTS.decode(Buffer.concat([more, some])).subscribe, subscribe);
   });
 
   it('are read as well when their tags are written in more bytes than they need', () => {
     const entry = (text: string): Buffer =>
       Buffer.concat([Buffer.from([0x9a, 0x80, 0x00, text.length]), Buffer.from(text)]);
-    const ask = (list: readonly string[]) => DELTA.requests.decode(Buffer.concat(list.map(entry))).subscribe;
+    const ask = (list: readonly string[]) => DELTA_REQUESTS.decode(Buffer.concat(list.map(entry))).subscribe;
     const known = ask(wide);
     assert.equal(known, SHARED.names.of(wide));
     assert.equal(ask(wide.toReversed()), known);
@@ -87,9 +87,9 @@ describe('lists of names', () => {
   it('are limited in number also when they are known', () => {
     const half = Array.from({ length: 150_000 }, (_, index) => `n${index}`);
     const once = encodeDeltaRequest({ typeUrl, subscribe: half });
-    const { subscribe } = DELTA.requests.decode(once);
-    assert.equal(DELTA.requests.decode(once).subscribe, subscribe);
-    assert.throws(() => DELTA.requests.decode(Buffer.concat([once, once])), /at most 200000 resources/);
+    const { subscribe } = DELTA_REQUESTS.decode(once);
+    assert.equal(DELTA_REQUESTS.decode(once).subscribe, subscribe);
+    assert.throws(() => DELTA_REQUESTS.decode(Buffer.concat([once, once])), /at most 200000 resources/);
   });
 });
 
@@ -100,7 +100,7 @@ describe('initial_resource_versions', () => {
         for (const entries of requests)
           for (const order of [entries, entries.toReversed(), entries]) {
             const wanted = new Map(order);
-            const { initialVersions } = DELTA.requests.decode(Buffer.concat(order.map(mapEntry)));
+            const { initialVersions } = DELTA_REQUESTS.decode(Buffer.concat(order.map(mapEntry)));
             assert.deepEqual(initialVersions, wanted);
           }
       }),
@@ -110,7 +110,7 @@ describe('initial_resource_versions', () => {
   it('are one object for equal content, and another when a single version differs', () => {
     const entries = wide.map((each, index) => [each, `v${index % 10}`] as const);
     const ask = (list: readonly (readonly [string, string])[]) =>
-      DELTA.requests.decode(encodeDeltaRequest({ typeUrl, initial: new Map(list) })).initialVersions;
+      DELTA_REQUESTS.decode(encodeDeltaRequest({ typeUrl, initial: new Map(list) })).initialVersions;
     const known = ask(entries);
     assert.equal(ask(entries.toReversed()), known);
     assert.equal(ask(entries), known);
@@ -119,7 +119,7 @@ describe('initial_resource_versions', () => {
     assert.equal(other.get(wide[39] ?? ''), 'v8');
     // As many entries and bytes, but one of them twice.
     const doubled = Buffer.concat([...entries.slice(0, -1), entries[38] ?? ['', '']].map(mapEntry));
-    assert.equal(DELTA.requests.decode(doubled).initialVersions.size, 39);
+    assert.equal(DELTA_REQUESTS.decode(doubled).initialVersions.size, 39);
     assert.equal(ask(entries), known);
   });
 });

@@ -2,10 +2,11 @@
  * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object
  * for the same content, found without making strings where it can be.
  */
+
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
-import { type NameSet, type NameSets, NO_NAMES } from '../protocol/name-set.ts';
+import { type NameSet, type NameSets, NO_NAMES, type VersionMap } from '../protocol/index.ts';
 import type { KnownRun } from './message-assembly.ts';
 import { NameListCache } from './name-list-cache.ts';
 import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
@@ -18,12 +19,6 @@ export const MAX_NAMES_PER_REQUEST = 200_000;
 
 /** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
 export const MAX_NAME_BYTES = 4096;
-
-/**
- * Resource name → version, as a proxy shows it when it comes back. One object for equal content, so that results can be
- * kept with it.
- */
-export type VersionMap = ReadonlyMap<string, string>;
 
 const NO_VERSIONS: VersionMap = new Map();
 

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { DeltaRequest, SotwRequest } from '../protocol/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';
-import { DELTA, DELTA_UNSHARED, SOTW } from '../testing/protocols.ts';
+import { DELTA_REQUESTS, DELTA_UNSHARED_REQUESTS, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { cut, frame, give, MAX_BYTES, reading, typeUrl } from '../testing/reading.ts';
-import type { DeltaRequest, SotwRequest } from './decode.ts';
 import { type RequestFormat, RequestReader } from './request-reader.ts';
 import { encodeStrings, WireReader } from './wire.ts';
 
@@ -75,7 +75,7 @@ function outcome(decode: () => DeltaRequest): unknown {
 /** A stream whose messages may be broken. */
 function broken(): { readonly reader: RequestReader<unknown>; readonly results: unknown[] } {
   const results: unknown[] = [];
-  const { lists, decode } = DELTA.requests;
+  const { lists, decode } = DELTA_REQUESTS;
   const format: RequestFormat<unknown> = { lists, decode: (bytes, known) => outcome(() => decode(bytes, known)) };
   const sink = { message: (result: unknown) => void results.push(result), refused: assert.fail };
   return { results, reader: new RequestReader(sink, format, MAX_BYTES) };
@@ -121,7 +121,7 @@ function sotwStream(): { readonly reader: RequestReader<SotwRequest>; readonly r
     },
     refused: assert.fail,
   };
-  return { results, reader: new RequestReader(sink, SOTW.requests, MAX_BYTES) };
+  return { results, reader: new RequestReader(sink, SOTW_REQUESTS, MAX_BYTES) };
 }
 
 describe('requests of a stream', () => {
@@ -145,7 +145,7 @@ describe('requests of a stream', () => {
           assert.deepEqual(refused, []);
           assert.deepEqual(
             requests.map(plain),
-            messages.map((one) => plain(DELTA_UNSHARED.requests.decode(one))),
+            messages.map((one) => plain(DELTA_UNSHARED_REQUESTS.decode(one))),
           );
         },
       ),
@@ -196,7 +196,7 @@ describe('requests of a stream', () => {
         for (const [index, { results }] of streams.entries())
           assert.deepEqual(
             results,
-            messages[index]?.map((bytes) => outcome(() => DELTA_UNSHARED.requests.decode(bytes))),
+            messages[index]?.map((bytes) => outcome(() => DELTA_UNSHARED_REQUESTS.decode(bytes))),
           );
       }),
       { numRuns: 60 },

@@ -1,10 +1,10 @@
 /** What the reader of a stream's requests keeps, hands on and refuses. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { DeltaRequest } from '../protocol/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';
-import { DELTA, SHARED, SOTW, watched } from '../testing/protocols.ts';
+import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS, watched } from '../testing/protocols.ts';
 import { cut, frame, give, MAX_BYTES, reading, typeUrl } from '../testing/reading.ts';
-import type { DeltaRequest } from './decode.ts';
 import { RequestReader } from './request-reader.ts';
 
 describe('requests of a stream', () => {
@@ -42,7 +42,7 @@ describe('requests of a stream', () => {
         message: ({ names }) => void sets.push(names),
         refused: assert.fail,
       },
-      watched(SOTW.requests, (bytes) => sizes.push(bytes)),
+      watched(SOTW_REQUESTS, (bytes) => sizes.push(bytes)),
       MAX_BYTES,
     );
     for (const names of [shorter, longer, shorter, longer])
@@ -66,7 +66,7 @@ describe('requests of a stream', () => {
         },
         refused: assert.fail,
       },
-      DELTA.requests,
+      DELTA_REQUESTS,
       MAX_BYTES,
     );
     reader.take(Buffer.concat(nonces.map((nonce) => frame(encodeDeltaRequest({ typeUrl, nonce })))));

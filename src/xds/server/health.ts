@@ -2,10 +2,10 @@
  * The standard gRPC health service, so that load balancers and probes can ask on the xDS port itself.
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
+
 import { CtlError } from '../../core/errors.ts';
-import { PerAddressLimiter, prefixed } from '../../grpc/index.ts';
-import type { GrpcService, StreamCall, UnaryCall } from '../../grpc/types.ts';
-import { encodeStrings, WireReader } from '../request/wire.ts';
+import { type GrpcService, PerAddressLimiter, prefixed, type StreamCall, type UnaryCall } from '../../grpc/index.ts';
+import { encodeStrings, WireReader } from '../request/index.ts';
 import { oneRequest } from './one-request.ts';
 import { HEALTH_PATHS } from './services.ts';
 

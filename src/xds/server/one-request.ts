@@ -2,8 +2,9 @@
  * The request of a call that is answered by a stream: unlike that of a unary call, nobody gathers it before the handler
  * is asked.
  */
+
 import { CtlError } from '../../core/errors.ts';
-import type { StreamCall } from '../../grpc/types.ts';
+import type { StreamCall } from '../../grpc/index.ts';
 import { type RequestFormat, RequestReader } from '../request/index.ts';
 
 /** A request as it came. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { encodeResponse, type ResponseMessage } from '../protocol/responses.ts';
+import type { ResponseMessage } from '../protocol/responses.ts';
+import { encodeResponse } from './encode-response.ts';
 import { RecentFrames } from './recent-frames.ts';
 
 const [FIRST, SECOND] = [Buffer.from('first'), Buffer.from('second')];

@@ -2,7 +2,8 @@
  * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those
  * that have been sent as much before have the same nonce: the same bytes, in one buffer that is written as it is.
  */
-import { encodeResponse, type ResponseMessage } from '../protocol/responses.ts';
+import type { ResponseMessage } from '../protocol/index.ts';
+import { encodeResponse } from './encode-response.ts';
 
 interface Recent {
   readonly message: ResponseMessage;

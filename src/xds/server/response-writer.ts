@@ -2,10 +2,11 @@
  * Writes the responses of one stream: one push after the other, since two may not interleave their slices, each as
  * frames that streams share. What is written counts as sent when its bytes have left for the socket.
  */
+
 import type { XdsType } from '../../generate/types.ts';
-import type { SendResult } from '../../grpc/types.ts';
+import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/types.ts';
-import type { Outgoing } from '../protocol/machine.ts';
+import type { Outgoing } from '../protocol/index.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import type { SmallWrites } from './small-writes.ts';
 import type { Transport } from './transport.ts';

@@ -1,19 +1,25 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
+
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
-import { createGrpcServer, PerAddressLimiter } from '../../grpc/index.ts';
-import type { GrpcListener, GrpcServer, GrpcService, StreamCall, StreamHandler } from '../../grpc/types.ts';
+import {
+  createGrpcServer,
+  type GrpcListener,
+  type GrpcServer,
+  type GrpcService,
+  PerAddressLimiter,
+  type StreamCall,
+  type StreamHandler,
+} from '../../grpc/index.ts';
 import type { ConnectionStatus, PushEngine } from '../../push/types.ts';
 import type { Caller } from '../../security/types.ts';
-import { DeltaProtocol } from '../protocol/delta.ts';
-import type { Protocol } from '../protocol/protocol.ts';
-import { SharedResults } from '../protocol/shared-results.ts';
-import { SotwProtocol } from '../protocol/sotw.ts';
-import { ReceiveMemoryQuota } from '../request/index.ts';
+import { DeltaProtocol, type Protocol, SharedResults, SotwProtocol } from '../protocol/index.ts';
+import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { Health } from './health.ts';
 import type { XdsObserver } from './observer.ts';
+import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SmallWrites } from './small-writes.ts';
 import { AdsStream, type AnyRequest } from './stream.ts';
@@ -113,6 +119,12 @@ function at(moment: number | undefined, now: () => number, run: () => void): { c
   return { cancel: () => clearTimeout(timer) };
 }
 
+/** A variant of the protocol, and how its requests are read. */
+interface Variant<Request> {
+  readonly protocol: Protocol<Request>;
+  readonly format: RequestFormat<Request>;
+}
+
 type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
 
 /** A running server. */
@@ -126,6 +138,8 @@ export class XdsServer {
   readonly #places: PerAddressLimiter;
   readonly #room: ReceiveMemoryQuota;
   readonly #shared: SharedResults;
+  readonly #requests: RequestFormats;
+  readonly #frames: RecentFrames;
   readonly #smallWrites = new SmallWrites();
   #draining = false;
 
@@ -133,7 +147,10 @@ export class XdsServer {
     const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
     this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
-    this.#shared = new SharedResults(options.memos ?? new Memos());
+    const memos = options.memos ?? new Memos();
+    this.#shared = new SharedResults(memos);
+    this.#requests = new RequestFormats(this.#shared.names, memos);
+    this.#frames = new RecentFrames(memos.enabled);
     this.#room = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
     this.#places = new PerAddressLimiter(options.maxStreams);
     this.#health = new Health({
@@ -157,8 +174,8 @@ export class XdsServer {
   }
 
   #ads(): GrpcService {
-    const sotw = new SotwProtocol(this.#shared);
-    const delta = new DeltaProtocol(this.#shared);
+    const sotw = { protocol: new SotwProtocol(this.#shared), format: this.#requests.sotw };
+    const delta = { protocol: new DeltaProtocol(this.#shared), format: this.#requests.delta };
     const refuseV2: StreamHandler = (call) => {
       const message = 'xDS v2 is not served: set transport_api_version and resource_api_version to V3';
       this.#refuse(call, new CtlError('unimplemented', message));
@@ -198,7 +215,7 @@ export class XdsServer {
     call.end(error);
   }
 
-  #accept<Request extends AnyRequest>(call: StreamCall, protocol: Protocol<Request>): void {
+  #accept<Request extends AnyRequest>(call: StreamCall, variant: Variant<Request>): void {
     const { authenticate, maxStreams, observer } = this.#options;
     if (this.#draining) {
       this.#refuse(call, stopping());
@@ -212,7 +229,7 @@ export class XdsServer {
     }
     if (authenticate === undefined) {
       call.onClose(leave);
-      this.#open(call, undefined, protocol);
+      this.#open(call, undefined, variant);
       return;
     }
     // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
@@ -223,7 +240,7 @@ export class XdsServer {
         // It may have gone, or the server may be shutting down by now.
         if (call.closed) return;
         if (this.#draining) this.#refuse(call, stopping());
-        else this.#open(call, caller, protocol);
+        else this.#open(call, caller, variant);
       })
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
@@ -238,7 +255,7 @@ export class XdsServer {
       });
   }
 
-  #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, protocol: Protocol<Request>): void {
+  #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, variant: Variant<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
     const transport = createTransport(call, {
       maxReceiveBytes: this.#options.maxReceiveBytes,
@@ -246,7 +263,8 @@ export class XdsServer {
     });
     const stream = new AdsStream<Request>({
       transport,
-      protocol,
+      protocol: variant.protocol,
+      frames: this.#frames,
       smallWrites: this.#smallWrites,
       engine,
       admission: this.#admission.of(call.connection.address),
@@ -276,7 +294,7 @@ export class XdsServer {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
       stream.close();
     });
-    transport.read(protocol.requests, {
+    transport.read(variant.format, {
       message: (request) => {
         heard();
         stream.receive(request);

@@ -3,10 +3,10 @@ import { beforeEach, describe, it } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../generate/types.ts';
-import type { SendResult } from '../../grpc/types.ts';
+import type { SendResult } from '../../grpc/index.ts';
 import type { ProxySession, PushOutcome } from '../../push/types.ts';
+import type { DeltaRequest } from '../protocol/requests.ts';
 import { TYPE_URL_OF } from '../protocol/type-urls.ts';
-import type { DeltaRequest } from '../request/index.ts';
 import {
   Content,
   type DeltaFields,
@@ -17,8 +17,9 @@ import {
   type SotwFields,
 } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
-import { DELTA, SOTW } from '../testing/protocols.ts';
+import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { Admission } from './admission.ts';
+import { RecentFrames } from './recent-frames.ts';
 import { SmallWrites } from './small-writes.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
@@ -26,8 +27,8 @@ import type { Transport } from './transport.ts';
 const node = encodeNode(SIDECAR_ID);
 const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
 
-const askDelta = (fields: DeltaFields) => DELTA.requests.decode(encodeDeltaRequest(fields));
-const askSotw = (fields: SotwFields) => SOTW.requests.decode(encodeSotwRequest(fields));
+const askDelta = (fields: DeltaFields) => DELTA_REQUESTS.decode(encodeDeltaRequest(fields));
+const askSotw = (fields: SotwFields) => SOTW_REQUESTS.decode(encodeSotwRequest(fields));
 
 let content: Content;
 let seen: string[];
@@ -55,6 +56,7 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 const common = {
   caller: undefined,
+  frames: new RecentFrames(),
   smallWrites: new SmallWrites(),
   observer: {
     ...quietObserver,

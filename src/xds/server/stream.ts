@@ -2,10 +2,11 @@
  * One ADS stream: requests go to the protocol machine, pushes come from the engine, responses go to the writer. What is
  * sent passes through the engine's queue and so under its throttle; an ACK costs no slot.
  */
+
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../generate/types.ts';
-import type { SendResult } from '../../grpc/types.ts';
+import type { SendResult } from '../../grpc/index.ts';
 import type {
   ConnectionStatus,
   PendingPush,
@@ -15,15 +16,13 @@ import type {
   PushSink,
 } from '../../push/types.ts';
 import type { Caller } from '../../security/types.ts';
-import { AdsMachine } from '../protocol/machine.ts';
-import type { Protocol } from '../protocol/protocol.ts';
-import type { Answer } from '../protocol/subscription.ts';
-import { typeOfUrl } from '../protocol/type-urls.ts';
-import { parseNode } from '../request/node.ts';
+import { AdsMachine, type Answer, type Protocol, typeOfUrl } from '../protocol/index.ts';
+import { parseNode } from '../request/index.ts';
 import type { Entrance } from './admission.ts';
 import { callerKey } from './caller-key.ts';
 import { claimedNode } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
+import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { SmallWrites } from './small-writes.ts';
 import type { Transport } from './transport.ts';
@@ -58,6 +57,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
   readonly protocol: Protocol<Request>;
   /** Of all streams of the server. */
+  readonly frames: RecentFrames;
   readonly smallWrites: SmallWrites;
   readonly engine: PushEngine;
   readonly admission: Entrance;
@@ -91,7 +91,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#machine = new AdsMachine(deps.protocol);
     this.#writer = new ResponseWriter({
       transport: deps.transport,
-      frames: deps.protocol.shared.frames,
+      frames: deps.frames,
       smallWrites: deps.smallWrites,
       written: (result, frames, started) => this.#written(result, frames, started),
     });

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
-import { prefixed } from '../../grpc/index.ts';
-import type { SendResult } from '../../grpc/types.ts';
+import { prefixed, type SendResult } from '../../grpc/index.ts';
 import { type Claim, ReceiveMemoryQuota } from '../request/index.ts';
 import { FakeCall } from '../testing/call.ts';
 import { encodeSotwRequest } from '../testing/content.ts';
-import { asError, SOTW, watched } from '../testing/protocols.ts';
+import { asError, SOTW_REQUESTS, watched } from '../testing/protocols.ts';
 import { createTransport, type Transport } from './transport.ts';
 
 const MAX_BYTES = 1024 * 1024;
@@ -23,7 +22,7 @@ let got: (readonly [names: number, nonce: string, known: number])[];
 function start(onMessage: () => void = () => {}): void {
   transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: receiveMemoryQuota.of('10.0.0.9') });
   let lists = 0;
-  const format = watched(SOTW.requests, (_bytes, known) => (lists = known));
+  const format = watched(SOTW_REQUESTS, (_bytes, known) => (lists = known));
   transport.read(format, {
     message({ names, responseNonce }) {
       got.push([names.size, responseNonce, lists]);

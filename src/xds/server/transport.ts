@@ -1,6 +1,7 @@
 /** An ADS stream as the protocols see it: requests come out of a call's bytes, frames of shared chunks go into it. */
+
 import type { CtlError } from '../../core/errors.ts';
-import type { SendResult, StreamCall } from '../../grpc/types.ts';
+import type { SendResult, StreamCall } from '../../grpc/index.ts';
 import { type PerClientQuota, type RequestFormat, RequestReader, type RequestSink } from '../request/index.ts';
 
 /** Who takes the requests of a stream. */

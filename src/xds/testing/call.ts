@@ -2,7 +2,7 @@
  * Test support: a call without a connection. What a client would send is fed to it; what is done to it can be read off.
  */
 import type { CtlError } from '../../core/errors.ts';
-import type { CallReader, ConnectionInfo, SendResult, StreamCall } from '../../grpc/types.ts';
+import type { CallReader, ConnectionInfo, SendResult, StreamCall } from '../../grpc/index.ts';
 
 export class FakeCall implements StreamCall {
   readonly path = '/test/Stream';

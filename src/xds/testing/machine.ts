@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import type { XdsType } from '../../generate/types.ts';
 import { AdsMachine, type Outgoing } from '../protocol/machine.ts';
-import { encodeResponse } from '../protocol/responses.ts';
+import type { DeltaRequest, SotwRequest } from '../protocol/requests.ts';
 import type { Answer } from '../protocol/subscription.ts';
 import { TYPE_URL_OF } from '../protocol/type-urls.ts';
-import type { DeltaRequest, SotwRequest } from '../request/index.ts';
+import { encodeResponse } from '../server/encode-response.ts';
 import {
   Content,
   type DeltaFields,
@@ -16,7 +16,7 @@ import {
   parseSotw,
   type SotwFields,
 } from './content.ts';
-import { DELTA, SOTW } from './protocols.ts';
+import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from './protocols.ts';
 
 /** What a test says about a response: `cds web api -gone`. */
 function story(type: XdsType, response: ParsedResponse): string {
@@ -39,7 +39,7 @@ export class DeltaPeer {
 
   ask(type: XdsType, fields: Omit<DeltaFields, 'typeUrl'> = {}): Answer {
     const bytes = encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], ...fields });
-    return this.machine.receive(type, DELTA.requests.decode(bytes), this.#content.parts, 0);
+    return this.machine.receive(type, DELTA_REQUESTS.decode(bytes), this.#content.parts, 0);
   }
   push(): string[] {
     const { messages } = this.machine.push(this.#content.parts, this.#content.version);
@@ -93,7 +93,7 @@ export class SotwPeer {
       ...fields,
       names,
     });
-    return this.machine.receive(type, SOTW.requests.decode(bytes), this.#content.parts, 0);
+    return this.machine.receive(type, SOTW_REQUESTS.decode(bytes), this.#content.parts, 0);
   }
   push(): string[] {
     const { messages } = this.machine.push(this.#content.parts, this.#content.version);

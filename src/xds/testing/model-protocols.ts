@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { XdsType } from '../../generate/types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
+import type { DeltaRequest, SotwRequest } from '../protocol/requests.ts';
 import { isFullSetType, isWildcardType, TYPE_URL_OF } from '../protocol/type-urls.ts';
-import type { DeltaRequest, SotwRequest } from '../request/index.ts';
 import {
   type DeltaFields,
   encodeDeltaRequest,
@@ -14,7 +14,7 @@ import {
   parseSotw,
 } from './content.ts';
 import { Simulation, type TypeModel } from './model.ts';
-import { DELTA, DELTA_UNSHARED, SOTW, SOTW_UNSHARED } from './protocols.ts';
+import { DELTA, DELTA_REQUESTS, DELTA_UNSHARED, SOTW, SOTW_REQUESTS, SOTW_UNSHARED } from './protocols.ts';
 import { TwinMachine } from './twin.ts';
 
 export class DeltaSimulation extends Simulation<DeltaRequest> {
@@ -23,7 +23,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
     return new TwinMachine(DELTA, DELTA_UNSHARED);
   }
   decode(bytes: Buffer): DeltaRequest {
-    return DELTA.requests.decode(bytes);
+    return DELTA_REQUESTS.decode(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseDelta(bytes);
@@ -93,7 +93,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     return new TwinMachine(SOTW, SOTW_UNSHARED);
   }
   decode(bytes: Buffer): SotwRequest {
-    return SOTW.requests.decode(bytes);
+    return SOTW_REQUESTS.decode(bytes);
   }
   parse(bytes: Buffer): ParsedResponse {
     return parseSotw(bytes);

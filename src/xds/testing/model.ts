@@ -7,8 +7,8 @@ import assert from 'node:assert/strict';
 import type { XdsType } from '../../generate/types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
 import { type NameSet, NO_NAMES } from '../protocol/name-set.ts';
-import { encodeResponse } from '../protocol/responses.ts';
 import { isFullSetType, TYPE_URL_OF } from '../protocol/type-urls.ts';
+import { encodeResponse } from '../server/encode-response.ts';
 import { Content, type ParsedResponse } from './content.ts';
 
 /** In which order a model proxy looks at the types. */

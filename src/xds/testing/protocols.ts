@@ -5,16 +5,19 @@ import { Memos } from '../../core/memo.ts';
 import { DeltaProtocol } from '../protocol/delta.ts';
 import { SharedResults } from '../protocol/shared-results.ts';
 import { SotwProtocol } from '../protocol/sotw.ts';
-import type { RequestFormat } from '../request/index.ts';
+import { type RequestFormat, RequestFormats } from '../request/index.ts';
 
 export const MEMOS = new Memos();
 export const SHARED = new SharedResults(MEMOS);
 export const DELTA = new DeltaProtocol(SHARED);
 export const SOTW = new SotwProtocol(SHARED);
+export const { delta: DELTA_REQUESTS, sotw: SOTW_REQUESTS } = new RequestFormats(SHARED.names, MEMOS);
 
-const UNSHARED = new SharedResults(new Memos({ enabled: false }));
+const NO_MEMOS = new Memos({ enabled: false });
+const UNSHARED = new SharedResults(NO_MEMOS);
 export const DELTA_UNSHARED = new DeltaProtocol(UNSHARED);
 export const SOTW_UNSHARED = new SotwProtocol(UNSHARED);
+export const { delta: DELTA_UNSHARED_REQUESTS } = new RequestFormats(UNSHARED.names, NO_MEMOS);
 
 /** What a reader refuses a request with. */
 export function asError(error: unknown): CtlError {

@@ -1,8 +1,8 @@
 /** Test support: a reader of requests, and bytes for it that are cut anywhere. */
 import type { CtlError } from '../../core/errors.ts';
-import type { DeltaRequest } from '../request/decode.ts';
+import type { DeltaRequest } from '../protocol/requests.ts';
 import { RequestReader } from '../request/request-reader.ts';
-import { asError, DELTA, watched } from './protocols.ts';
+import { asError, DELTA_REQUESTS, watched } from './protocols.ts';
 
 export const typeUrl = 'type.googleapis.com/x';
 export const MAX_BYTES = 1024 * 1024;
@@ -50,6 +50,6 @@ export function reading(maxBytes = MAX_BYTES): Reading {
     message: (request: DeltaRequest) => void requests.push(request),
     refused: (error: unknown) => void refused.push(asError(error)),
   };
-  const format = watched(DELTA.requests, (bytes) => unknown.push(bytes));
+  const format = watched(DELTA_REQUESTS, (bytes) => unknown.push(bytes));
   return { requests, unknown, refused, reader: new RequestReader(sink, format, maxBytes) };
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { fieldOf } from '../protocol/responses.ts';
 import { parseDelta, parseSotw, resource } from '../testing/content.ts';
-import { encodeResponse, fieldOf } from './responses.ts';
+import { encodeResponse } from './encode-response.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 

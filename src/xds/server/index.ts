@@ -1,0 +1,4 @@
+/** The xDS server: ADS and health over gRPC, who may have a stream, and what is read from and written to each. */
+
+export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
+export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
