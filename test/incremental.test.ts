@@ -21,7 +21,7 @@ import {
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
-import { scopeOfView, viewsOf } from '../src/push/views.ts';
+import { scopeOfView, viewsOf } from '../src/push/proxies/proxy-views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import { destinationRule, serviceEntry, serviceRef, virtualService } from '../bench/world/documents.ts';
 import { XDS_TYPES, type XdsType } from '../src/generate/types.ts';
-import { inline, Mesh, parse, sidecar } from '../src/push/testing.ts';
+import { inline, Mesh, parse, sidecar } from '../src/push/testing/mesh.ts';
 
 const NAMESPACE = 'ns-00';
 const SERVICES = 9;

@@ -7,12 +7,12 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
-import { Replica } from '../src/push/replica.ts';
-import { ReplicaLog } from '../src/push/replica-log.ts';
-import { runJobs } from '../src/push/run-jobs.ts';
+import { Replica } from '../src/push/jobs/replica.ts';
+import { ReplicaLog } from '../src/push/jobs/replica-log.ts';
+import { runJobs } from '../src/push/jobs/run-jobs.ts';
+import type { GenerateTask } from '../src/push/protocol.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
-import type { GenerateTask } from '../workers/protocol.ts';
 import { jobsOf, made } from './golden-harness/jobs.ts';
 import { FIRST, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 

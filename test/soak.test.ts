@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ProxyNode } from '../src/core/proxy.ts';
-import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../src/push/testing.ts';
+import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../src/push/testing/mesh.ts';
 import type { ProxySession } from '../src/push/types.ts';
 
 const CONNECTIONS = 2000;

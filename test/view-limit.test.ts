@@ -5,8 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
-import { inline, Mesh, service, sidecar } from '../src/push/testing.ts';
-import { MAX_VIEWS_OF_CALLER } from '../src/push/view-table.ts';
+import { MAX_VIEWS_OF_CALLER } from '../src/push/engine/view-table.ts';
+import { inline, Mesh, service, sidecar } from '../src/push/testing/mesh.ts';
 import { createXdsServer } from '../src/xds/index.ts';
 import { TYPE_URL_OF } from '../src/xds/protocol/type-urls.ts';
 import { ADS_PATHS } from '../src/xds/server/services.ts';

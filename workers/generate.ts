@@ -4,8 +4,8 @@
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { compileLittle } from '../src/core/v8-flags.ts';
-import { Replica } from '../src/push/replica.ts';
-import type { GenerateAnswer, GenerateTask } from './protocol.ts';
+import { Replica } from '../src/push/jobs/index.ts';
+import type { GenerateTask } from '../src/push/protocol.ts';
 
 // The program's own code is loaded before it starts its workers.
 compileLittle();
@@ -25,5 +25,3 @@ export function run(task: GenerateTask): unknown {
     },
   } as Parameters<typeof move>[0]);
 }
-
-export type { GenerateAnswer };

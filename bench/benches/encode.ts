@@ -9,7 +9,7 @@ import { type GeneratedType, NOWHERE, type OutboundView, type XdsType } from '..
 import { Model } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
-import { viewsOf } from '../../src/push/views.ts';
+import { viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
 import { defaultDiscoverySettings } from '../../src/settings/index.ts';
 import { createDirectorySource } from '../../src/sources/index.ts';

@@ -75,9 +75,13 @@ const GRPC = [
 /** Modules of `src/xds`, the lowest first: the protocol knows neither how requests are read nor who serves it. */
 const XDS = ['protocol', 'request', 'server', 'index'];
 
+/** Modules of `src/push`, the lowest first. */
+const PUSH = ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'];
+
 /** Folders whose files others import only by way of `index.ts`. */
 const ENCLOSED = [
   /^(src\/generate\/[^/]+\/)(.+)$/,
+  /^(src\/push\/[^/]+\/)(.+)$/,
   /^(src\/(?:grpc|http|xds)\/)(.+)$/,
   /^(src\/xds\/(?:protocol|request|server)\/)(.+)$/,
 ];
@@ -152,6 +156,10 @@ test('modules of the gRPC server import from lower ones alone', () => {
 
 test('modules of xDS import from lower ones alone', () => {
   assert.deepEqual(misdirected('src/xds/', XDS), []);
+});
+
+test('modules of the push engine import from lower ones alone', () => {
+  assert.deepEqual(misdirected('src/push/', PUSH), []);
 });
 
 test('modules are reached through their entry points alone', () => {

@@ -10,7 +10,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { request } from '../../test/harness/http.ts';
 import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
 import { createProfiler } from '../observe/index.ts';
-import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../push/testing.ts';
+import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import { createAuthentication, createTokenAuthenticator } from '../security/index.ts';
 import { ISSUER, NOW, testIssuer } from '../security/testing.ts';
 import type { Authentication } from '../security/types.ts';

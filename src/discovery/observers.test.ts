@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
 import type { DebugSource } from '../observe/debug/index.ts';
 import { createMetrics, getScope } from '../observe/index.ts';
-import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing.ts';
+import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing/mesh.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { Kind, ResourceProblem } from '../resources/types.ts';
 import type { ToldEvent } from '../store/index.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Model } from '../model/index.ts';
 import type { Publication } from '../push/index.ts';
-import { endpoints, meshResource, service, virtualService } from '../push/testing.ts';
+import { endpoints, meshResource, service, virtualService } from '../push/testing/mesh.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';

@@ -1,7 +1,7 @@
 /** All that a random mesh has generated for its proxies, in a form that can be compared. */
 import type { Snapshot } from '../../src/model/types.ts';
-import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/views.ts';
-import type { GenerateJob, JobAnswer } from '../../workers/protocol.ts';
+import type { GenerateJob, JobAnswer } from '../../src/push/protocol.ts';
+import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import { NODES } from './random-mesh.ts';
 
 const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;

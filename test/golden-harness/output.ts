@@ -5,7 +5,7 @@ import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/
 import type { GeneratedResource, GeneratedType, Placement, View } from '../../src/generate/types.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { type JsonObject, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
-import { placementOf, viewsOf } from '../../src/push/views.ts';
+import { placementOf, viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import type { Shown } from './input.ts';
 import { isObject, nameOf } from './json.ts';
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
 import type { Endpoint, Snapshot } from '../../model/types.ts';
-import { meshResource, parse, snapshotOf } from '../../push/testing.ts';
+import { meshResource, parse, snapshotOf } from '../../push/testing/mesh.ts';
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
 import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { changedPlaces, localityClass, localityOfMesh } from './classes.ts';

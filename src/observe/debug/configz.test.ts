@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parse, snapshotOf } from '../../push/testing.ts';
+import { parse, snapshotOf } from '../../push/testing/mesh.ts';
 import { ScriptedSource } from '../../sources/testing/scripted.ts';
 import { createStore, SecurityHold } from '../../store/index.ts';
 import { problem, resource } from '../../store/testing/documents.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { emptyBundle, nextBundle } from '../../push/bundle.ts';
+import { emptyBundle, nextBundle } from '../../push/bundles/bundle.ts';
 import type { Bundle, EncodedResource } from '../../push/types.ts';
 import { resource } from '../testing/content.ts';
 import { SHARED } from '../testing/protocols.ts';

@@ -1,7 +1,7 @@
 /** Test support: content in real bundles, and a model of what a proxy does with the messages of either protocol. */
 import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
-import { emptyBundle, nextBundle } from '../../push/bundle.ts';
-import { encodeResource } from '../../push/encode-resource.ts';
+import { emptyBundle, nextBundle } from '../../push/bundles/bundle.ts';
+import { encodeResource } from '../../push/bundles/encode-resource.ts';
 import type { Bundle, EncodedResource, Parts } from '../../push/types.ts';
 import { encodeStrings, WireReader } from '../request/wire.ts';
 

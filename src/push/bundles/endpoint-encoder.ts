@@ -1,0 +1,107 @@
+/**
+ * Load assignments, encoded once for all views that read the same: a change of a service that a hundred namespaces see
+ * costs one encoding. Kept as long as the list of endpoints that it was made of is the snapshot's.
+ */
+import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../../generate/index.ts';
+import type { Endpoint } from '../../model/types.ts';
+import type { EncodedResource } from '../types.ts';
+import { contentVersion } from './encode-resource.ts';
+import type { Interner } from './interner.ts';
+
+/** Ways to look at one list of endpoints (ports x subsets x localities x networks) that are remembered. */
+const MAX_PER_LIST = 1024;
+
+type Encoded = readonly EncodedResource[];
+
+type HostInputs = ReadonlyMap<string, EndpointsInput>;
+
+const NOTHING: Encoded = [];
+
+/** Stands for more than one host; none is named so. */
+const SEVERAL = '*';
+
+function asksForEndpoints({ refs }: EncodedResource): boolean {
+  return refs.length > 0;
+}
+
+export class EndpointEncoder {
+  readonly #interner: Interner;
+  /** Views that read the same mostly come with the very same input. */
+  readonly #byInput = new WeakMap<EndpointsInput, EncodedResource>();
+  readonly #byKey = new WeakMap<readonly Endpoint[], Map<string, EncodedResource>>();
+
+  /** By the clusters of a unit: the host of those that ask for endpoints, '' for none. */
+  readonly #hosts = new WeakMap<Encoded, string>();
+
+  /** By the inputs of a host: of the clusters that came with them last. */
+  readonly #byUnit = new WeakMap<HostInputs, { readonly clusters: Encoded; readonly resources: Encoded }>();
+
+  constructor(interner: Interner) {
+    this.#interner = interner;
+  }
+
+  /** The resource of an EDS cluster. */
+  encode(input: EndpointsInput): EncodedResource {
+    let resource = this.#byInput.get(input);
+    if (resource === undefined) {
+      resource = this.#byKey.get(input.endpoints)?.get(input.key) ?? this.#make(input);
+      this.#byInput.set(input, resource);
+    }
+    return resource;
+  }
+
+  /**
+   * The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several.
+   */
+  hostOfUnit(clusters: Encoded): string | undefined {
+    let host = this.#hosts.get(clusters);
+    if (host === undefined) {
+      const found = new Set(clusters.filter(asksForEndpoints).map(({ name }) => hostOfCluster(name)));
+      const [only = ''] = found;
+      host = found.size > 1 ? SEVERAL : only;
+      this.#hosts.set(clusters, host);
+    }
+    return host === SEVERAL ? undefined : host;
+  }
+
+  /**
+   * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters
+   * and inputs, which come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several
+   * hosts, or one that fails.
+   */
+  encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
+    const host = this.hostOfUnit(clusters);
+    if (host === undefined) return undefined;
+    if (host === '') return NOTHING;
+    try {
+      const inputs = inputsOf(host);
+      const known = this.#byUnit.get(inputs);
+      if (known?.clusters === clusters) return known.resources;
+      const resources = clusters.filter(asksForEndpoints).flatMap(({ name }) => {
+        const input = inputs.get(name);
+        return input === undefined ? [] : [this.encode(input)];
+      });
+      this.#byUnit.set(inputs, { clusters, resources });
+      return resources;
+    } catch {
+      // Which of them fails is found out one by one.
+      return undefined;
+    }
+  }
+
+  #make(input: EndpointsInput): EncodedResource {
+    const { name, key, endpoints } = input;
+    const bytes = encodeEndpoints(input);
+    const made = this.#interner.intern('eds', name, contentVersion(bytes), [], () => bytes);
+    // "No endpoints" may be one list for all services: nothing that lives so long is remembered.
+    if (endpoints.length > 0) this.#remember(endpoints, key, made);
+    return made;
+  }
+
+  #remember(endpoints: readonly Endpoint[], key: string, made: EncodedResource): void {
+    const resources = this.#byKey.get(endpoints);
+    if (resources === undefined) this.#byKey.set(endpoints, new Map([[key, made]]));
+    else if (resources.size < MAX_PER_LIST) resources.set(key, made);
+    else this.#byKey.set(endpoints, new Map([[key, made]]));
+  }
+}

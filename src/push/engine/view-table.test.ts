@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { NOWHERE, type View } from '../../generate/types.ts';
+import { viewsOf } from '../proxies/proxy-views.ts';
+import type { PlacedSessionView, Session } from '../sessions/session.ts';
+import { emptySnapshot, sidecar } from '../testing/mesh.ts';
+import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, MAX_VIEWS_OF_CALLER, ViewTable } from './view-table.ts';
+
+function outbound(namespace: string): View {
+  const [view] = viewsOf(emptySnapshot(), sidecar('10.5.0.1', namespace));
+  assert.ok(view !== undefined);
+  return view;
+}
+
+/** Of a session, a table wants to know whose it is. */
+function session(caller: string): Session {
+  return { caller } as Session;
+}
+
+function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
+  const only = session('only');
+  table.enter(view, only);
+  assert.ok(table.leave(view, only, now));
+}
+
+function newTable(): ViewTable {
+  return new ViewTable({ scopes: { acquire: () => {}, release: () => false }, onReleased: () => {} });
+}
+
+describe('view table', () => {
+  it('has one state for equal views', () => {
+    const table = newTable();
+    assert.equal(table.take(outbound('a'), NOWHERE), table.take(outbound('a'), NOWHERE));
+    assert.notEqual(table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE));
+    assert.equal(table.size, 2);
+  });
+
+  it('drops a view that nobody has had for long, and forgets it everywhere', () => {
+    const table = newTable();
+    const view = table.take(outbound('a'), NOWHERE);
+    vacate(table, view, 0);
+    table.sweep(IDLE_VIEW_MS);
+    assert.equal(table.size, 1);
+    table.sweep(IDLE_VIEW_MS + 1);
+    assert.equal(table.size, 0);
+    assert.notEqual(table.take(outbound('a'), NOWHERE), view);
+  });
+
+  it('keeps a view that somebody has again, and one that is being generated', () => {
+    const table = newTable();
+    const [taken, running] = [table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE)];
+    vacate(table, taken, 0);
+    vacate(table, running, 0);
+    table.enter(taken, session('again'));
+    running.view.begin();
+    table.sweep(IDLE_VIEW_MS * 2);
+    assert.deepEqual([...table.all()], [taken.view, running.view]);
+    running.view.abandon();
+    table.sweep(IDLE_VIEW_MS * 2);
+    assert.deepEqual([...table.all()], [taken.view]);
+  });
+
+  it('keeps so many idle views and no more, the youngest', () => {
+    const table = newTable();
+    const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`), NOWHERE));
+    for (const [index, view] of views.entries()) vacate(table, view, index);
+    table.sweep(MAX_IDLE_VIEWS + 10);
+    assert.deepEqual(
+      [...table.all()],
+      views.slice(10).map(({ view }) => view),
+    );
+  });
+
+  it('gives one caller no more views than the bound, others theirs, and all of them back when they leave', () => {
+    const table = newTable();
+    const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
+      const view = outbound(`n${index}`);
+      table.admit('greedy', [view], NOWHERE);
+      const one = session('greedy');
+      table.enter(table.take(view, NOWHERE), one);
+      // Replicas have the same.
+      const replica = session('greedy');
+      table.enter(table.take(view, NOWHERE), replica);
+      return { view, one, replica };
+    });
+    assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
+    const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
+    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
+    // What it has already may be had again; what only others have may not.
+    table.admit('greedy', [outbound('n7')], NOWHERE);
+    table.admit('honest', [outbound('more')], NOWHERE);
+    table.enter(table.take(outbound('more'), NOWHERE), session('honest'));
+    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
+    for (const { view, one } of sessions) table.leave(table.take(view, NOWHERE), one, 0);
+    assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
+    for (const [index, { view, replica }] of sessions.entries()) {
+      table.leave(table.take(view, NOWHERE), replica, 0);
+      assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER - index - 1);
+    }
+  });
+});

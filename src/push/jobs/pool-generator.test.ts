@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { emptySnapshot } from '../testing/mesh.ts';
+import { PoolGenerator } from './pool-generator.ts';
+
+const dir = mkdtempSync(join(tmpdir(), 'generator-'));
+const pools: PoolGenerator[] = [];
+after(async () => {
+  await Promise.all(pools.map((pool) => pool.close()));
+  rmSync(dir, { recursive: true });
+});
+
+/** A pool whose workers run this body for each task. */
+function poolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
+  const pool = waitingPoolOf(body, crashes, jobTimeoutMs);
+  pool.begin(emptySnapshot());
+  return pool;
+}
+
+/** The same before there is a snapshot. */
+function waitingPoolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_000): PoolGenerator {
+  const workerFile = join(dir, `worker-${pools.length}.mjs`);
+  writeFileSync(workerFile, `let runs = 0;\nexport function run(task) { runs++; ${body} }\n`);
+  const onCrash = (error: unknown) => crashes.push(error);
+  const later = (ms: number, run: () => void) => void setTimeout(run, ms);
+  const pool = new PoolGenerator({ threads: 1, workerFile, onCrash, later, random: () => 0, jobTimeoutMs });
+  pools.push(pool);
+  return pool;
+}
+
+function jobOf(key: string, caller = 'caller') {
+  return {
+    key,
+    callers: () => [caller],
+    takeJob: () => ({ viewKey: key, view: { part: 'gateway' } as never, units: {}, placements: [] }),
+  };
+}
+
+const JOB = jobOf('view');
+const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [] }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
+
+describe('generation pool', () => {
+  it('gives a job up that throws, at once and without asking for the replica again', async () => {
+    const crashes: unknown[] = [];
+    const pool = poolOf(
+      `if (runs === 2) return { kind: 'failed', version: task.update.toVersion, message: 'cannot' }; ${DONE}`,
+      crashes,
+    );
+    await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'cannot' });
+    const { answer } = await pool.submit(JOB);
+    assert.deepEqual(answer, { from: 1, runs: 3, units: [] });
+    assert.deepEqual(crashes, []);
+  });
+
+  it('has told its workers everything before the first job when it was prepared', async () => {
+    const pool = poolOf(DONE);
+    pool.prepare();
+    const { answer } = await pool.submit(JOB);
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
+  });
+
+  it('has jobs wait until there is a snapshot', async () => {
+    const pool = waitingPoolOf(DONE);
+    const { version } = emptySnapshot();
+    const submitted = pool.submit(JOB);
+    pool.begin({ ...emptySnapshot(), version: version + 6 });
+    assert.equal((await submitted).version, version + 6);
+  });
+
+  it('tells everything to the successor of a worker that died between jobs', async () => {
+    const pool = poolOf(
+      `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
+       ${DONE}`,
+    );
+    await pool.submit(JOB);
+    await Promise.all(pool.threads.map((thread) => thread.terminate()));
+    const { answer } = await pool.submit(JOB);
+    // It was told everything before the job.
+    assert.deepEqual(answer, { from: 1, runs: 3, units: [] });
+  });
+
+  it('has a worker tell again what it only names, when nobody has that any more', async () => {
+    const pool = poolOf(
+      `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, resources: task.forget || runs === 2 ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+    );
+    const first = await pool.submit(JOB);
+    assert.deepEqual(
+      [first.answer, first.recalled.size],
+      [{ forget: undefined, runs: 2, units: first.answer.units }, 0],
+    );
+    const kept = [{ name: 'web' }] as never;
+    first.heard.hear(7, kept);
+    const second = await pool.submit(JOB);
+    assert.deepEqual([second.answer.units[0]?.resources, second.recalled.get(7)], [undefined, kept]);
+    // The third job names what was never told: it is repeated, and told then.
+    const third = await pool.submit(JOB);
+    assert.deepEqual(third.answer, { forget: true, runs: 5, units: third.answer.units });
+    assert.deepEqual(third.answer.units[0]?.resources, []);
+  });
+
+  it('takes the numbers of a successor for its own, and not for those of the worker that died', async () => {
+    const pool = poolOf(
+      `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
+       const units = [{ type: 'cds', unit: 'web', number: 7, resources: task.forget ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+    );
+    const first = await pool.submit(JOB);
+    const kept = [{ name: 'web' }] as never;
+    first.heard.hear(7, kept);
+    assert.equal((await pool.submit(JOB)).recalled.get(7), kept);
+    await Promise.all(pool.threads.map((thread) => thread.terminate()));
+    const { answer, recalled } = await pool.submit(JOB);
+    assert.deepEqual([answer.units[0]?.resources, recalled.size], [[], 0]);
+  });
+
+  it('ends a worker that hangs, hands its job back, and goes on with the others', async () => {
+    const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`, [], 200);
+    const poison = assert.rejects(pool.submit(jobOf('poison')), {
+      code: 'internal',
+      message: 'took longer than 0.2 s',
+    });
+    const other = pool.submit(JOB);
+    await poison;
+    await other;
+  });
+
+  it('has no job wait behind one that is tried again', async () => {
+    const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`);
+    // The only worker of all others stays free.
+    const poison = assert.rejects(pool.submit(jobOf('poison'), { isolated: true }), { code: 'unavailable' });
+    for (let other = 0; other < 3; other++) await pool.submit(jobOf(`other ${other}`));
+    await pool.close();
+    await poison;
+  });
+
+  it('hands back the job of a worker that dies, and serves the next with a new one', async () => {
+    const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') process.exit(3); ${DONE}`);
+    await assert.rejects(pool.submit(jobOf('poison')), { code: 'internal', message: /exited with code: 3/ });
+    const { answer } = await pool.submit(JOB);
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
+  });
+
+  it('does not blame a job for a replica that cannot be built, and tries that again', async () => {
+    const crashes: unknown[] = [];
+    const file = join(dir, 'fails-twice');
+    writeFileSync(file, '');
+    const pool = poolOf(
+      `const { appendFileSync, readFileSync } = process.getBuiltinModule('node:fs');
+       if (task.update.fromVersion === 0 && readFileSync('${file}').length < 2) {
+         appendFileSync('${file}', 'x');
+         throw new Error('no memory');
+       }
+       ${DONE}`,
+      crashes,
+    );
+    await pool.submit(JOB);
+    assert.equal(crashes.length, 2);
+  });
+
+  it('serves callers in turns, and takes jobs back that nobody needs any more', async () => {
+    const pool = waitingPoolOf(DONE);
+    const served: string[] = [];
+    const submit = (key: string, caller: string) => {
+      const job = jobOf(key, caller);
+      const done = pool.submit(job).then(() => served.push(key));
+      return { job, done };
+    };
+    const greedy = Array.from({ length: 200 }, (_, index) => submit(`greedy ${index}`, 'greedy'));
+    submit('honest 1', 'honest');
+    const last = submit('honest 2', 'honest');
+    for (const { job } of greedy.slice(3)) assert.ok(pool.withdraw(job));
+    assert.ok(!pool.withdraw(jobOf('never submitted')));
+    pool.begin(emptySnapshot());
+    await last.done;
+    assert.deepEqual(served, ['greedy 0', 'honest 1', 'greedy 1', 'honest 2']);
+    assert.equal(pool.withdraw(last.job), false);
+  });
+
+  it('refuses jobs that wait and jobs that come when it is closed', async () => {
+    const pool = poolOf('return new Promise(() => {});');
+    const submitted = [pool.submit(JOB), pool.submit(JOB)];
+    const refused = submitted.map((job) => assert.rejects(job, { code: 'unavailable' }));
+    await pool.close();
+    await Promise.all(refused);
+    await assert.rejects(pool.submit(JOB), { code: 'unavailable' });
+  });
+});

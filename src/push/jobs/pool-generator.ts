@@ -1,0 +1,247 @@
+/**
+ * Generation in a pool of worker threads. Callers are served in turns. A job that kills its worker, hangs or throws is
+ * handed back to who submitted it; one that is submitted again after that runs `isolated`, in a thread of its own which
+ * is started for it and ended after it, so that it holds nobody up while it is found out whether it fails again.
+ */
+import { availableParallelism } from 'node:os';
+import { backoff } from '../../core/backoff.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
+import type { GenerateAnswer } from '../protocol.ts';
+import { FairQueue } from './fair-queue.ts';
+import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
+import { ReplicaLog } from './replica-log.ts';
+import { WorkerSlot } from './worker-slot.ts';
+
+/**
+ * A job that takes longer hangs, or is one of those that others should not wait for: its worker is ended. The largest
+ * meshes take a few seconds.
+ */
+const JOB_TIMEOUT_MS = 15_000;
+/** The same for a job that nobody waits behind. */
+const ISOLATED_TIMEOUT_MS = 60_000;
+/** Building a replica of the mesh from nothing. */
+const REPLICA_TIMEOUT_MS = 60_000;
+
+/** Rest of a worker whose replica could not be built: for the first time and at most, ms. */
+const FIRST_REST_MS = 10;
+const MAX_REST_MS = 30_000;
+
+/**
+ * Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits:
+ * fan-out).
+ */
+export function defaultWorkers(): number {
+  return Math.max(1, Math.min(4, availableParallelism() - 1));
+}
+
+export interface PoolOptions {
+  /** Number of threads, at least 1. */
+  readonly threads: number;
+  /** File of the worker's entry point. */
+  readonly workerFile: string;
+  /** Told of each worker that died without a job or could not be brought up to date, for the log and the metrics. */
+  readonly onCrash: (error: unknown) => void;
+  /** Runs something after so many ms. */
+  readonly later: (ms: number, run: () => void) => void;
+  /** 0 ≤ x < 1; spreads retries. */
+  readonly random: () => number;
+  readonly jobTimeoutMs?: number;
+}
+
+interface Waiting {
+  readonly source: JobSource;
+  readonly resolve: (job: GeneratedJob) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+type Ended = Exclude<GenerateAnswer, { kind: 'behind' }>;
+
+function closedError(): CtlError {
+  return new CtlError('unavailable', 'the generation pool is closed');
+}
+
+export class PoolGenerator implements Generator {
+  readonly #options: PoolOptions;
+  readonly #slots: readonly WorkerSlot[];
+  /** Jobs that wait, those that run isolated apart. */
+  readonly #queue = new FairQueue<Waiting>();
+  readonly #suspects = new FairQueue<Waiting>();
+  readonly #waiting = new Map<JobSource, Waiting>();
+  /** Exists while it has something to do. */
+  #isolated: WorkerSlot | undefined;
+  /** Undefined until there is a snapshot to generate from; jobs wait for it. */
+  #log: ReplicaLog | undefined;
+  #closed = false;
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    this.#slots = Array.from({ length: options.threads }, () => this.#slot());
+  }
+
+  #slot(): WorkerSlot {
+    return new WorkerSlot(this.#options.workerFile, (error) => {
+      if (!this.#closed) this.#options.onCrash(error);
+    });
+  }
+
+  /** Says what is generated from. The threads start before it is known: meanwhile they load their code. */
+  begin(snapshot: MeshSnapshot): void {
+    this.#log = new ReplicaLog(snapshot);
+    this.#dispatch();
+  }
+
+  /** Has the workers build their replicas before there is work, so that the first proxies do not wait for it. */
+  prepare(): void {
+    const log = this.#log;
+    if (log === undefined) return;
+    for (const slot of this.#slots) if (!slot.busy) void this.#work(slot, () => this.#update(slot, log));
+  }
+
+  /** The worker threads, for tests that end one. */
+  get threads(): readonly { terminate(): Promise<number> }[] {
+    return this.#slots.flatMap((slot) => slot.threads);
+  }
+
+  advance(snapshot: MeshSnapshot, delta: MeshDelta): void {
+    this.#log?.append(snapshot, delta);
+  }
+
+  submit(source: JobSource, { isolated = false }: SubmitOptions = {}): Promise<GeneratedJob> {
+    if (this.#closed) return Promise.reject(closedError());
+    return new Promise((resolve, reject) => {
+      const waiting = { source, resolve, reject };
+      this.#waiting.set(source, waiting);
+      (isolated ? this.#suspects : this.#queue).add(waiting, source.callers());
+      this.#dispatch();
+    });
+  }
+
+  released(scopes: readonly string[]): void {
+    for (const slot of this.#slots) slot.released(scopes);
+  }
+
+  withdraw(source: JobSource): boolean {
+    const waiting = this.#waiting.get(source);
+    if (waiting === undefined) return false;
+    this.#waiting.delete(source);
+    return this.#queue.remove(waiting) || this.#suspects.remove(waiting);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#waiting.clear();
+    for (const { reject } of [...this.#queue.drain(), ...this.#suspects.drain()]) reject(closedError());
+    const slots = this.#isolated === undefined ? this.#slots : [...this.#slots, this.#isolated];
+    await Promise.all(slots.map((slot) => slot.close()));
+  }
+
+  #dispatch(): void {
+    const log = this.#log;
+    if (log === undefined || this.#closed) return;
+    while (this.#queue.size > 0) {
+      const slot = this.#freeSlot();
+      if (slot === undefined) break;
+      this.#serve(slot, log, this.#queue, this.#options.jobTimeoutMs ?? JOB_TIMEOUT_MS);
+    }
+    this.#dispatchIsolated(log);
+  }
+
+  #dispatchIsolated(log: ReplicaLog): void {
+    if (this.#isolated?.busy === true) return;
+    if (this.#suspects.size > 0) {
+      this.#isolated ??= this.#slot();
+      this.#serve(this.#isolated, log, this.#suspects, this.#options.jobTimeoutMs ?? ISOLATED_TIMEOUT_MS);
+    } else if (this.#isolated !== undefined) {
+      void this.#isolated.close();
+      this.#isolated = undefined;
+    }
+  }
+
+  /** The free worker that has least to catch up with. */
+  #freeSlot(): WorkerSlot | undefined {
+    let best: WorkerSlot | undefined;
+    for (const slot of this.#slots) if (!slot.busy && slot.version > (best?.version ?? -1)) best = slot;
+    return best;
+  }
+
+  /** Has a worker do something; it is free again, or rests, when that has ended. */
+  async #work(slot: WorkerSlot, work: () => Promise<boolean>): Promise<void> {
+    slot.busy = true;
+    const healthy = await work();
+    slot.failures = healthy ? 0 : slot.failures + 1;
+    const free = (): void => {
+      slot.busy = false;
+      this.#dispatch();
+    };
+    if (healthy) free();
+    else this.#options.later(backoff(slot.failures, FIRST_REST_MS, MAX_REST_MS, this.#options.random), free);
+  }
+
+  /** Brings a worker's replica up to date; false when that fails. */
+  async #update(slot: WorkerSlot, log: ReplicaLog): Promise<boolean> {
+    try {
+      return (await slot.run(log, [], REPLICA_TIMEOUT_MS)).kind === 'done';
+    } catch (error) {
+      if (!this.#closed) this.#options.onCrash(error);
+      return false;
+    }
+  }
+
+  #serve(slot: WorkerSlot, log: ReplicaLog, queue: FairQueue<Waiting>, timeoutMs: number): void {
+    const waiting = queue.shift();
+    if (waiting === undefined) return;
+    this.#waiting.delete(waiting.source);
+    void this.#work(slot, async () => {
+      // Apart from the job, whose fault it would not be. One that lags behind is told the little that it lacks with the
+      // job.
+      const healthy = slot.version > 0 || (await this.#update(slot, log));
+      const served = healthy && (await this.#run(slot, log, waiting, timeoutMs));
+      if (served) return true;
+      if (this.#closed) waiting.reject(closedError());
+      else {
+        this.#waiting.set(waiting.source, waiting);
+        queue.add(waiting, waiting.source.callers());
+      }
+      return false;
+    });
+  }
+
+  /** Runs a job; false when it has to be run again for no fault of its own. */
+  async #run(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, timeoutMs: number): Promise<boolean> {
+    try {
+      const answer = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
+      if (answer.kind === 'behind' || this.#answered(slot, log, waiting, answer)) return answer.kind !== 'behind';
+      // It names what nobody has any more. It cannot happen again: all that the worker then names is told for this job.
+      slot.heard = undefined;
+      const told = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
+      if (told.kind === 'behind') return false;
+      if (this.#answered(slot, log, waiting, told)) return true;
+      throw new TypeError('a worker names units that it was to forget');
+    } catch (error) {
+      waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
+      return true;
+    }
+  }
+
+  /** Hands a job's result over; false when it names a unit that is gone. */
+  #answered(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, answer: Ended): boolean {
+    this.#trim(log);
+    if (answer.kind === 'failed') throw new Error(answer.message);
+    const [job] = answer.jobs;
+    const { heard } = slot;
+    if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');
+    const reads = heard.reads.hear(answer.reads);
+    const recalled = heard.recall(answer.jobs);
+    if (recalled === undefined) return false;
+    const { version, bytes, milliseconds } = answer;
+    waiting.resolve({ version, answer: job, bytes, recalled, reads, heard, milliseconds });
+    return true;
+  }
+
+  /** Workers that have nothing are told everything, and need no log. */
+  #trim(log: ReplicaLog): void {
+    const versions = this.#slots.map(({ version }) => version).filter((version) => version > 0);
+    if (versions.length > 0) log.trim(Math.min(...versions));
+  }
+}

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { applyChanges } from '../../model/testing/steps.ts';
+import type { Snapshot } from '../../model/types.ts';
+import { defaultMeshConfig } from '../../resources/mesh-config.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
+import { emptySnapshot, endpoints, meshResource, service, virtualService } from '../testing/mesh.ts';
+import { ReplicaLog } from './replica-log.ts';
+
+function set(after: AnyResource): ResourceChange {
+  return { key: keyOf(after), before: undefined, after };
+}
+
+function gone(key: ResourceKey): ResourceChange {
+  return { key, before: undefined, after: undefined };
+}
+
+/** A log beside the snapshots that it tells of. */
+class Told {
+  snapshot: Snapshot = emptySnapshot();
+  readonly log = new ReplicaLog(this.snapshot);
+
+  step(changes: readonly ResourceChange[], mesh?: Snapshot['mesh']): void {
+    const { snapshot, delta } = applyChanges(this.snapshot, { changes, ...(mesh === undefined ? {} : { mesh }) });
+    this.snapshot = snapshot;
+    this.log.append(snapshot, delta);
+  }
+}
+
+const WEB = service('shop', 'web');
+const WEB_KEY = 'shop/web.shop.svc.cluster.local';
+
+describe('replica log', () => {
+  it('tells everything that generation reads to a worker that has nothing, with settings and mesh', () => {
+    const told = new Told();
+    told.step([set(WEB), set(virtualService('shop', 'web', '1s')), set(endpoints('shop', 'web', '10.0.0.1'))]);
+    const update = told.log.since(0);
+    assert.deepEqual([update.fromVersion, update.toVersion], [0, 2]);
+    assert.deepEqual([...update.services.keys()], [WEB_KEY]);
+    assert.deepEqual([...update.configs.keys()], ['VirtualService/shop/web']);
+    assert.ok(update.settings !== undefined && update.mesh !== undefined && update.networks !== undefined);
+  });
+
+  it('keeps what services are made of on the main thread', () => {
+    const told = new Told();
+    told.step([set(WEB)]);
+    for (let index = 0; index < 1000; index++) told.step([set(endpoints('shop', 'web', `10.0.0.${index % 250}`))]);
+    assert.equal(told.log.size, 1);
+    const update = told.log.since(0);
+    assert.deepEqual([[...update.endpoints], [...update.configs]], [[], []]);
+  });
+
+  it('tells everything after a step that it was not told of', () => {
+    const told = new Told();
+    told.step([set(WEB)]);
+    const { version } = told.snapshot;
+    told.snapshot = applyChanges(told.snapshot, { changes: [set(virtualService('shop', 'web', '1s'))] }).snapshot;
+    told.step([set(service('shop', 'db'))]);
+    const update = told.log.since(version);
+    assert.deepEqual([update.fromVersion, update.services.size], [0, 2]);
+    assert.deepEqual([...update.configs.keys()], ['VirtualService/shop/web']);
+  });
+
+  it('tells of the endpoints that clusters and listeners are made of', () => {
+    const told = new Told();
+    const spec = {
+      hosts: ['db.example.com'],
+      resolution: 'DNS',
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    };
+    const entry = (address: string) =>
+      set(meshResource('ServiceEntry', 'shop', 'db', { ...spec, endpoints: [{ address }] }));
+    told.step([entry('a.example.com'), set(service('shop', 'pods', { clusterIP: 'None' }))]);
+    told.step([set(endpoints('shop', 'pods', '10.0.0.1'))]);
+    const { version } = told.snapshot;
+    const addresses = (from: number) =>
+      [...told.log.since(from).endpoints].map(([key, list]) => [key, list?.map(({ address }) => address)]);
+    const pods = ['shop/pods.shop.svc.cluster.local', ['10.0.0.1']];
+    assert.deepEqual(addresses(0).sort(), [['shop/db.example.com', ['a.example.com']], pods]);
+    told.step([entry('b.example.com')]);
+    assert.deepEqual(addresses(version), [['shop/db.example.com', ['b.example.com']]]);
+    told.step([set(meshResource('ServiceEntry', 'shop', 'db', { ...spec, resolution: 'NONE' }))]);
+    assert.deepEqual(addresses(version), [['shop/db.example.com', undefined]]);
+    assert.deepEqual(addresses(0), [pods]);
+  });
+
+  it('tells what changed since a version, each value once and as it is now', () => {
+    const told = new Told();
+    told.step([set(WEB)]);
+    const at = told.snapshot.version;
+    told.step([set(virtualService('shop', 'web', '1s'))]);
+    const last = virtualService('shop', 'web', '2s');
+    told.step([set(last), gone('Service/shop/web')]);
+    const update = told.log.since(at);
+    assert.deepEqual([update.fromVersion, update.toVersion], [at, at + 2]);
+    assert.deepEqual([...update.configs], [['VirtualService/shop/web', last]]);
+    assert.deepEqual([...update.services], [[WEB_KEY, undefined]]);
+    assert.equal(update.mesh, undefined);
+    assert.deepEqual([...told.log.since(at + 2).configs], []);
+  });
+
+  it('tells of the mesh configuration where it changed since', () => {
+    const told = new Told();
+    told.step([], { ...defaultMeshConfig(), rootNamespace: 'elsewhere' });
+    assert.equal(told.log.since(1).mesh?.rootNamespace, 'elsewhere');
+    assert.equal(told.log.since(2).mesh, undefined);
+  });
+
+  it('forgets what all workers have, and tells everything to one that stands before that', () => {
+    const told = new Told();
+    for (let index = 0; index < 5; index++) told.step([set(service('shop', `s${index}`))]);
+    told.log.trim(4);
+    assert.equal(told.log.size, 2);
+    const names = [...told.log.since(4).services.keys()].map((key) => key.slice(0, 7));
+    assert.deepEqual(names, ['shop/s3', 'shop/s4']);
+    assert.equal(told.log.since(3).fromVersion, 0);
+  });
+
+  it('lets a worker catch up after any number of changes of the same resource', () => {
+    const told = new Told();
+    for (let index = 0; index < 1000; index++) told.step([set(virtualService('shop', 'web', `${index + 1}s`))]);
+    assert.equal(told.log.size, 1);
+    assert.equal(told.log.since(1).fromVersion, 1);
+  });
+
+  it('is bounded when names come and go and a worker never catches up', () => {
+    const told = new Told();
+    for (let version = 0; version < 20; version++) {
+      told.step(Array.from({ length: 1000 }, (_, index) => gone(`Secret/shop/s${version}-${index}`)));
+    }
+    assert.ok(told.log.size <= 8192);
+    assert.equal(told.log.since(1).fromVersion, 0);
+    assert.equal(told.log.since(told.snapshot.version - 3).configs.size, 3000);
+  });
+});

@@ -1,0 +1,122 @@
+/**
+ * What workers have to be told to catch up: what generation reads of the mesh that changed since the snapshot version
+ * that a worker stands at, each in its newest form, and the whole of it for a worker that starts anew. Kept by name,
+ * not by update, so that a worker may lag behind thousands of changes, for which it is never asked, and still catch up
+ * cheaply.
+ */
+import type { PMap } from '../../core/pmap.ts';
+import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/types.ts';
+import type { AnyResource, ResourceKey } from '../../resources/types.ts';
+import type { ReplicaUpdate } from '../protocol.ts';
+
+/** Changed values remembered; a worker that lags behind more is told everything, which then costs little more. */
+const MAX_CHANGED = 8192;
+
+/** The parts of a delta that have values by name. */
+const PARTS = ['services', 'peers', 'endpoints', 'configs'] as const satisfies readonly (keyof MeshDelta)[];
+type Part = (typeof PARTS)[number];
+
+interface Changed {
+  readonly version: number;
+  readonly part: Part;
+  readonly key: string;
+  /** Undefined: gone. */
+  readonly value: unknown;
+}
+
+type Values = { readonly [P in Part]: MeshDelta[P] };
+
+function valuesOf(changed: Iterable<Changed>): Values {
+  const values = Object.fromEntries(PARTS.map((part) => [part, new Map<string, unknown>()])) as Record<
+    Part,
+    Map<string, unknown>
+  >;
+  for (const { part, key, value } of changed) values[part].set(key, value);
+  // Each value is one that the same part of a delta had under the same key.
+  return values as unknown as Values;
+}
+
+function configsOf(snapshot: MeshSnapshot, kind: ConfigKind): Iterable<readonly [ResourceKey, AnyResource]> {
+  return (snapshot.resources(kind) as unknown as PMap<AnyResource>).entries();
+}
+
+/** Everything that generation may read of a snapshot. */
+function everything(snapshot: MeshSnapshot): ReplicaUpdate {
+  const { version, mesh, networks, settings, services, peers, carriedEndpoints } = snapshot;
+  return {
+    fromVersion: 0,
+    toVersion: version,
+    services: new Map(services.entries()),
+    peers: new Map(peers.entries()),
+    endpoints: new Map(carriedEndpoints.entries()),
+    configs: new Map(CONFIG_KINDS.flatMap((kind) => [...configsOf(snapshot, kind)])),
+    mesh,
+    networks,
+    settings,
+  };
+}
+
+export class ReplicaLog {
+  /** In order of version: a value that changes again moves to the end. */
+  readonly #changed = new Map<string, Changed>();
+  /** Older versions are no longer known. */
+  #oldest: number;
+  /** Of the last change of mesh configuration or networks. */
+  #meshVersion: number;
+  #snapshot: MeshSnapshot;
+
+  constructor(snapshot: MeshSnapshot) {
+    this.#snapshot = snapshot;
+    this.#oldest = snapshot.version;
+    this.#meshVersion = snapshot.version;
+  }
+
+  /** Changed values that are remembered. */
+  get size(): number {
+    return this.#changed.size;
+  }
+
+  /** Notes the step from the last snapshot to this one. After a step that nobody noted, workers are told everything. */
+  append(snapshot: MeshSnapshot, delta: MeshDelta): void {
+    const { version } = snapshot;
+    if (version !== this.#snapshot.version + 1) {
+      this.#changed.clear();
+      this.#oldest = version;
+      this.#meshVersion = version;
+    }
+    if (delta.mesh !== undefined || delta.networks !== undefined) this.#meshVersion = version;
+    for (const part of PARTS) {
+      for (const [key, value] of delta[part]) {
+        const id = `${part} ${key}`;
+        this.#changed.delete(id);
+        this.#changed.set(id, { version, part, key, value });
+      }
+    }
+    this.#snapshot = snapshot;
+    if (this.#changed.size <= MAX_CHANGED) return;
+    for (const [id, { version: last }] of this.#changed) {
+      // A version goes as a whole: half of it would be no snapshot.
+      if (this.#changed.size <= MAX_CHANGED && last > this.#oldest) break;
+      this.#changed.delete(id);
+      this.#oldest = last;
+    }
+  }
+
+  /** Forgets what all workers have that stand at `oldestVersion` or later. */
+  trim(oldestVersion: number): void {
+    for (const [id, { version }] of this.#changed) {
+      if (version > oldestVersion) break;
+      this.#changed.delete(id);
+    }
+    this.#oldest = Math.max(this.#oldest, oldestVersion);
+  }
+
+  /** The merged update for a worker that stands at `version`; everything when it has nothing or lags too far. */
+  since(version: number): ReplicaUpdate {
+    const { version: current, mesh, networks } = this.#snapshot;
+    if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
+    const changed = version === current ? [] : [...this.#changed.values()].filter((each) => each.version > version);
+    const update = { fromVersion: version, toVersion: current, ...valuesOf(changed) };
+    return this.#meshVersion > version ? { ...update, mesh, networks } : update;
+  }
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { NOWHERE } from '../../generate/types.ts';
+import { applyChanges } from '../../model/testing/steps.ts';
+import { keyOf } from '../../resources/types.ts';
+import type { GenerateJob, JobAnswer } from '../protocol.ts';
+import { viewKey, viewsOf } from '../proxies/proxy-views.ts';
+import { emptySnapshot, endpoints, service, sidecar } from '../testing/mesh.ts';
+import { Replica } from './replica.ts';
+import { ReplicaLog } from './replica-log.ts';
+import { runJobs } from './run-jobs.ts';
+
+const RESOURCES = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')];
+const changes = RESOURCES.map((after) => ({ key: keyOf(after), before: undefined, after }));
+const { snapshot } = applyChanges(emptySnapshot(), { changes });
+const log = new ReplicaLog(snapshot);
+/** Answers without how long they took. */
+function untimed(answers: readonly JobAnswer[]): JobAnswer[] {
+  return answers.map((answer) => ({ ...answer, milliseconds: {} }));
+}
+
+const jobs: GenerateJob[] = viewsOf(snapshot, sidecar('10.0.0.1', 'shop')).map((view) => ({
+  viewKey: viewKey(view),
+  view,
+  units: { cds: 'all', lds: 'all', rds: 'all' },
+  placements: [NOWHERE],
+}));
+
+describe('replica', () => {
+  it('generates what the main thread would, byte for byte', () => {
+    const answer = new Replica().run({ update: log.since(0), jobs });
+    assert.ok(answer.kind === 'done');
+    const own = runJobs(snapshot, jobs);
+    assert.deepEqual(untimed(answer.jobs), untimed(own.jobs));
+    assert.deepEqual(Buffer.from(answer.bytes), Buffer.from(own.bytes));
+  });
+
+  it('is behind when an update does not start where it stands, and takes everything then', () => {
+    const replica = new Replica();
+    assert.deepEqual(replica.run({ update: log.since(snapshot.version), jobs }), { kind: 'behind', version: 0 });
+    assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
+    const far = { ...log.since(snapshot.version), fromVersion: 7, toVersion: 9 };
+    assert.deepEqual(replica.run({ update: far, jobs }), { kind: 'behind', version: snapshot.version });
+  });
+
+  it('names what it has told before, and tells it again when it is to forget', () => {
+    const replica = new Replica();
+    const task = { update: log.since(snapshot.version), jobs };
+    const first = replica.run({ update: log.since(0), jobs, forget: true });
+    const second = replica.run(task);
+    const third = replica.run({ ...task, forget: true });
+    assert.ok(first.kind === 'done' && second.kind === 'done' && third.kind === 'done');
+    // What generation makes anew each time is told anew: here all but the clusters of the service.
+    const [again, ...others] = second.jobs
+      .flatMap(({ units }) => units)
+      .filter(({ resources }) => resources === undefined);
+    assert.deepEqual([again?.type, again?.unit, others], ['cds', 'web.shop.svc.cluster.local', []]);
+    const told = first.jobs.flatMap(({ units }) => units).find(({ number }) => number === again?.number);
+    assert.equal(told?.unit, again?.unit);
+    assert.deepEqual(untimed(third.jobs), untimed(first.jobs));
+    assert.deepEqual(Buffer.from(third.bytes), Buffer.from(first.bytes));
+  });
+
+  it('lets go of scopes that are not used any more, and generates the same for one that comes back', () => {
+    const replica = new Replica();
+    const first = replica.run({ update: log.since(0), jobs });
+    const built = () => replica.scopes;
+    assert.equal(built(), 1);
+    const update = log.since(snapshot.version);
+    for (const released of ['all', ['shop/']] as const) {
+      assert.equal(replica.run({ update, jobs: [], released: ['other/'] }).kind, 'done');
+      assert.equal(built(), 1);
+      assert.equal(replica.run({ update, jobs: [], released }).kind, 'done');
+      assert.equal(built(), 0);
+      const again = replica.run({ update, jobs, released, forget: true });
+      assert.ok(first.kind === 'done' && again.kind === 'done');
+      assert.deepEqual(untimed(again.jobs), untimed(first.jobs));
+    }
+  });
+
+  it('keeps what it has when a job throws', () => {
+    const replica = new Replica();
+    const view = { part: 'outbound' } as never;
+    const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [NOWHERE] };
+    const answer = replica.run({ update: log.since(0), jobs: [broken] });
+    assert.deepEqual([answer.kind, answer.version], ['failed', snapshot.version]);
+    assert.equal(replica.run({ update: log.since(snapshot.version), jobs }).kind, 'done');
+  });
+
+  it('has nothing after an update that it could not take', () => {
+    const replica = new Replica();
+    replica.run({ update: log.since(0), jobs: [] });
+    const { version } = snapshot;
+    const broken = {
+      ...log.since(version),
+      toVersion: version + 1,
+      configs: new Map([['VirtualService/a/b', { kind: 'VirtualService', fingerprint: 'x' } as never]]),
+    };
+    assert.throws(() => replica.run({ update: broken, jobs }));
+    assert.deepEqual(replica.run({ update: log.since(version), jobs }), { kind: 'behind', version: 0 });
+    assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
+  });
+});

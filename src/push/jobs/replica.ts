@@ -1,0 +1,90 @@
+/**
+ * A worker's replica of the mesh, as far as generation reads it. Only changes cross the thread border, as data, and the
+ * same code makes the same of them as on the main thread.
+ */
+import { messageOf } from '../../core/errors.ts';
+import { MeshModel } from '../../model/index.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
+import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
+import { scopeOfKey, scopeOfView } from '../proxies/index.ts';
+import { runJobs } from './run-jobs.ts';
+import { SaidUnits } from './unit-numbers.ts';
+
+export class Replica {
+  #model: MeshModel | undefined;
+  #version = 0;
+  #said = new SaidUnits();
+  /** Scopes that jobs have needed and that were not released since. */
+  #acquired = new Set<string>();
+
+  /** What the replica stands at; undefined before it was told anything. */
+  get snapshot(): MeshSnapshot | undefined {
+    return this.#model?.snapshot;
+  }
+
+  /** Number of scopes that are kept up to date. */
+  get scopes(): number {
+    return this.#model?.scopes ?? 0;
+  }
+
+  /**
+   * Brings the replica up to date and runs the task's jobs. `behind` when the update does not start where the replica
+   * stands, `failed` when a job throws: the replica is as good as before. Throws when the update cannot be taken; then
+   * the replica has nothing.
+   */
+  run(task: GenerateTask): GenerateAnswer {
+    const started = performance.now();
+    if (task.forget === true) this.#said = new SaidUnits();
+    if (task.released !== undefined) this.#release(task.released);
+    const model = this.#update(task.update);
+    if (model === undefined) return { kind: 'behind', version: this.#version };
+    try {
+      for (const { view } of task.jobs) this.#acquire(model, scopeOfView(view));
+      const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#said);
+      return { kind: 'done', version: this.#version, jobs, bytes, reads, milliseconds: performance.now() - started };
+    } catch (error) {
+      return {
+        kind: 'failed',
+        version: this.#version,
+        message: messageOf(error),
+      };
+    }
+  }
+
+  #acquire(model: MeshModel, id: string): void {
+    if (this.#acquired.has(id)) return;
+    model.acquire(id);
+    this.#acquired.add(id);
+  }
+
+  #release(released: 'all' | readonly string[]): void {
+    const gone = released === 'all' ? undefined : new Set(released);
+    this.#said.forget((place) => gone === undefined || gone.has(scopeOfKey(place)));
+    for (const id of released === 'all' ? [...this.#acquired] : released) {
+      if (this.#acquired.delete(id)) this.#model?.release(id);
+    }
+  }
+
+  #update(update: ReplicaUpdate): MeshModel | undefined {
+    const { fromVersion, toVersion, ...delta } = update;
+    if (fromVersion !== 0 && fromVersion !== this.#version) return undefined;
+    if (fromVersion !== 0 && toVersion === fromVersion) return this.#model;
+    const model = fromVersion === 0 ? emptyMesh(update) : this.#model;
+    if (model === undefined) return undefined;
+    // Nothing half done stays should this throw.
+    this.#model = undefined;
+    this.#version = 0;
+    if (fromVersion === 0) this.#acquired = new Set();
+    model.apply({ ...delta, version: toVersion });
+    this.#model = model;
+    this.#version = toVersion;
+    return model;
+  }
+}
+
+function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshModel {
+  if (settings === undefined || mesh === undefined || networks === undefined) {
+    throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
+  }
+  return new MeshModel(settings, mesh, networks);
+}

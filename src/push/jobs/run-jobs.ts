@@ -1,0 +1,142 @@
+/**
+ * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main
+ * thread does itself when there are no workers. One function for both is why their results are byte-equal.
+ */
+import type { Memos, WeakMemo } from '../../core/memo.ts';
+import { generate, MeshReader, scopeOfView } from '../../generate/index.ts';
+import {
+  GENERATED_TYPES,
+  type GeneratedResource,
+  type GeneratedType,
+  type GenerationFinding,
+  type Unit,
+} from '../../generate/types.ts';
+import type { MeshSnapshot } from '../../model/types.ts';
+import { contentVersion } from '../bundles/index.ts';
+import type { EncodedSlot, GenerateJob, JobAnswer, ToldReads, UnitAnswer } from '../protocol.ts';
+import { NO_READS } from '../reads/index.ts';
+import { SaidUnits } from './unit-numbers.ts';
+
+export interface JobsResult {
+  readonly jobs: readonly JobAnswer[];
+  readonly bytes: ArrayBuffer;
+  readonly reads: ToldReads;
+}
+
+/** Versions of messages that generation has at hand still: hashed once for all views. */
+type Versions = WeakMemo<Uint8Array, string>;
+
+function versionOf(versions: Versions, bytes: Uint8Array): string {
+  return versions.get(bytes, () => contentVersion(bytes));
+}
+
+/**
+ * The hash of the pieces' hashes. It says as much of the content as hashing the message, which is always made of the
+ * same pieces, and a virtual host that changes does not cost hashing the thousand beside it.
+ */
+function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
+  return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
+}
+
+/** Lays messages one after the other; kept as parts until all are known. */
+class Layout {
+  readonly #versions: Versions;
+  readonly #parts: Uint8Array[] = [];
+  #length = 0;
+
+  constructor(memos: Memos) {
+    this.#versions = memos.weak('versions of messages');
+  }
+
+  place(resource: GeneratedResource): EncodedSlot {
+    const { name, refs, pieces } = resource;
+    const offset = this.#length;
+    for (const piece of pieces ?? [resource.bytes]) {
+      this.#parts.push(piece);
+      this.#length += piece.length;
+    }
+    const version =
+      pieces === undefined ? versionOf(this.#versions, resource.bytes) : versionOfPieces(this.#versions, pieces);
+    return { name, version, refs, offset, length: this.#length - offset };
+  }
+
+  /** A buffer of its own: encoders hand out slices of shared pools, which must not be transferred. */
+  join(): ArrayBuffer {
+    const joined = new Uint8Array(this.#length);
+    let at = 0;
+    for (const part of this.#parts) {
+      joined.set(part, at);
+      at += part.length;
+    }
+    return joined.buffer;
+  }
+}
+
+/** The indexes of each list. */
+function alike<T extends object>(lists: readonly T[]): Map<T, number[]> {
+  const indexes = new Map<T, number[]>();
+  for (const [index, list] of lists.entries()) indexes.set(list, [...(indexes.get(list) ?? []), index]);
+  return indexes;
+}
+
+function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
+  const { viewKey, view } = job;
+  if (scopeOfView(MeshReader.of(snapshot), view) === undefined)
+    return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [], lists: {} };
+  const units: UnitAnswer[] = [];
+  const findings: GenerationFinding[] = [];
+  const failures: JobAnswer['failures'][number][] = [];
+  const lists: Partial<Record<GeneratedType, number>> = {};
+  const milliseconds: Partial<Record<GeneratedType, number>> = {};
+  for (const type of GENERATED_TYPES) {
+    const selected = job.units[type];
+    if (selected === undefined) continue;
+    const started = performance.now();
+    const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
+    const result = generate(snapshot, view, selection, job.placements);
+    const ofType = result.reads[type];
+    const readsOf = (unit: Unit): number => {
+      const facts = ofType?.units.get(unit);
+      return facts === undefined ? NO_READS : said.reads.say(facts);
+    };
+    if (ofType?.list !== undefined) lists[type] = said.reads.say(ofType.list);
+    for (const [unit, resources] of result.units[type] ?? []) {
+      const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
+      units.push({ type, unit, ...named, reads: readsOf(unit), resources: told?.map((each) => layout.place(each)) });
+    }
+    for (const [unit, placed] of result.placed) {
+      // One answer for all that are alike: a unit that is told is named by its number in later jobs only.
+      for (const [resources, placements] of alike(placed)) {
+        const place = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
+        const { resources: told, ...named } = said.say(resources, place);
+        units.push({
+          type,
+          unit,
+          placements,
+          ...named,
+          reads: readsOf(unit),
+          resources: told?.map((each) => layout.place(each)),
+        });
+      }
+    }
+    findings.push(...result.findings);
+    for (const failure of result.failures) failures.push({ ...failure, reads: readsOf(failure.unit) });
+    milliseconds[type] = performance.now() - started;
+  }
+  const complete = GENERATED_TYPES.filter((type) => job.units[type] === 'all');
+  return { viewKey, gone: false, units, milliseconds, complete, findings, failures, lists };
+}
+
+/**
+ * Runs jobs one after the other; units that were `said` before are only named. Never throws for what is in the
+ * configuration (`generate` reports it in `failures`).
+ */
+export function runJobs(
+  snapshot: MeshSnapshot,
+  jobs: readonly GenerateJob[],
+  said: SaidUnits = new SaidUnits(),
+): JobsResult {
+  const layout = new Layout(snapshot.memos);
+  const answers = jobs.map((job) => runJob(snapshot, job, layout, said));
+  return { jobs: answers, bytes: layout.join(), reads: said.reads.take() };
+}

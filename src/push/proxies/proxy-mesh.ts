@@ -1,0 +1,161 @@
+/**
+ * What decides which views a proxy has: the questions that are asked of the mesh for it, each noted as a fact, and
+ * which of these facts a change changes. Proxies for which a changed fact was read are placed again, and no others.
+ */
+import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
+import { labelsMatch, networkAddress, networksSaidBy } from '../../model/index.ts';
+import type { BoundInstance, ChangeSet, Gateway, ProxyPlace, Scope, Snapshot } from '../../model/types.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** A workload as policies select it. */
+export interface LabelledWorkload {
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+const LOCALITIES: Fact = 'localities';
+/** Whether endpoints are in a region, zone or subzone. */
+const placeNamed = (name: string): Fact => `place ${name}`;
+const GATEWAYS: Fact = 'Gateways';
+const sidecarsOf = (namespace: string): Fact => `Sidecars of ${namespace}`;
+const scopeFact = (id: string): Fact => `scope ${id}`;
+const sourceLabelsOf = (id: string): Fact => `source labels of ${id}`;
+/** Whether a network is one of the mesh. */
+const networkNamed = (name: string): Fact => `network ${name}`;
+const address = (key: string): Fact => `${ADDRESS}${key}`;
+const peerAuthenticationOf = (workload: string): Fact => `peer authentication of ${workload}`;
+const policiesOf = (workload: string): Fact => `policies of ${workload}`;
+const registered = (namespace: string): Fact => `workloads of ${namespace}`;
+
+const ADDRESS = 'address ';
+
+/** Whether a fact is read by replicas of a workload apart, and not alike. */
+export function isOwn(name: Fact): boolean {
+  return name.startsWith(ADDRESS);
+}
+
+/** Namespace and labels as text: one for all replicas. */
+export function workloadText({ namespace, labels }: LabelledWorkload): string {
+  return `${namespace} ${JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
+}
+
+/** The mesh as it is asked for a proxy. */
+export class ProxyMesh {
+  readonly #snapshot: Snapshot;
+
+  constructor(snapshot: Snapshot) {
+    this.#snapshot = snapshot;
+  }
+
+  /** Never change while the program runs. */
+  get settings(): Snapshot['settings'] {
+    return this.#snapshot.settings;
+  }
+
+  get networks(): Snapshot['networks'] {
+    note(fact.MESH);
+    return this.#snapshot.networks;
+  }
+
+  /** A locality that stands for this one, by what the mesh's rules read of localities. */
+  localityOf(locality: string): string {
+    note(LOCALITIES);
+    const isPlace = (place: string): boolean => {
+      note(placeNamed(place));
+      return this.#snapshot.places.has(place);
+    };
+    return localityOfMesh(this.#snapshot, isPlace, locality);
+  }
+
+  scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
+    const { id, sidecar } = this.#snapshot.scopeOf(namespace, labels);
+    note(sidecarsOf(namespace));
+    // Only where the namespace has none of its own those of the root namespace count.
+    if (sidecar?.split('/')[1] !== namespace) note(sidecarsOf(this.settings.rootNamespace));
+    return { id };
+  }
+
+  ingressOf(scope: string): Scope['ingress'] {
+    note(scopeFact(scope));
+    return this.#snapshot.scopeById(scope)?.ingress;
+  }
+
+  sourceLabels(scope: string): readonly string[] {
+    note(sourceLabelsOf(scope));
+    return this.#snapshot.sourceLabels(scope);
+  }
+
+  /** What services have at an address of a proxy, with the namespaces of these. */
+  instancesAt(proxy: ProxyPlace, at: string): readonly (BoundInstance & { readonly namespace: string | undefined })[] {
+    for (const said of networksSaidBy(proxy)) note(networkNamed(said));
+    const network = this.#snapshot.networkOfProxy(proxy, at);
+    note(address(networkAddress(network, at)));
+    const { services } = this.#snapshot;
+    return this.#snapshot.instancesAt(network, at).map((instance) => {
+      return { ...instance, namespace: services.get(instance.service)?.namespace };
+    });
+  }
+
+  peerAuthenticationOf(namespace: string, labels: Labels): ReturnType<Snapshot['peerAuthenticationOf']> {
+    note(peerAuthenticationOf(workloadText({ namespace, labels })));
+    return this.#snapshot.peerAuthenticationOf(namespace, labels);
+  }
+
+  policiesOf(namespace: string, labels: Labels): ReturnType<Snapshot['policiesOf']> {
+    note(policiesOf(workloadText({ namespace, labels })));
+    return this.#snapshot.policiesOf(namespace, labels);
+  }
+
+  gatewaysFor(namespace: string, labels: Labels): readonly Gateway[] {
+    note(GATEWAYS);
+    return this.#snapshot.gatewaysFor(namespace, labels);
+  }
+
+  registeredLabels(namespace: string, serviceAccount: string): readonly Labels[] {
+    note(registered(namespace));
+    return this.#snapshot.registeredLabels(namespace, serviceAccount);
+  }
+}
+
+/** The facts that a change changes; undefined: all may have. @param workloads those that there are, by their text */
+export function changedForProxies(
+  previous: Snapshot,
+  next: Snapshot,
+  changes: ChangeSet,
+  workloads: () => Iterable<readonly [text: string, workload: LabelledWorkload]>,
+): ReadonlySet<Fact> | undefined {
+  if (changes.everything) return undefined;
+  const facts = new Set<Fact>();
+  // Anyone who may write a WorkloadEntry can have places and networks come and go: these concern the proxies that asked
+  // for them by name.
+  const places = changedPlaces(previous, next);
+  if (places === undefined) facts.add(LOCALITIES);
+  for (const name of places ?? []) facts.add(placeNamed(name));
+  if (previous.networkNames !== next.networkNames)
+    for (const name of previous.networkNames.symmetricDifference(next.networkNames)) facts.add(networkNamed(name));
+  for (const key of changes.addresses) facts.add(address(key));
+  for (const namespace of changes.workloads) facts.add(registered(namespace));
+  for (const [id, { everything }] of changes.scopes) {
+    if (everything) facts.add(scopeFact(id));
+    if (previous.sourceLabels(id).join('\n') !== next.sourceLabels(id).join('\n')) facts.add(sourceLabelsOf(id));
+  }
+  for (const key of changes.configs.keys()) {
+    const [kind, namespace = ''] = key.split('/');
+    if (kind === 'Sidecar') facts.add(sidecarsOf(namespace));
+    if (kind === 'Gateway') facts.add(GATEWAYS);
+  }
+  for (const [selections, factOf] of [
+    [changes.peerAuthentication, peerAuthenticationOf],
+    [changes.policies, policiesOf],
+  ] as const) {
+    if (selections.length === 0) continue;
+    for (const [text, { namespace, labels }] of workloads()) {
+      const isSelected = selections.some(
+        (each) => (each.namespace === undefined || each.namespace === namespace) && labelsMatch(each.labels, labels),
+      );
+      if (isSelected) facts.add(factOf(text));
+    }
+  }
+  return facts;
+}

@@ -1,0 +1,225 @@
+/**
+ * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever
+ * generation reads of a proxy is put into the view here, and only here.
+ */
+import { hash } from 'node:crypto';
+import { isAtLeast, OLDEST_TRIED } from '../../core/envoy-version.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass } from '../../generate/index.ts';
+import type {
+  Capabilities,
+  EndpointNames,
+  GatewayView,
+  InboundPort,
+  InboundView,
+  OutboundView,
+  Placement,
+  View,
+} from '../../generate/types.ts';
+import { defaultScopeId, isEmptySelector, labelsMatch } from '../../model/index.ts';
+import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../../model/types.ts';
+import { ProxyMesh } from './proxy-mesh.ts';
+
+/** The labels of a proxy that are among these `key=value`. */
+function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const label of asked) {
+    // Keys have no `=`
+    // (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set).
+    const [key = ''] = label.split('=', 1);
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
+    if (value !== undefined && label === `${key}=${value}`) picked[key] = value;
+  }
+  return picked;
+}
+
+/** The suffix of the namespace's own services; any other leads nowhere, and all of those are one. */
+function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
+  return dnsDomain === `${namespace}.svc.${settings.domain}` ? dnsDomain : '';
+}
+
+/** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
+function capabilitiesOf(node: ProxyNode): Capabilities {
+  const { extensions, sds, istioAgent, version } = node;
+  return {
+    extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
+    sds,
+    ...(istioAgent && { istioAgent }),
+    ...(isAtLeast(version, OLDEST_TRIED) && { replacements: true }),
+  };
+}
+
+function endpointNamesFor(node: ProxyNode): EndpointNames {
+  return node.shortEndpointNames ? 'short' : 'cluster';
+}
+
+function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): OutboundView {
+  return {
+    part: 'outbound',
+    scope,
+    namespace: node.namespace,
+    interception: node.interception,
+    families: familiesOfNode(node.addresses),
+    sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
+    dnsDomain: dnsDomainFor(mesh, node),
+    virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
+    endpointNames: endpointNamesFor(node),
+    capabilities: capabilitiesOf(node),
+  };
+}
+
+/**
+ * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its
+ * namespace is proved: one that names an address of another namespace's workload learns nothing of it. No service
+ * reaches over namespaces either. Clusters may have the same addresses on different networks: those of the proxy's own
+ * network count.
+ */
+function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
+  const { addresses, namespace } = node;
+  const all = addresses.flatMap((address) => mesh.instancesAt(node, address));
+  return all.filter((instance) => instance.namespace === namespace);
+}
+
+/** The service ports at the proxy's own addresses, each once, in stable order. */
+function inboundPorts(mesh: ProxyMesh, node: ProxyNode): InboundPort[] {
+  const ports = new Map<string, InboundPort>();
+  for (const instance of instancesOf(mesh, node)) {
+    const port: InboundPort = {
+      targetPort: instance.endpoint.port,
+      servicePort: instance.port.port,
+      portName: instance.port.name,
+      protocol: instance.port.protocol,
+      hostname: instance.hostname,
+      namespace: node.namespace,
+    };
+    ports.set(
+      `${String(port.targetPort).padStart(5, '0')}/${port.hostname}/${port.namespace}/${port.servicePort}`,
+      port,
+    );
+  }
+  return [...ports.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, port]) => port);
+}
+
+/** Ports count only where something is served: a service's, or a Sidecar's ingress listener. */
+function peerAuthentication(
+  mesh: ProxyMesh,
+  node: ProxyNode,
+  scope: string,
+  bound: readonly InboundPort[],
+): PeerAuthentication {
+  const { mode, ports } = mesh.peerAuthenticationOf(node.namespace, node.labels);
+  const ingress = mesh.ingressOf(scope);
+  const served =
+    ingress === undefined ? bound.map(({ targetPort }) => targetPort) : ingress.map(({ port }) => port.number);
+  const own: Record<number, MutualTlsMode> = {};
+  for (const [key, ofPort] of Object.entries(ports)) {
+    if (ofPort !== mode && served.includes(Number(key))) own[Number(key)] = ofPort;
+  }
+  return { mode, ports: own };
+}
+
+function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundView {
+  const ports = inboundPorts(mesh, node);
+  return {
+    part: 'inbound',
+    scope,
+    namespace: node.namespace,
+    interception: node.interception,
+    families: familiesOfNode(node.addresses),
+    ports,
+    peerAuthentication: peerAuthentication(mesh, node, scope, ports),
+    policies: mesh.policiesOf(node.namespace, node.labels),
+    addresses: node.interception === 'NONE' ? node.addresses : [],
+    capabilities: capabilitiesOf(node),
+  };
+}
+
+/** Where the gateway's own service sends a port: Gateway port 80 may be served on container port 8080. */
+function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
+  const map = new Map<number, number>();
+  for (const { port, endpoint } of instancesOf(mesh, node)) map.set(port.port, endpoint.port);
+  return Object.fromEntries([...map.entries()].sort(([a], [b]) => a - b));
+}
+
+/**
+ * The Gateways that a proxy has proved to serve, and so may have Secrets of its namespace for. A node may say any
+ * labels; its credential proves a namespace and a service account. So the registry has to know a workload of that
+ * account that the Gateway selects. Workloads of other trust domains have other namespaces, whatever their names are.
+ */
+function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
+  const { identity, namespace } = node;
+  if (identity === undefined || identity.namespace !== namespace) return [];
+  if (identity.trustDomain !== mesh.settings.trustDomain) return [];
+  const registered = mesh.registeredLabels(namespace, identity.serviceAccount);
+  return gateways.filter(
+    ({ content: { selector } }) =>
+      // Every workload of the namespace would match an empty one, and so none is proved to be a gateway.
+      !isEmptySelector(selector) && registered.some((labels) => labelsMatch(selector ?? {}, labels)),
+  );
+}
+
+function hasSecrets({ content: { servers } }: Gateway): boolean {
+  return servers?.some(({ tls }) => namesSecrets(tls)) === true;
+}
+
+function gatewayName({ meta: { namespace, name } }: Gateway): string {
+  return `${namespace}/${name}`;
+}
+
+function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
+  const gateways = mesh.gatewaysFor(node.namespace, node.labels);
+  const proved = provedGateways(mesh, node, gateways);
+  return {
+    part: 'gateway',
+    namespace: node.namespace,
+    gateways: gateways.map(gatewayName),
+    credentialed: proved.filter(hasSecrets).map(gatewayName),
+    clientCredentials: proved.length > 0,
+    policies: mesh.policiesOf(node.namespace, node.labels),
+    portMap: portMap(mesh, node),
+    families: familiesOfNode(node.addresses),
+    endpointNames: endpointNamesFor(node),
+    capabilities: capabilitiesOf(node),
+  };
+}
+
+/** The views of a proxy, in the order in which their parts stand side by side. */
+export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
+  const mesh = new ProxyMesh(snapshot);
+  if (node.type === 'router') return [gatewayView(mesh, node)];
+  const scope = mesh.scopeOf(node.namespace, node.labels).id;
+  return [outboundView(mesh, node, scope), inboundView(mesh, node, scope)];
+}
+
+/** Where a proxy is. */
+export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
+  const mesh = new ProxyMesh(snapshot);
+  return {
+    network: networkClass(snapshot.memos, mesh.networks, network),
+    locality: mesh.localityOf(locality),
+  };
+}
+
+/** Key of a placement: equal placements, equal keys. */
+export function placementKey({ network, locality }: Placement): string {
+  return JSON.stringify([network, locality]);
+}
+
+/** 128 bits: proxies write some of what stands in their views, and none may write itself into the view of another. */
+const KEY_HEX_DIGITS = 32;
+
+/** Key of a view: equal views, equal keys. Members stand in fixed order, so the JSON is canonical. */
+export function viewKey(view: View): string {
+  const digest = hash('sha256', JSON.stringify(view), 'hex').slice(0, KEY_HEX_DIGITS);
+  return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
+}
+
+/** The scope of a view, of its key or of a text that begins with that. */
+export function scopeOfKey(key: string): string {
+  return key.split(':', 2)[1] ?? '';
+}
+
+/** Id of the scope that a view's part is generated from. */
+export function scopeOfView(view: View): string {
+  return view.part === 'gateway' ? defaultScopeId(view.namespace) : view.scope;
+}

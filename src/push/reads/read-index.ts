@@ -1,0 +1,87 @@
+/**
+ * Who has read what: from a fact to those that read it. What is read for many is one set of facts, so that what is kept
+ * grows with what there is to read and not with the number of readers.
+ */
+import type { Fact, Facts } from '../../generate/index.ts';
+
+/** Facts that were read together. One object for all who have read the same. */
+export class ReadSet {
+  readonly facts: Facts;
+
+  constructor(facts: Facts) {
+    this.facts = facts;
+  }
+}
+
+/** Readers of one set, and for which of their parts they have read it. */
+type Users<Reader> = Map<Reader, Set<string>>;
+
+export class ReadIndex<Reader> {
+  readonly #byFact = new Map<Fact, Set<ReadSet>>();
+  readonly #users = new Map<ReadSet, Users<Reader>>();
+  readonly #byReader = new Map<Reader, Map<string, ReadSet>>();
+
+  /** Facts that somebody has read. */
+  get size(): number {
+    return this.#byFact.size;
+  }
+
+  /** What a reader has read for a part of it is now this; undefined: the part is gone. */
+  set(reader: Reader, part: string, reads: ReadSet | undefined): void {
+    const parts = this.#byReader.get(reader) ?? new Map<string, ReadSet>();
+    const before = parts.get(part);
+    if (before === reads) return;
+    if (before !== undefined) this.#release(before, reader, part);
+    if (reads === undefined) parts.delete(part);
+    else {
+      this.#use(reads, reader, part);
+      parts.set(part, reads);
+    }
+    if (parts.size === 0) this.#byReader.delete(reader);
+    else this.#byReader.set(reader, parts);
+  }
+
+  /** The reader is gone. */
+  drop(reader: Reader): void {
+    for (const [part, reads] of this.#byReader.get(reader) ?? []) this.#release(reads, reader, part);
+    this.#byReader.delete(reader);
+  }
+
+  /** What a reader has read, by part. */
+  partsOf(reader: Reader): ReadonlyMap<string, ReadSet> {
+    return this.#byReader.get(reader) ?? new Map();
+  }
+
+  /** Who has read a fact, and for what. A reader may come several times. */
+  *readersOf(fact: Fact): Generator<readonly [reader: Reader, parts: ReadonlySet<string>]> {
+    for (const reads of this.#byFact.get(fact) ?? []) yield* this.#users.get(reads) ?? [];
+  }
+
+  #use(reads: ReadSet, reader: Reader, part: string): void {
+    const users: Users<Reader> = this.#users.get(reads) ?? new Map<Reader, Set<string>>();
+    const parts = users.get(reader);
+    if (parts === undefined) users.set(reader, new Set([part]));
+    else parts.add(part);
+    if (this.#users.has(reads)) return;
+    this.#users.set(reads, users);
+    for (const fact of reads.facts) {
+      const sets = this.#byFact.get(fact);
+      if (sets === undefined) this.#byFact.set(fact, new Set([reads]));
+      else sets.add(reads);
+    }
+  }
+
+  #release(reads: ReadSet, reader: Reader, part: string): void {
+    const users = this.#users.get(reads);
+    const parts = users?.get(reader);
+    parts?.delete(part);
+    if (parts?.size === 0) users?.delete(reader);
+    if (users === undefined || users.size > 0) return;
+    this.#users.delete(reads);
+    for (const fact of reads.facts) {
+      const sets = this.#byFact.get(fact);
+      sets?.delete(reads);
+      if (sets?.size === 0) this.#byFact.delete(fact);
+    }
+  }
+}

@@ -1,0 +1,12 @@
+/** The sessions of connected proxies and the queue of pushes to them. */
+export { Roster } from './roster.ts';
+export {
+  type HeldPush,
+  mergedPush,
+  NOTHING_SHARED,
+  type PlacedSessionView,
+  Session,
+  type SessionHost,
+  type SessionView,
+} from './session.ts';
+export { SessionPushes } from './session-pushes.ts';

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import type { PendingPush, PushOutcome } from '../types.ts';
+import { PushQueue } from './push-queue.ts';
+
+interface Target {
+  readonly name: string;
+}
+
+function pending(types: readonly XdsType[], version: number, since = version): PendingPush {
+  return { types: new Set(types), version, since, reasons: new Set(['config']) };
+}
+
+/** A queue whose pushes end when the test says so. */
+function harness(throttle: number) {
+  const pushes: { session: Target; pending: PendingPush; end: (outcome: PushOutcome) => void }[] = [];
+  const waits: number[] = [];
+  let now = 0;
+  const queue = new PushQueue<Target>({
+    throttle,
+    now: () => now,
+    push: (session, push) =>
+      new Promise((resolve) => {
+        pushes.push({ session, pending: { ...push, types: new Set(push.types) }, end: resolve });
+      }),
+    observer: { waited: (milliseconds) => waits.push(milliseconds) },
+  });
+  return { queue, pushes, waits, tick: (milliseconds: number) => (now += milliseconds) };
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('push queue', () => {
+  it('merges what a waiting session gets: union of types, newest version, oldest event', async () => {
+    const { queue, pushes } = harness(1);
+    const [busy, waiting] = [{ name: 'busy' }, { name: 'waiting' }];
+    queue.enqueue(busy, pending(['cds'], 1));
+    queue.enqueue(waiting, pending(['eds'], 2, 20));
+    queue.enqueue(waiting, pending(['rds'], 3, 30));
+    assert.equal(pushes.length, 1);
+    pushes[0]?.end('sent');
+    await settle();
+    assert.deepEqual(pushes[1]?.pending.types, new Set(['eds', 'rds']));
+    assert.equal(pushes[1]?.pending.version, 3);
+    assert.equal(pushes[1]?.pending.since, 20);
+  });
+
+  it('takes one push after the other where they end at once, and what comes for a session during its push', () => {
+    const told: string[] = [];
+    const sessions = [{ name: 'first' }, { name: 'second' }];
+    const queue = new PushQueue<Target>({
+      throttle: 1,
+      now: () => 0,
+      push: (session, { version }) => {
+        told.push(`${session.name} ${version}`);
+        if (version === 1) for (const each of sessions) queue.enqueue(each, pending(['cds'], 2));
+        if (version === 3) throw new Error('a fault of the push');
+        return 'sent';
+      },
+      observer: { waited: () => {} },
+    });
+    for (const version of [1, 3, 4]) for (const session of sessions) queue.enqueue(session, pending(['cds'], version));
+    assert.deepEqual(told, [
+      ...['first 1', 'second 2', 'first 2', 'second 1', 'first 2', 'second 2'],
+      ...['first 3', 'second 3', 'first 4', 'second 4'],
+    ]);
+    assert.deepEqual([queue.waiting, queue.underWay], [0, 0]);
+  });
+
+  it('sends a session that gets work during its push to the end of the queue', async () => {
+    const { queue, pushes } = harness(1);
+    const [first, second] = [{ name: 'first' }, { name: 'second' }];
+    queue.enqueue(first, pending(['cds'], 1));
+    queue.enqueue(second, pending(['cds'], 1));
+    queue.enqueue(first, pending(['lds'], 2));
+    pushes[0]?.end('sent');
+    await settle();
+    pushes[1]?.end('sent');
+    await settle();
+    assert.deepEqual(
+      pushes.map(({ session }) => session.name),
+      ['first', 'second', 'first'],
+    );
+  });
+
+  it('measures the time in the queue from the first enqueue', async () => {
+    const { queue, pushes, waits, tick } = harness(1);
+    queue.enqueue({ name: 'a' }, pending(['cds'], 1));
+    const b = { name: 'b' };
+    queue.enqueue(b, pending(['cds'], 1));
+    tick(30);
+    queue.enqueue(b, pending(['cds'], 2));
+    tick(12);
+    pushes[0]?.end('sent');
+    await settle();
+    assert.deepEqual(waits, [0, 42]);
+  });
+
+  it('forgets a session that is removed', async () => {
+    const { queue, pushes } = harness(1);
+    const gone = { name: 'gone' };
+    queue.enqueue({ name: 'a' }, pending(['cds'], 1));
+    queue.enqueue(gone, pending(['cds'], 1));
+    queue.remove(gone);
+    pushes[0]?.end('sent');
+    await settle();
+    assert.equal(pushes.length, 1);
+    assert.equal(queue.waiting, 0);
+  });
+
+  it('gives the place of a session that is removed during its push to the next at once', () => {
+    const { queue, pushes } = harness(1);
+    const gone = { name: 'gone' };
+    const next = { name: 'next' };
+    queue.enqueue(gone, pending(['cds'], 1));
+    queue.enqueue(next, pending(['cds'], 1));
+    queue.remove(gone);
+    assert.deepEqual(
+      pushes.map(({ session }) => session),
+      [gone, next],
+    );
+  });
+
+  it('never exceeds the throttle, never pushes a session twice at once, and loses nothing', async () => {
+    const step = fc.oneof(
+      fc.record({
+        kind: fc.constant('enqueue' as const),
+        session: fc.nat(5),
+        types: fc.subarray([...XDS_TYPES], { minLength: 1 }),
+      }),
+      fc.record({ kind: fc.constant('end' as const), index: fc.nat(5) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 40 }), async (throttle, steps) => {
+        const { queue, pushes } = harness(throttle);
+        const sessions = Array.from({ length: 6 }, (_, index) => ({ name: `s${index}` }));
+        const asked = new Map<Target, Map<XdsType, number>>();
+        const open = new Set<(typeof pushes)[number]>();
+        const ended = new Set<(typeof pushes)[number]>();
+        let version = 0;
+        const check = () => {
+          for (const push of pushes) if (!ended.has(push)) open.add(push);
+          assert.ok(open.size <= throttle);
+          assert.equal(new Set([...open].map(({ session }) => session)).size, open.size);
+        };
+        for (const next of steps) {
+          if (next.kind === 'enqueue') {
+            const session = sessions[next.session];
+            if (session === undefined) continue;
+            queue.enqueue(session, pending(next.types, ++version));
+            const wanted = asked.get(session) ?? new Map<XdsType, number>();
+            for (const type of next.types) wanted.set(type, version);
+            asked.set(session, wanted);
+          } else {
+            const push = [...open][next.index];
+            if (push === undefined) continue;
+            open.delete(push);
+            ended.add(push);
+            push.end('sent');
+            await settle();
+          }
+          check();
+        }
+        for (let rounds = 0; open.size > 0 && rounds < 100; rounds++) {
+          for (const push of open) {
+            open.delete(push);
+            ended.add(push);
+            push.end('sent');
+          }
+          await settle();
+          check();
+        }
+        assert.equal(queue.waiting, 0);
+        for (const [session, wanted] of asked) {
+          for (const [type, newest] of wanted) {
+            const served = pushes.filter((push) => push.session === session && push.pending.types.has(type));
+            assert.ok(served.some((push) => push.pending.version >= newest));
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { sidecar } from '../testing/mesh.ts';
+import type { PushReason } from '../types.ts';
+import { mergedPush, NOTHING_SHARED, Session, type SessionHost } from './session.ts';
+
+const CONFIG: ReadonlySet<PushReason> = new Set(['config']);
+
+/** A session of no views at 10 ms, and what its host is told. */
+function newSession() {
+  const converged: number[] = [];
+  const ended: (number | undefined)[] = [];
+  const host: SessionHost = {
+    version: 1,
+    shared: NOTHING_SHARED,
+    now: () => 10,
+    request: () => {},
+    need: () => {},
+    converged: (milliseconds) => converged.push(milliseconds),
+    pushBegan: () => {},
+    pushEnded: (_session, milliseconds) => ended.push(milliseconds),
+    enter: () => {},
+    leave: () => {},
+    closed: () => {},
+  };
+  const of = { node: sidecar('10.5.0.1', 'shop'), caller: 'shop', connectionId: '1' };
+  const session = new Session({ ...of, sink: { push: () => Promise.resolve('sent') } }, [], host);
+  return { session, converged, ended };
+}
+
+describe('changes on their way to a proxy', () => {
+  it('count from the earliest of them, when the latest has arrived', () => {
+    const { session, converged } = newSession();
+    for (const [since, version] of [
+      [7, 1],
+      [3, 3],
+      [9, 2],
+    ] as const)
+      session.changed({ since, version, reasons: CONFIG });
+    session.synced(2);
+    assert.deepEqual(converged, []);
+    session.synced(3);
+    assert.deepEqual(converged, [7]);
+  });
+
+  it('have ended when nothing of them had to be sent, and are to be acknowledged when something was', () => {
+    const none = newSession();
+    none.session.changed({ since: 3, version: 1, reasons: CONFIG });
+    none.session.pushed('nothing', none.session.converging);
+    assert.deepEqual([none.ended, none.session.converging], [[undefined], undefined]);
+    const some = newSession();
+    some.session.changed({ since: 3, version: 1, reasons: CONFIG });
+    some.session.pushed('sent', some.session.converging);
+    some.session.pushed('nothing', some.session.converging);
+    assert.deepEqual(some.ended, []);
+    some.session.synced(1);
+    assert.deepEqual([some.ended, some.converged], [[7], [7]]);
+  });
+
+  it('of several parts are one push, since the earliest', () => {
+    const proxy: ReadonlySet<PushReason> = new Set(['proxy']);
+    const later = { types: new Set(['cds'] as const), since: 5, reasons: CONFIG };
+    const merged = mergedPush(later, { types: new Set(['lds'] as const), since: 3, reasons: proxy });
+    assert.deepEqual(merged, { types: new Set(['cds', 'lds']), since: 3, reasons: new Set(['config', 'proxy']) });
+    assert.equal(mergedPush(later, undefined), later);
+  });
+});

@@ -1,0 +1,232 @@
+/**
+ * What a job's answer changes in a view: units replaced, resources set and removed. Worked out before anything is
+ * touched, so that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to
+ * fit here: no listener is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener
+ * still asks for, and virtual hosts come and go with their route configuration.
+ */
+import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/types.ts';
+import type { Interner } from '../bundles/index.ts';
+import type { GeneratedJob } from '../jobs/index.ts';
+import type { UnitAnswer } from '../protocol.ts';
+import type { EncodedResource } from '../types.ts';
+
+/** The units of a view as they are. */
+export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly EncodedResource[]>>>;
+
+export interface UnitFailure {
+  readonly type: GeneratedType;
+  readonly unit: Unit;
+  readonly message: string;
+}
+
+/** Units replaced; undefined: gone. */
+export type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
+
+export interface JobChanges {
+  /** Units replaced; undefined: gone. */
+  readonly units: Record<GeneratedType, Edits>;
+  /** Clusters replaced that depend on the placement, for each of the job's placements. */
+  readonly placed: readonly Edits[];
+  /** Failures of the answer, and listeners that are held back. Their units stay as they are. */
+  readonly failures: readonly UnitFailure[];
+  /** Listener units among the failures that wait for routes. */
+  readonly withheld: ReadonlySet<Unit>;
+}
+
+/** @param placed clusters that depend on the placement, as they are in each of the job's placements */
+export function jobChanges(
+  job: GeneratedJob,
+  current: Units,
+  placed: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
+  interner: Interner,
+): JobChanges {
+  const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
+  const units = { ...apart, ...fitted(job, current, interner) };
+  const { withheld, hostless, ...changed } = units;
+  return {
+    units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds, vhds: changed.vhds },
+    placed: placedEdits(job, placed, interner),
+    failures: [
+      ...job.answer.failures,
+      ...hostless.map((unit) => ({ type: 'rds', unit, message: 'its virtual hosts could not be generated' }) as const),
+      ...[...withheld].map(([unit, message]) => ({ type: 'lds', unit, message }) as const),
+    ],
+    withheld: new Set(withheld.keys()),
+  };
+}
+
+/**
+ * Resources set and (undefined) removed by replacing units. Removals first: a name may move from one unit to another.
+ */
+export function resourceChanges(
+  current: ReadonlyMap<Unit, readonly EncodedResource[]>,
+  units: ReadonlyMap<Unit, readonly EncodedResource[] | undefined>,
+): Map<string, EncodedResource | undefined> {
+  const changes = new Map<string, EncodedResource | undefined>();
+  const known = new Map<Unit, Step>();
+  for (const [unit, resources] of units) {
+    const before = current.get(unit);
+    const patch = resources && patchOf(resources);
+    if (patch !== undefined && before !== undefined && patch.from.deref() === before) known.set(unit, patch.step);
+    else for (const { name } of before ?? []) changes.set(name, undefined);
+  }
+  for (const [unit, resources] of units)
+    for (const [name, resource] of known.get(unit) ?? byName(resources ?? [])) changes.set(name, resource);
+  return changes;
+}
+
+function byName(resources: readonly EncodedResource[]): readonly (readonly [string, EncodedResource])[] {
+  return resources.map((resource) => [resource.name, resource] as const);
+}
+
+function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner: Interner): Edits {
+  const found = gone(job, type, current[type]);
+  for (const unit of job.answer.units) {
+    if (unit.type !== type) continue;
+    if (unit.placements === undefined) found.set(unit.unit, madeOf(job, unit, interner));
+    else if (current[type].has(unit.unit)) found.set(unit.unit, undefined);
+  }
+  return found;
+}
+
+/** What becomes of units that depend on the placement; of those that do not any more nothing is left in any. */
+function placedEdits(
+  job: GeneratedJob,
+  current: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
+  interner: Interner,
+): readonly Edits[] {
+  const found = current.map((units) => gone(job, 'cds', units));
+  for (const unit of job.answer.units) {
+    if (unit.type !== 'cds') continue;
+    if (unit.placements === undefined) {
+      for (const [index, units] of current.entries()) if (units.has(unit.unit)) found[index]?.set(unit.unit, undefined);
+      continue;
+    }
+    const made = madeOf(job, unit, interner);
+    for (const index of unit.placements) found[index]?.set(unit.unit, made);
+  }
+  return found;
+}
+
+/** Units of which a complete answer says that they are gone, unless it tells them after all. */
+function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMap<Unit, unknown>): Edits {
+  const found: Edits = new Map();
+  if (!answer.complete.includes(type)) return found;
+  const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
+  for (const unit of current.keys()) if (!failed.has(unit)) found.set(unit, undefined);
+  return found;
+}
+
+/** The resources that an answer tells or names; undefined: the unit is gone. */
+function madeOf(
+  { bytes, recalled, heard }: GeneratedJob,
+  { type, number, resources, since }: UnitAnswer,
+  interner: Interner,
+): readonly EncodedResource[] | undefined {
+  const told = resources?.map(({ name, version, refs, offset, length }) =>
+    interner.intern(type, name, version, refs, () => new Uint8Array(bytes, offset, length)),
+  );
+  const known = recalled.get(since?.number ?? number);
+  const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);
+  if (made === undefined) throw new TypeError('a unit that is not told was recalled');
+  if (told !== undefined) heard.hear(number, made);
+  return made.length === 0 ? undefined : made;
+}
+
+/** How a unit was made of the one before, which is not held by it: these two need not be compared. */
+interface Patch {
+  readonly from: WeakRef<readonly EncodedResource[]>;
+  readonly step: Step;
+}
+
+/** A unit, which says how it was made where that is known. */
+type PatchedUnit = readonly EncodedResource[] & { readonly patch?: Patch };
+
+function patchOf(unit: PatchedUnit): Patch | undefined {
+  return unit.patch;
+}
+
+/** Resources by name; undefined: gone. */
+type Step = ReadonlyMap<string, EncodedResource | undefined>;
+
+/** The unit with these in place of those of their names, and without those that are gone. */
+function patched(
+  from: readonly EncodedResource[] | undefined,
+  news: readonly EncodedResource[],
+  gone: readonly string[],
+): PatchedUnit | undefined {
+  if (from === undefined) return undefined;
+  const step = new Map<string, EncodedResource | undefined>(gone.map((name) => [name, undefined]));
+  for (const resource of news) step.set(resource.name, resource);
+  const made = [...from.filter(({ name }) => !step.has(name)), ...news];
+  return Object.assign(made, { patch: { from: new WeakRef(from), step } });
+}
+
+interface Fitted {
+  readonly lds: Edits;
+  readonly rds: Edits;
+  readonly vhds: Edits;
+  /** Listeners that wait for routes, and why. */
+  readonly withheld: Map<Unit, string>;
+  /** Route configurations that wait for their virtual hosts. */
+  readonly hostless: readonly Unit[];
+}
+
+/** Listeners, routes and virtual hosts that fit each other. */
+function fitted(job: GeneratedJob, current: Units, interner: Interner): Fitted {
+  const lds = edits(job, 'lds', current, interner);
+  const rds = edits(job, 'rds', current, interner);
+  const vhds = edits(job, 'vhds', current, interner);
+  const hostless = withoutHosts(rds, vhds, current);
+  for (const unit of hostless) rds.delete(unit);
+  const withheld = new Map<Unit, string>();
+  const routes = resourceChanges(current.rds, rds);
+  const kept = new Set([...current.rds.values()].flatMap((resources) => resources.map(({ name }) => name)));
+  const exists = (name: string): boolean => (routes.has(name) ? routes.get(name) !== undefined : kept.has(name));
+  for (const [unit, resources] of lds) {
+    const missing = resources?.flatMap(({ refs }) => refs).find((ref) => !exists(ref));
+    if (missing === undefined) continue;
+    lds.delete(unit);
+    withheld.set(unit, `its routes ${missing} could not be generated`);
+  }
+  keepAskedFor(lds, rds, current);
+  for (const [unit, resources] of vhds)
+    if (resources === undefined && current.rds.has(unit) && !(rds.has(unit) && rds.get(unit) === undefined))
+      vhds.delete(unit);
+  return { lds, rds, vhds, withheld, hostless };
+}
+
+/** Route units whose virtual hosts an Envoy would wait for. */
+function withoutHosts(rds: Edits, vhds: Edits, current: Units): Unit[] {
+  const exists = (unit: Unit): boolean => (vhds.has(unit) ? vhds.get(unit) !== undefined : current.vhds.has(unit));
+  const missing = [...rds].filter(([, resources]) => resources?.some(({ refs }) => !refs.every(exists)));
+  return missing.map(([unit]) => unit);
+}
+
+/** Route units that would go although a listener that stays asks for them: they go when it does. */
+function keepAskedFor(lds: Edits, rds: Edits, current: Units): void {
+  const going = [...rds].filter(([unit, resources]) => resources === undefined && current.rds.has(unit));
+  if (going.length === 0) return;
+  const asked = new Set<string>();
+  for (const [unit, resources] of current.lds) {
+    if (!lds.has(unit)) for (const { refs } of resources) for (const ref of refs) asked.add(ref);
+  }
+  for (const [unit] of going) {
+    if (current.rds.get(unit)?.some(({ name }) => asked.has(name))) rds.delete(unit);
+  }
+}
+
+/** The units with edits applied, in place. */
+export function applyUnits(
+  units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>,
+  changes: JobChanges['units'],
+): void {
+  for (const type of GENERATED_TYPES) applyEdits(units[type], changes[type]);
+}
+
+export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: Edits): void {
+  for (const [unit, resources] of edits) {
+    if (resources === undefined) units.delete(unit);
+    else units.set(unit, resources);
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * The endpoint resources of a view's clusters: one for all placements where their endpoints are the same from
+ * everywhere, else one for each. Endpoints are encoded here, on the main thread, whenever they change.
+ */
+import { messageOf } from '../../core/errors.ts';
+import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../../generate/index.ts';
+import { NOWHERE, type Placement, type Unit, type XdsType } from '../../generate/types.ts';
+import type { Snapshot } from '../../model/types.ts';
+import type { EndpointEncoder, UnitContents } from '../bundles/index.ts';
+import type { Bundle, EncodedResource } from '../types.ts';
+
+/** Something that could not be made; one line. */
+export interface BuildFailure {
+  readonly type: XdsType;
+  readonly message: string;
+}
+
+/** What endpoint resources are made of and for. */
+export interface EndpointContext {
+  readonly view: ClientView;
+  /** The view's. */
+  readonly key: string;
+  readonly placements: readonly Placement[];
+  readonly snapshot: Snapshot;
+  readonly encoder: EndpointEncoder;
+  /** Takes what could not be made. */
+  readonly failures: BuildFailure[];
+}
+
+type Resources = Map<string, EncodedResource | undefined>;
+
+/** Resources set and (undefined) removed. */
+export interface EndpointChanges {
+  /** In all placements, but for those that are set in `placed`. */
+  readonly common: Resources;
+  /** For each placement. */
+  readonly placed: readonly Resources[];
+}
+
+/** Resources by the unit of their clusters. What is in `placed` counts there in place of what is in `common`. */
+export interface EndpointUnits {
+  readonly common: UnitContents;
+  readonly placed: readonly UnitContents[];
+}
+
+/**
+ * Endpoint resources for clusters of these names: encoded where the cluster asks for them, gone where it does not any
+ * more.
+ * @param clusters those that are the same in all placements: others carry their endpoints
+ */
+export function endpointChanges(
+  clusterNames: Iterable<string>,
+  clusters: Bundle,
+  context: EndpointContext,
+): EndpointChanges {
+  const { view, key, placements, encoder, failures } = context;
+  const common: Resources = new Map();
+  const placed = placements.map((): Resources => new Map());
+  const inputs = new HostInputs(context);
+  for (const clusterName of clusterNames) {
+    const cluster = clusters.get(clusterName);
+    if (cluster === undefined || cluster.refs.length === 0) {
+      common.set(endpointName(view.endpointNames, clusterName), undefined);
+      continue;
+    }
+    try {
+      const input = inputs.at(NOWHERE, clusterName);
+      // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
+      if (input === undefined) continue;
+      const { name } = input;
+      if (!input.placed) {
+        common.set(name, encoder.encode(input));
+        continue;
+      }
+      const each = placements.map((placement) => inputs.at(placement, clusterName));
+      const encoded = each.map((own) => own && encoder.encode(own));
+      common.set(name, undefined);
+      for (const [index, resource] of encoded.entries()) placed[index]?.set(name, resource);
+    } catch (error) {
+      const reason = messageOf(error);
+      failures.push({ type: 'eds', message: `eds ${clusterName} of ${key}: ${reason}` });
+    }
+  }
+  return { common, placed };
+}
+
+/** The same for all clusters of these units: for units that other views have, those that these have. */
+export function endpointUnits(units: UnitContents, clusters: Bundle, context: EndpointContext): EndpointUnits {
+  const { view, placements, snapshot, encoder } = context;
+  const common = new Map<Unit, readonly EncodedResource[]>();
+  const placed = placements.map(() => new Map<Unit, readonly EncodedResource[]>());
+  const encoded = (members: readonly EncodedResource[], host: string, placement: Placement) =>
+    encoder.encodeUnit(members, () => endpointsOfHost(snapshot, view, placement, host));
+  for (const [unit, members] of units) {
+    if (members === undefined) continue;
+    const host = encoder.hostOfUnit(members);
+    const inputs = host === undefined ? undefined : inputsOf(host, context);
+    if (host !== undefined && inputs !== undefined) {
+      if (!isPlaced(inputs)) {
+        const shared = encoder.encodeUnit(members, () => inputs);
+        if (shared !== undefined) {
+          common.set(unit, shared);
+          continue;
+        }
+      } else {
+        const each = placements.map((placement) => encoded(members, host, placement));
+        if (each.every((resources) => resources !== undefined)) {
+          for (const [index, resources] of each.entries()) placed[index]?.set(unit, resources);
+          continue;
+        }
+      }
+    }
+    const names = members.map(({ name }) => name);
+    const apart = endpointChanges(names, clusters, context);
+    const everywhere = present(apart.common);
+    common.set(unit, everywhere);
+    for (const [index, resources] of apart.placed.entries())
+      if (resources.size > 0) placed[index]?.set(unit, [...everywhere, ...present(resources)]);
+  }
+  return { common, placed };
+}
+
+function present(resources: Resources): readonly EncodedResource[] {
+  return [...resources.values()].filter((resource) => resource !== undefined);
+}
+
+type Inputs = ReadonlyMap<string, EdsInput>;
+
+const NO_INPUTS: Inputs = new Map();
+
+/** Inputs of a host's clusters, '' for no host; undefined when they cannot be had for all at once. */
+function inputsOf(host: string, { snapshot, view }: EndpointContext): Inputs | undefined {
+  if (host === '') return NO_INPUTS;
+  try {
+    return endpointsOfHost(snapshot, view, NOWHERE, host);
+  } catch {
+    // Which of them fails is found out one by one.
+    return undefined;
+  }
+}
+
+/** All clusters of a host depend on the placement, or none does. */
+function isPlaced(inputs: Inputs): boolean {
+  for (const { placed } of inputs.values()) return placed;
+  return false;
+}
+
+/** Inputs of the clusters of one host after the other. */
+class HostInputs {
+  readonly #context: EndpointContext;
+  readonly #known = new Map<Placement, Inputs>();
+  #host: string | undefined;
+
+  constructor(context: EndpointContext) {
+    this.#context = context;
+  }
+
+  /** Throws what making them throws. */
+  at(placement: Placement, clusterName: string): EdsInput | undefined {
+    const { snapshot, view } = this.#context;
+    // The clusters of a host come one after the other.
+    const host = hostOfCluster(clusterName);
+    if (host !== this.#host) this.#known.clear();
+    this.#host = host;
+    let inputs = this.#known.get(placement);
+    if (inputs === undefined) {
+      inputs = endpointsOfHost(snapshot, view, placement, host);
+      this.#known.set(placement, inputs);
+    }
+    return inputs.get(clusterName);
+  }
+}

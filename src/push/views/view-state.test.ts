@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { NOWHERE } from '../../generate/types.ts';
+import { EndpointEncoder } from '../bundles/endpoint-encoder.ts';
+import { Interner } from '../bundles/interner.ts';
+import { Precedents } from '../bundles/precedents.ts';
+import { type GeneratedJob, InlineGenerator } from '../jobs/generator.ts';
+import { viewsOf } from '../proxies/proxy-views.ts';
+import { emptySnapshot, sidecar } from '../testing/mesh.ts';
+import { ViewState } from './view-state.ts';
+
+/** An outbound view of which somebody wants clusters, and what generates it. */
+function newView() {
+  const snapshot = emptySnapshot();
+  const [view] = viewsOf(snapshot, sidecar('10.5.0.1', 'shop'));
+  assert.ok(view !== undefined);
+  const state = new ViewState('key', view);
+  const generator = new InlineGenerator(snapshot);
+  const interner = new Interner();
+  const encoders = { interner, endpoints: new EndpointEncoder(interner), precedents: new Precedents() };
+  const commit = async (change: (job: GeneratedJob) => GeneratedJob = (job) => job) => {
+    state.begin();
+    return state.commit(change(await generator.submit(state)), snapshot, encoders);
+  };
+  return { state, commit };
+}
+
+describe('a view', () => {
+  it('has a session for as long as it has it in some placement', () => {
+    const { state } = newView();
+    const session = { caller: 'shop' };
+    const [one, two] = [state.at(NOWHERE), state.at({ network: 'n', locality: '' })];
+    for (const placed of [one, two]) state.enter(placed, session);
+    assert.ok(state.leave(one, session));
+    assert.ok(state.sessions.has(session));
+    assert.ok(!state.leave(one, session));
+    assert.ok(state.leave(two, session));
+    assert.equal(state.sessions.size, 0);
+  });
+
+  it('is dirty since the earliest change, whatever comes in which order', async () => {
+    const { state, commit } = newView();
+    state.want(['cds'], 5, ['proxy']);
+    state.markDirty({ cds: 'all' }, 3, ['config']);
+    state.markDirty({ cds: 'all' }, 9, ['config']);
+    const { since, reasons } = await commit();
+    assert.deepEqual([since, [...reasons]], [3, ['proxy', 'config']]);
+  });
+
+  it('says the same job again with what became dirty since, when it is asked again', () => {
+    const { state } = newView();
+    state.want(['cds'], 1, ['proxy']);
+    assert.deepEqual(state.takeJob().units, { cds: 'all' });
+    state.want(['lds'], 2, ['proxy']);
+    assert.deepEqual(state.takeJob().units, { cds: 'all', lds: 'all' });
+  });
+
+  it('keeps what was committed when a job cannot be done, and is nothing to serve before', async () => {
+    const { state, commit } = newView();
+    state.want(['cds'], 1, ['proxy']);
+    state.begin();
+    state.takeJob();
+    state.abandon();
+    assert.deepEqual([state.built, state.isDirty, state.inFlight], [false, true, false]);
+    await commit();
+    state.markDirty({ cds: new Set(['x']) }, 2, ['config']);
+    state.begin();
+    state.takeJob();
+    state.abandon();
+    assert.deepEqual([state.built, state.isDirty, state.inFlight], [true, true, false]);
+    assert.deepEqual(state.takeJob().units, { cds: ['x'] });
+  });
+
+  it('stands as a whole at the last version of which nothing was left as it was', async () => {
+    const { state, commit } = newView();
+    state.want(['cds'], 1, ['proxy']);
+    await commit((job) => ({ ...job, version: 6 }));
+    assert.deepEqual([state.whole, state.wholeVersion], [true, 6]);
+    state.markDirty({ cds: new Set(['x']) }, 2, ['config']);
+    const message = 'broken';
+    await commit((job) => {
+      const { answer } = job;
+      return { ...job, version: 7, answer: { ...answer, failures: [{ type: 'cds', unit: 'x', message, reads: -1 }] } };
+    });
+    assert.deepEqual([state.whole, state.committedVersion, state.wholeVersion], [false, 7, 6]);
+    state.markDirty({ cds: 'all' }, 3, ['config']);
+    await commit((job) => ({ ...job, version: 8 }));
+    assert.deepEqual([state.whole, state.wholeVersion], [true, 8]);
+  });
+});
