@@ -3,6 +3,7 @@
  * with it: connections kept for probes are how agents leak them.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http';
+import { CtlError } from '../core/errors.ts';
 
 export interface CallOptions {
   readonly host?: string;
@@ -38,7 +39,9 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request(requestOptions, resolve);
     outgoing.once('error', (error) =>
-      reject(timeout.aborted ? new Error(`no answer within ${timeoutMs} ms`, { cause: error }) : error),
+      reject(
+        timeout.aborted ? new CtlError('deadline_exceeded', `no answer within ${timeoutMs} ms`, {}, error) : error,
+      ),
     );
     outgoing.end();
   });

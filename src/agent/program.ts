@@ -186,7 +186,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, forMs:
     if (supervisor.pid() === undefined) return;
     const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
     const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
-    if (status !== 200) throw new Error(`${path} answered ${status}: ${text.trim()}`);
+    if (status !== 200) throw new CtlError('unavailable', `${path} answered ${status}: ${text.trim()}`);
   };
   // What the application still sends while it ends goes through the outbound listeners.
   const inboundOnly = plan.role === 'sidecar';

@@ -65,6 +65,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+/** The system's code of a failed call, such as `ENOENT`; undefined for all other errors. */
+export function errnoOf(error: unknown): string | undefined {
+  if (error instanceof CtlError || !(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
 /** Whatever was thrown, as one line for a log: with the location when it is a CtlError. */
 export function oneLineOf(error: unknown): string {
   return error instanceof CtlError ? error.oneLine() : messageOf(error).replaceAll('\n', ' ');

@@ -3,7 +3,7 @@
  * been read once, and followed from then on.
  */
 import { systemClock } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, InternalError } from '../core/errors.ts';
 import type { SourceStatus } from '../observe/debug/index.ts';
 import { getScope } from '../observe/index.ts';
 import {
@@ -114,12 +114,12 @@ export function configuredSources(settings: DiscoverySettings): Source[] {
 /** Throws Error where two sources have one id. */
 export function createSources(configured: readonly Source[]): Sources {
   const sources = new Map(configured.map((source) => [source.id, source]));
-  if (sources.size < configured.length) throw new Error('two sources have one id');
+  if (sources.size < configured.length) throw new InternalError('two sources have one id');
   const synced = new WeakSet<Source>();
   let handlers: SourceHandlers | undefined;
 
   const start = async (source: Source): Promise<void> => {
-    if (handlers === undefined) throw new Error('sources are added once the configured ones are opened');
+    if (handlers === undefined) throw new InternalError('sources are added once the configured ones are opened');
     sources.set(source.id, source);
     source.start(handlers.sinkOf(source));
     await source.synced;

@@ -1,7 +1,7 @@
 /**
  * Reads the values of `--log_output_level`, `--log_stacktrace_level` and `--log_caller`. Pure; knows only the tables.
  */
-
+import { CtlError } from '../core/errors.ts';
 import { isLogLevel, LOG_LEVELS, LOG_SCOPES, type LogLevel, type ProgramName, type ScopeName } from './scopes.ts';
 
 /** The scopes of a program that something can log under: the table without `all`. */
@@ -22,7 +22,10 @@ export function parseScopeLevels(text: string, program: ProgramName): ReadonlyMa
     const level = pair.slice(colon + 1).trim();
     const scope = colon < 0 ? 'default' : pair.slice(0, colon).trim();
     if (!isLogLevel(level))
-      throw new Error(`unknown log level ${JSON.stringify(level)}, expected ${LOG_LEVELS.join(', ')}`);
+      throw new CtlError(
+        'invalid_argument',
+        `unknown log level ${JSON.stringify(level)}, expected ${LOG_LEVELS.join(', ')}`,
+      );
     for (const name of namedScopes(scope, program)) levels.set(name, level);
   }
   return levels;
@@ -37,7 +40,7 @@ function namedScopes(name: string, program: ProgramName): readonly ScopeName[] {
   const known = loggingScopes(program);
   if (name === 'all') return known;
   const scope = known.find((candidate) => candidate === name);
-  if (scope === undefined) throw new Error(`unknown log scope ${JSON.stringify(name)}`);
+  if (scope === undefined) throw new CtlError('invalid_argument', `unknown log scope ${JSON.stringify(name)}`);
   return [scope];
 }
 

@@ -7,7 +7,7 @@
  * arguments are cheap; `enabled('debug')` guards the others. Until `configureLogging` is called (tests, worker
  * threads), warnings and worse go to stderr.
  */
-
+import { CtlError } from '../core/errors.ts';
 import { sourceFrame } from '../core/source-maps.ts';
 import { formatJson, formatText, type LogRecord } from './log-format.ts';
 import { openRotatingSink, type RotateOptions } from './log-rotate.ts';
@@ -148,7 +148,7 @@ function flushAtExit(): void {
 
 function stateOf(name: ScopeName): ScopeState {
   const state = scopes.get(name);
-  if (state === undefined) throw new Error(`unknown log scope ${name}`);
+  if (state === undefined) throw new CtlError('invalid_argument', `unknown log scope ${name}`);
   return state;
 }
 

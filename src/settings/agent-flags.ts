@@ -1,7 +1,7 @@
 /** The flags of ctl-agent (specification: ctl-agent "Endpoints"). */
-
 import { isIP } from 'node:net';
 import { loggingFlags, versionFlags } from './common-flags.ts';
+import { usageError } from './errors.ts';
 import type { FlagTable } from './flag-table.ts';
 
 /** On every command of ctl-agent. */
@@ -93,23 +93,23 @@ export const agentWaitFlags = {
 } as const satisfies FlagTable;
 
 function checkHttpUrl(text: string): void {
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw new Error('not an http URL');
+  if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw usageError('not an http URL');
 }
 
 /** The node id is four parts with `~` between them. */
 function checkNodePart(text: string): void {
-  if (/[~\s]/.test(text)) throw new Error('must be without ~ and white space');
+  if (/[~\s]/.test(text)) throw usageError('must be without ~ and white space');
 }
 
 function checkAddress(text: string): void {
-  if (isIP(text) === 0) throw new Error('not an IP address');
+  if (isIP(text) === 0) throw usageError('not an IP address');
 }
 
 function checkComponentLevels(text: string): void {
   for (const part of text.split(',')) {
     const level = /^[a-z0-9_]+:([a-z]+)$/i.exec(part.trim())?.[1];
     if (part.trim() !== '' && !ENVOY_LEVELS.some((each) => each === level)) {
-      throw new Error(`${JSON.stringify(part.trim())} is not <component>:<level>`);
+      throw usageError(`${JSON.stringify(part.trim())} is not <component>:<level>`);
     }
   }
 }

@@ -1,6 +1,6 @@
 /** The flags of ctl-discovery (specification: ctl-discovery "Flags on every command" and "ctl-discovery discovery"). */
-
 import { introspectionFlags, keepaliveFlags, loggingFlags, versionFlags } from './common-flags.ts';
+import { usageError } from './errors.ts';
 import type { FlagTable } from './flag-table.ts';
 import { parseListenAddress } from './listen-address.ts';
 
@@ -148,7 +148,7 @@ export const discoveryFlags = {
 } as const satisfies FlagTable;
 
 function checkRegistries(names: readonly string[]): void {
-  if (names.includes('ExtRegistry')) throw new Error('this version cannot read the ExtRegistry registry');
-  if (names.length === 0) throw new Error('name one or more of Orchestrator, Mock');
-  if (new Set(names).size < names.length) throw new Error('names a registry twice');
+  if (names.includes('ExtRegistry')) throw usageError('this version cannot read the ExtRegistry registry');
+  if (names.length === 0) throw usageError('name one or more of Orchestrator, Mock');
+  if (new Set(names).size < names.length) throw usageError('names a registry twice');
 }

@@ -1,3 +1,5 @@
+import { usageError } from './errors.ts';
+
 /**
  * Go-style durations (`1m0s`, `100ms`, `1.5h`), the form in which the specification writes every duration of a flag or
  * environment variable. Inside the programs a duration is a number of milliseconds, because that is what timers take;
@@ -34,7 +36,7 @@ export function parseDuration(text: string): number {
 
 function parseNanoseconds(text: string): bigint {
   const refuse = (why: string): never => {
-    throw new Error(`not a duration like 1m0s or 100ms: ${why}`);
+    throw usageError(`not a duration like 1m0s or 100ms: ${why}`);
   };
   const sign = /^[+-]/.exec(text)?.[0] ?? '';
   const body = text.slice(sign.length);
@@ -60,7 +62,7 @@ function parseNanoseconds(text: string): bigint {
 
 /** Writes milliseconds as Go prints a duration: `1m0s`, `100ms`, `0s`; `Infinity` as the largest duration. */
 export function formatDuration(ms: number): string {
-  if (Number.isNaN(ms)) throw new Error('NaN is not a duration');
+  if (Number.isNaN(ms)) throw usageError('NaN is not a duration');
   if (ms < 0) return `-${formatDuration(-ms)}`;
   const ns = toNanoseconds(ms);
   if (ns === 0n) return '0s';

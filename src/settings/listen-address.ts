@@ -1,5 +1,5 @@
 /** Addresses to listen on, in Go's form `host:port`: `:15010`, `127.0.0.1:0`, `[::1]:8080`, `localhost:80`. */
-
+import { usageError } from './errors.ts';
 import { parseInteger } from './values.ts';
 
 export interface ListenAddress {
@@ -12,7 +12,7 @@ export interface ListenAddress {
 /** Throws an `Error` of one line for anything else. */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^:[\]\s]*)):(\d+)$/.exec(text);
-  if (match === null) throw new Error('not an address like :8080 or 127.0.0.1:8080');
+  if (match === null) throw usageError('not an address like :8080 or 127.0.0.1:8080');
   const host = match[1] ?? match[2] ?? '';
   return { host: host === '' || host === '*' ? undefined : host, port: parseInteger(match[3] ?? '', 0, 65_535) };
 }

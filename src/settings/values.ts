@@ -10,7 +10,7 @@ import type { FlagSpec, FlagValue } from './flag-table.ts';
 export function parseBoolean(text: string): boolean {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
   if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text)) return false;
-  throw new Error('not true or false');
+  throw usageError('not true or false');
 }
 
 export function parseInteger(
@@ -20,7 +20,7 @@ export function parseInteger(
   unit?: string,
 ): number {
   if (!/^[+-]?\d+$/.test(text))
-    throw new Error(unit === undefined ? 'not a whole number' : `not a whole number of ${unit}`);
+    throw usageError(unit === undefined ? 'not a whole number' : `not a whole number of ${unit}`);
   return inRange(Number(text), min, max, (bound) => (unit === undefined ? String(bound) : `${bound} ${unit}`));
 }
 
@@ -30,7 +30,7 @@ export function parseDurationFrom(text: string, min = Number.NEGATIVE_INFINITY):
 }
 
 export function parseFloating(text: string, min?: number, max?: number): number {
-  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw new Error('not a number');
+  if (!/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text)) throw usageError('not a number');
   return inRange(Number(text), min ?? Number.NEGATIVE_INFINITY, max);
 }
 
@@ -40,8 +40,8 @@ function inRange(
   max = Number.POSITIVE_INFINITY,
   shown: (bound: number) => string = String,
 ): number {
-  if (value < min) throw new Error(`less than ${shown(min)}`);
-  if (value > max) throw new Error(`more than ${shown(max)}`);
+  if (value < min) throw usageError(`less than ${shown(min)}`);
+  if (value > max) throw usageError(`more than ${shown(max)}`);
   return value;
 }
 
@@ -95,7 +95,7 @@ function splitItems(text: string): string[] {
 
 function oneOf(text: string, values: readonly string[] | undefined): void {
   if (values === undefined || values.includes(text)) return;
-  throw new Error(`${JSON.stringify(text)} is not one of ${values.join(', ')}`);
+  throw usageError(`${JSON.stringify(text)} is not one of ${values.join(', ')}`);
 }
 
 function checked<V>(value: V, check: ((value: V) => void) | undefined): V {

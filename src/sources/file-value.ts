@@ -7,12 +7,12 @@ import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, resolve } from 'node:path';
 import type { Clock, Timer } from '../core/clock.ts';
-import { CtlError, messageOf } from '../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import { fieldPath, type ParsedConfig } from '../resources/index.ts';
 import type { ResourceProblem } from '../resources/types.ts';
 import { parseYaml } from './complete-yaml.ts';
-import { codeOf, directoryIdentity } from './directory/scan.ts';
+import { directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch } from './directory/tree-watch.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
 
@@ -76,7 +76,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
         look();
       });
     },
-    onUnavailable: (error) => log.warn(`no file system events for ${path} (${codeOf(error) ?? String(error)})`),
+    onUnavailable: (error) => log.warn(`no file system events for ${path} (${errnoOf(error) ?? String(error)})`),
   });
 
   const look = (): void => {
@@ -100,10 +100,12 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     const seen = 'unusable' in file ? file.unusable : signatureOf(file);
     if (seen === signature) return;
     signature = seen;
+    const problem = 'unusable' in file ? file.unusable : sizeProblem(file);
+    if (problem !== undefined) {
+      text = undefined;
+      return refuse({ field: '', message: problem, line: undefined });
+    }
     try {
-      if ('unusable' in file) throw new Error(file.unusable);
-      if (file.size > MAX_BYTES)
-        throw new Error(`expected a file of at most ${MAX_BYTES} bytes, got ${file.size} bytes`);
       const next = decodeUtf8(await readFile(path));
       // Empty is what a file is between being truncated and being written; the write's event comes.
       if (next === text || (started && next === '')) return;
@@ -113,7 +115,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
       if (error instanceof CtlError) throw error;
       // Should the text before this come back, it counts anew.
       text = undefined;
-      const code = codeOf(error);
+      const code = errnoOf(error);
       const message = code !== undefined ? `expected a readable file: ${code}` : messageOf(error);
       refuse({ field: '', message, line: error instanceof NotUtf8 ? error.line : undefined });
     }
@@ -211,7 +213,7 @@ async function inspect(path: string): Promise<'absent' | BigIntStats | { readonl
     if (info.isFile()) return info;
     return { unusable: `expected a file, got ${info.isDirectory() ? 'a directory' : 'a special file'}` };
   } catch (error) {
-    const code = codeOf(error) ?? messageOf(error);
+    const code = errnoOf(error) ?? messageOf(error);
     if (code !== 'ENOENT') return { unusable: `expected a readable file: ${code}` };
     const isLink = await lstat(path).then(
       () => true,
@@ -219,6 +221,10 @@ async function inspect(path: string): Promise<'absent' | BigIntStats | { readonl
     );
     return isLink ? { unusable: 'expected a file, got a link that leads nowhere' } : 'absent';
   }
+}
+
+function sizeProblem({ size }: BigIntStats): string | undefined {
+  return size > MAX_BYTES ? `expected a file of at most ${MAX_BYTES} bytes, got ${size} bytes` : undefined;
 }
 
 /** Differs when the file was written, replaced, or its link points elsewhere. */

@@ -2,8 +2,8 @@
  * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator
  * and without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
  */
-
 import type { Clock } from '../core/clock.ts';
+import { InternalError } from '../core/errors.ts';
 import { parseResource } from '../resources/index.ts';
 import type { ListedEvent } from '../resources/types.ts';
 import type { Source } from './source.ts';
@@ -49,7 +49,9 @@ export function createMockSource({ cluster, clock }: MockSourceOptions): Source 
 function eventOf(document: unknown, at: number): ListedEvent {
   const parsed = parseResource(document, { source: SOURCE }, () => undefined);
   if ('resource' in parsed) return { type: 'set', resource: parsed.resource, at };
-  throw new Error('problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored.what);
+  throw new InternalError(
+    'problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored.what,
+  );
 }
 
 function documents(): unknown[] {

@@ -17,6 +17,7 @@ import { chmod, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/pr
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
+import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { parseResource } from '../resources/index.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
 import { documentOf } from './last-good-document.ts';
@@ -123,10 +124,11 @@ const NOTHING: LastGoodStore = {
 async function prepare(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const info = await lstat(directory);
-  if (!info.isDirectory()) throw new Error('is no folder');
-  if (info.uid !== process.getuid?.()) throw new Error('belongs to another user');
+  if (!info.isDirectory()) throw new CtlError('failed_precondition', 'is no folder');
+  if (info.uid !== process.getuid?.()) throw new CtlError('failed_precondition', 'belongs to another user');
   // What others could write is not to be believed; what they could only read is closed.
-  if ((info.mode & 0o022) !== 0) throw new Error('may be written by others; set its mode to 0700');
+  if ((info.mode & 0o022) !== 0)
+    throw new CtlError('failed_precondition', 'may be written by others; set its mode to 0700');
   if ((info.mode & 0o077) !== 0) await chmod(directory, 0o700);
 }
 
@@ -290,7 +292,8 @@ class Directory implements LastGoodStore {
 
   /** Throws where there is no room for an entry in the place of another one. */
   #checkQuota({ bytes, namespace }: Entry, known: Entry | undefined): void {
-    if (bytes > MAX_DOCUMENT_BYTES) throw new Error(`${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
+    if (bytes > MAX_DOCUMENT_BYTES)
+      throw new CtlError('resource_exhausted', `${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
     const { documents, bytes: most } = this.#limits;
     const fits = (whose: string | undefined, part: number): boolean => {
       const used = this.#used.get(whose) ?? { documents: 0, bytes: 0 };
@@ -300,9 +303,13 @@ class Directory implements LastGoodStore {
         : [used.documents, used.bytes];
       return others + 1 <= documents * part && otherBytes + bytes <= most * part;
     };
-    if (!fits(undefined, 1)) throw new Error(`the directory has its ${documents} documents or ${most} bytes`);
+    if (!fits(undefined, 1))
+      throw new CtlError('resource_exhausted', `the directory has its ${documents} documents or ${most} bytes`);
     if (!fits(namespace, NAMESPACE_SHARE)) {
-      throw new Error(`namespace ${namespace} has its share of ${documents} documents or ${most} bytes`);
+      throw new CtlError(
+        'resource_exhausted',
+        `namespace ${namespace} has its share of ${documents} documents or ${most} bytes`,
+      );
     }
   }
 
@@ -349,10 +356,11 @@ function readOwnFile(path: string): string {
   const descriptor = openSync(path, FLAGS);
   try {
     const info = fstatSync(descriptor);
-    if (!info.isFile()) throw new Error('is no file');
-    if (info.uid !== process.getuid?.() || (info.mode & 0o077) !== 0) throw new Error("is not its owner's alone");
+    if (!info.isFile()) throw new CtlError('invalid_argument', 'is no file');
+    if (info.uid !== process.getuid?.() || (info.mode & 0o077) !== 0)
+      throw new CtlError('failed_precondition', "is not its owner's alone");
     if (info.size > MAX_DOCUMENT_BYTES)
-      throw new Error(`has ${info.size} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
+      throw new CtlError('resource_exhausted', `has ${info.size} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
     return readFileSync(descriptor, 'utf8');
   } finally {
     closeSync(descriptor);
@@ -360,16 +368,19 @@ function readOwnFile(path: string): string {
 }
 
 function parseEntry(name: string, text: string, source: string): AnyResource {
-  if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex')) throw new Error('its content is not what its name says');
+  if (NAME.exec(name)?.[3] !== hash('sha256', text, 'hex'))
+    throw new CtlError('failed_precondition', 'its content is not what its name says');
   const entry = ENTRY.safeParse(JSON.parse(text));
-  if (!entry.success) throw new Error('it has another format');
+  if (!entry.success) throw new CtlError('invalid_argument', 'it has another format');
   const { file, document } = entry.data;
   const parsed = parseResource(document, { source, ...(file === undefined ? {} : { file }) }, () => undefined);
   if ('resource' in parsed) return parsed.resource;
-  throw new Error('problem' in parsed ? `its document is refused: ${parsed.problem.message}` : 'it holds no policy');
+  throw new CtlError(
+    'invalid_argument',
+    'problem' in parsed ? `its document is refused: ${parsed.problem.message}` : 'it holds no policy',
+  );
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
+  return errnoOf(error) ?? messageOf(error);
 }

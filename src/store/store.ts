@@ -4,6 +4,7 @@
  * the configured order is in force. The others are kept, and take their turn when those before them go. Events come in
  * any order; only their last state per source and key counts.
  */
+import { InternalError } from '../core/errors.ts';
 import { isClusterScoped } from '../resources/index.ts';
 import {
   type AnyResource,
@@ -111,7 +112,7 @@ export function createStore(options: StoreOptions): Store {
 
   const named = (id: string): SourceDocuments => {
     const source = sources.find((each) => each.id === id);
-    if (source === undefined) throw new Error(`no source ${id} is configured`);
+    if (source === undefined) throw new InternalError(`no source ${id} is configured`);
     return source;
   };
 

@@ -85,7 +85,7 @@ function unary(
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const unreachable = (error: unknown): void => reject(unavailable(place, error));
   if (session.destroyed) {
-    unreachable(sessionFault() ?? new Error('the connection was closed'));
+    unreachable(sessionFault() ?? new CtlError('unavailable', 'the connection was closed'));
     return promise;
   }
   const stream = session.request({
@@ -127,7 +127,10 @@ function unary(
     timer.cancel();
     if (status instanceof Error) reject(status);
     else if (status === 'ok' && answer !== undefined) resolve(answer);
-    else unreachable(sessionFault() ?? new Error('the connection was closed before the answer was complete'));
+    else
+      unreachable(
+        sessionFault() ?? new CtlError('unavailable', 'the connection was closed before the answer was complete'),
+      );
   });
   stream.end(frame(call.request));
   return promise.finally(() => timer.cancel());

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { messageOf } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Logger } from '../../observe/logging.ts';
 import { type CallOptions, call } from '../http-client.ts';
 import type { AppMetrics } from './app-metrics.ts';
@@ -56,7 +56,7 @@ export async function serveMerged(response: ServerResponse, deps: MergeDeps): Pr
 async function passOn(incoming: IncomingMessage, outgoing: ServerResponse, gone: AbortSignal): Promise<void> {
   if (incoming.statusCode !== 200) {
     incoming.destroy();
-    throw new Error(`answered with status ${incoming.statusCode}`);
+    throw new CtlError('unavailable', `answered with status ${incoming.statusCode}`);
   }
   // The end of a body is held back until it is known to be the end.
   let held = '';
@@ -64,7 +64,7 @@ async function passOn(incoming: IncomingMessage, outgoing: ServerResponse, gone:
   try {
     for await (const chunk of incoming as AsyncIterable<Buffer>) {
       size += chunk.length;
-      if (size > MAX_PART_BYTES) throw new Error(`more than ${MAX_PART_BYTES} bytes`);
+      if (size > MAX_PART_BYTES) throw new CtlError('resource_exhausted', `more than ${MAX_PART_BYTES} bytes`);
       // Bytes as characters: UTF-8 must come through whole, however chunks cut it.
       const text = held + chunk.toString('latin1');
       const keep = text.length - END_MARK.length - 2;

@@ -34,14 +34,14 @@ type Reader<V> = (value: JsonValue) => V;
 
 const text: Reader<string> = (value) => {
   if (typeof value === 'string') return value;
-  throw new Error('expected a text');
+  throw new CtlError('invalid_argument', 'expected a text');
 };
 
 const milliseconds: Reader<number> = (value) => {
   try {
     return parseDuration(text(value));
   } catch {
-    throw new Error('expected a duration such as "1.5s" or "1m0s"');
+    throw new CtlError('invalid_argument', 'expected a duration such as "1.5s" or "1m0s"');
   }
 };
 
@@ -49,24 +49,24 @@ const whole =
   (min: number, max: number): Reader<number> =>
   (value) => {
     if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
-    throw new Error(`expected a whole number from ${min} to ${max}`);
+    throw new CtlError('invalid_argument', `expected a whole number from ${min} to ${max}`);
   };
 
 function oneOf<const V extends string>(...values: readonly V[]): Reader<V> {
   return (value) => {
     const found = values.find((each) => each === value);
-    if (found === undefined) throw new Error(`expected one of ${values.join(', ')}`);
+    if (found === undefined) throw new CtlError('invalid_argument', `expected one of ${values.join(', ')}`);
     return found;
   };
 }
 
 const texts: Reader<readonly string[]> = (value) => {
   if (Array.isArray(value)) return value.map(text);
-  throw new Error('expected a list of texts');
+  throw new CtlError('invalid_argument', 'expected a list of texts');
 };
 
 const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
-  if (!isObject(value)) throw new Error('expected texts by name');
+  if (!isObject(value)) throw new CtlError('invalid_argument', 'expected texts by name');
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
 };
 

@@ -1,6 +1,6 @@
 /** One HTTP request on a connection of its own: probes and debug calls must leave no connection behind. */
-
 import type { IncomingMessage } from 'node:http';
+import { CtlError } from '../../core/errors.ts';
 
 interface HttpCall {
   readonly method: string;
@@ -22,7 +22,8 @@ export async function httpCall(call: HttpCall): Promise<HttpAnswer> {
   const { request } = process.getBuiltinModule(call.url.protocol === 'https:' ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(Math.ceil(call.timeoutMs));
-    const refuse = (error: Error) => reject(new Error(reason(error, signal, call.timeoutMs), { cause: error }));
+    const refuse = (error: Error) =>
+      reject(new CtlError('unavailable', reason(error, signal, call.timeoutMs), {}, error));
     const outgoing = request(
       call.url,
       { method: call.method, headers: call.headers ?? {}, agent: false, signal },

@@ -3,7 +3,7 @@
  * small that a copy is less work than a write of their own, or have to be encrypted, for which they must lie side by
  * side anyway.
  */
-
+import { InternalError } from '../../core/errors.ts';
 import type { SlicePool } from '../buffers/slice-pool.ts';
 import { FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, writeFrameHeader } from '../frames/frames.ts';
 import type { SendResult } from '../types.ts';
@@ -126,7 +126,7 @@ export class SendQueue {
     for (;;) {
       this.#finishFirst(batch);
       const chunk = this.#writes[0]?.chunks[this.#chunk];
-      if (chunk === undefined) throw new Error('nothing is left to be sent');
+      if (chunk === undefined) throw new InternalError('nothing is left to be sent');
       const start = this.#offset;
       const end = Math.min(chunk.length, start + most);
       if (end < chunk.length) this.#offset = end;

@@ -5,7 +5,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
-import { CtlError, messageOf } from '../../core/errors.ts';
+import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
 import type { GenerateAnswer } from '../protocol.ts';
 import { FairQueue } from './fair-queue.ts';
@@ -227,7 +227,7 @@ export class PoolGenerator implements Generator {
   /** Hands a job's result over; false when it names a unit that is gone. */
   #answered(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, answer: Ended): boolean {
     this.#trim(log);
-    if (answer.kind === 'failed') throw new Error(answer.message);
+    if (answer.kind === 'failed') throw new InternalError(answer.message);
     const [job] = answer.jobs;
     const { heard } = slot;
     if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');

@@ -3,6 +3,7 @@
  * stands where and what it has to be told. A thread that dies is started anew by piscina, with nothing.
  */
 import { Piscina } from 'piscina';
+import { CtlError } from '../../core/errors.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import { HeardUnits } from './unit-numbers.ts';
@@ -75,7 +76,7 @@ export class WorkerSlot {
       return answer;
     } catch (error) {
       this.version = 0;
-      if (signal.aborted) throw new Error(`took longer than ${timeoutMs / 1000} s`);
+      if (signal.aborted) throw new CtlError('deadline_exceeded', `took longer than ${timeoutMs / 1000} s`);
       throw error;
     }
   }

@@ -12,7 +12,7 @@
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Clock, Timer } from '../../core/clock.ts';
-import { CtlError, messageOf } from '../../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceSink } from '../source.ts';
@@ -21,7 +21,6 @@ import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
 import { readResourceFile } from './read-file.ts';
 import {
-  codeOf,
   directoryIdentity,
   isDetour,
   isResourceFile,
@@ -71,7 +70,7 @@ interface KnownFile {
 
 /** What is the matter with a directory that cannot be read, for people. */
 function stateOf(error: unknown): string {
-  const code = codeOf(error);
+  const code = errnoOf(error);
   if (code === 'ENOENT') return 'does not exist';
   return code === 'ENOTDIR' ? 'is no directory' : `cannot be listed (${code ?? String(error)})`;
 }
@@ -241,7 +240,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       rootIdentity = undefined;
       suspicions.clearAll();
       const state = stateOf(error);
-      if (!synced && codeOf(error) !== 'ENOENT') {
+      if (!synced && errnoOf(error) !== 'ENOENT') {
         failStart(new CtlError('failed_precondition', `the directory of --configDir ${state}`, { file: root }));
         return undefined;
       }
@@ -358,7 +357,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     if (polling) return;
     polling = true;
     log.warn(
-      `no file system events in ${root} (${codeOf(error) ?? String(error)}); looking every ${POLL_MS} ms instead`,
+      `no file system events in ${root} (${errnoOf(error) ?? String(error)}); looking every ${POLL_MS} ms instead`,
     );
     repeat(POLL_MS);
   };

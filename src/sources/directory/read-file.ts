@@ -1,9 +1,9 @@
 /** Reads one file of the directory: its documents, or the one reason why it cannot be read. */
 import { constants, readFileSync } from 'node:fs';
+import { errnoOf } from '../../core/errors.ts';
 import type { ResourceProblem } from '../../resources/types.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
-import { codeOf } from './scan.ts';
 import type { Slices } from './slices.ts';
 
 /**
@@ -44,7 +44,7 @@ export function* readResourceFile(
     return { parts: yield* readDocuments(path, text, previous) };
   } catch (error) {
     if (error instanceof NotUtf8) return withPolicies(path, problem('encoding', error.message, error.line));
-    const code = codeOf(error);
+    const code = errnoOf(error);
     return problem(code === 'ENOENT' ? 'gone' : 'unread', `expected a readable file: ${code ?? String(error)}`);
   }
 }

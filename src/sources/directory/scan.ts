@@ -5,6 +5,7 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { errnoOf } from '../../core/errors.ts';
 
 export interface ScannedFile {
   /** Differs when the file was written, replaced, or its link points elsewhere. */
@@ -63,6 +64,16 @@ export async function isDetour(path: string): Promise<boolean> {
 export async function directoryIdentity(path: string): Promise<string | undefined> {
   const info = await statOf(path);
   return info?.isDirectory() ? identity(info) : undefined;
+}
+
+/** The directory to scan does not exist, or is something else; `code` is that of the failed call. */
+class NotADirectory extends Error {
+  readonly code: 'ENOENT' | 'ENOTDIR';
+
+  constructor(path: string, code: 'ENOENT' | 'ENOTDIR') {
+    super(`${path} is no directory`);
+    this.code = code;
+  }
 }
 
 /**
@@ -143,14 +154,13 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
       }
       await visit(path, id, target !== undefined && !isWithin(target, realRoot));
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') unreadable.push(path);
+      if (errnoOf(error) !== 'ENOENT') unreadable.push(path);
     }
   };
 
   const rootId = await directoryIdentity(root);
   if (rootId === undefined) {
-    const code = (await statOf(root)) === undefined ? 'ENOENT' : 'ENOTDIR';
-    throw Object.assign(new Error(`${root} is no directory`), { code });
+    throw new NotADirectory(root, (await statOf(root)) === undefined ? 'ENOENT' : 'ENOTDIR');
   }
   const realRoot = await realpath(root);
   await visit(root, rootId, false);
@@ -181,7 +191,7 @@ async function statOf(path: string, onLoop?: () => void): Promise<BigIntStats | 
   try {
     return await stat(path, { bigint: true });
   } catch (error) {
-    const code = codeOf(error);
+    const code = errnoOf(error);
     if (code === 'ELOOP') onLoop?.();
     if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP') return undefined;
     throw error;
@@ -196,9 +206,4 @@ function fileOf(info: BigIntStats): ScannedFile {
 
 function identity(info: BigIntStats): string {
   return `${info.dev}:${info.ino}`;
-}
-
-/** The system's code of an I/O error, such as `ENOENT`. */
-export function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

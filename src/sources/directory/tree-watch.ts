@@ -3,7 +3,7 @@
  * directories made and filled at once; here the scan decides what is watched, and each directory has one plain watch.
  */
 import { type FSWatcher, watch } from 'node:fs';
-import { codeOf } from './scan.ts';
+import { errnoOf } from '../../core/errors.ts';
 
 export interface TreeWatchOptions {
   /** Something happened to `name` in `directory`; no name when the system does not say. */
@@ -43,7 +43,7 @@ export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
         watches.set(directory, { identity, watcher });
       } catch (error) {
         // Gone again already: its parent's event will tell.
-        if (codeOf(error) !== 'ENOENT' && codeOf(error) !== 'ENOTDIR') options.onUnavailable(error);
+        if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') options.onUnavailable(error);
       }
     },
     retain(wanted) {
