@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { getScope, setLevel } from '../observe/logging.ts';
+import { getScope, setLevel } from '../logging/index.ts';
 import { type DrainDeps, drainAndEnd } from './drain.ts';
 
 setLevel('default', 'none');

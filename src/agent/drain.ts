@@ -12,7 +12,7 @@
  * elsewhere, and what is under way has the second half to complete. Listeners that stayed open to the end would lose
  * the requests that arrived last.
  */
-import type { Logger } from '../observe/logging.ts';
+import type { Logger } from '../logging/index.ts';
 
 export interface DrainDeps {
   /** Tells Envoy to discourage its callers. May fail or hang; it is not waited for. */

@@ -4,10 +4,10 @@
  */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
+import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
-import { buildInfo } from '../observe/build-info.ts';
 import type { JsonObject } from '../protobuf/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';

@@ -4,9 +4,9 @@
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
-import { buildInfo } from '../observe/build-info.ts';
-import { getScope } from '../observe/logging.ts';
+import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import { drainAndEnd } from './drain.ts';

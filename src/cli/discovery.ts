@@ -1,6 +1,6 @@
 /** The command tree of ctl-discovery. The service is loaded only by the command that starts it: the others stay quick. */
 
-import { closeLogging, getScope } from '../observe/logging.ts';
+import { closeLogging, getScope } from '../logging/index.ts';
 import {
   DISCOVERY_UNSERVED,
   type DiscoverySettings,

@@ -1,9 +1,13 @@
 /** Starts logging as the logging flags say. */
 import { messageOf } from '../core/errors.ts';
-import { rotateMaxBytes } from '../observe/log-rotate.ts';
-import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
-import { configureLogging, type LoggingOptions } from '../observe/logging.ts';
-import type { ProgramName } from '../observe/scopes.ts';
+import {
+  configureLogging,
+  type LoggingOptions,
+  type ProgramName,
+  parseScopeLevels,
+  parseScopeList,
+  rotateMaxBytes,
+} from '../logging/index.ts';
 import { type LoggingSettings, usageError } from '../settings/index.ts';
 
 const DAY_MS = 86_400_000;

@@ -7,7 +7,7 @@ import { type CommandDef, defineCommand, runCommand } from 'citty';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
 import { sourceStack } from '../core/source-maps.ts';
-import type { ProgramName } from '../observe/scopes.ts';
+import type { ProgramName } from '../logging/index.ts';
 import {
   type Environment,
   type FlagTable,

@@ -29,7 +29,7 @@ function git(...args: readonly string[]): string | undefined {
   }
 }
 
-/** The text that `src/observe/build-info.ts` reads. `date` is the commit's, so that a rebuild gives the same bytes. */
+/** The text that `src/core/build-info.ts` reads. `date` is the commit's, so that a rebuild gives the same bytes. */
 function buildStamp(): string {
   const changes = git('status', '--porcelain', '--untracked-files=no');
   return JSON.stringify({

@@ -6,85 +6,12 @@ import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
+import { MODULES, MORE_ENTRY_POINTS, PARTS, THREADS } from './modules.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 
-/** Folders of `src`, the lowest first: each may import from those before it. */
-const MODULES = [
-  'paths',
-  'core',
-  'protobuf',
-  'grpc',
-  'http',
-  'resources',
-  'sources',
-  'store',
-  'model',
-  'generate',
-  'push',
-  'security',
-  'xds',
-  'observe',
-  'settings',
-  'discovery',
-  'agent',
-  'cli',
-];
-
-/**
- * Modules of `src/generate`, the lowest first. `types` is what generation takes and gives; those after `gateways` put
- * it together.
- */
-const GENERATORS = [
-  'indexes',
-  'reads',
-  'types',
-  'common',
-  'domains',
-  'filters',
-  'policies',
-  'secrets',
-  'plans',
-  'endpoints',
-  'clusters',
-  'listeners',
-  'routes',
-  'gateways',
-  'changed-facts',
-  'touched-units',
-  'generate',
-  'index',
-];
-
-/** Modules of `src/grpc`, the lowest first. */
-const GRPC = [
-  'types',
-  'buffers',
-  'limits',
-  'frames',
-  'hpack',
-  'headers',
-  'messages',
-  'streams',
-  'connection',
-  'unary',
-  'server',
-  'index',
-];
-
-/** Modules of `src/xds`, the lowest first: the protocol knows neither how requests are read nor who serves it. */
-const XDS = ['protocol', 'request', 'server', 'index'];
-
-/** Modules of `src/push`, the lowest first. */
-const PUSH = ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'];
-
-/** Folders whose files others import only by way of `index.ts`. */
-const ENCLOSED = [
-  /^(src\/generate\/[^/]+\/)(.+)$/,
-  /^(src\/push\/[^/]+\/)(.+)$/,
-  /^(src\/(?:grpc|http|xds)\/)(.+)$/,
-  /^(src\/xds\/(?:protocol|request|server)\/)(.+)$/,
-];
+/** Modules that others still import past their entry points. */
+const UNFINISHED = ['agent', 'generate', 'model', 'push', 'resources', 'security'].map((name) => `src/${name}/`);
 
 interface Import {
   readonly from: string;
@@ -146,30 +73,37 @@ test('modules import from lower ones alone', () => {
   assert.deepEqual(misdirected('src/', MODULES), []);
 });
 
-test('modules of generation import from lower ones alone', () => {
-  assert.deepEqual(misdirected('src/generate/', GENERATORS), []);
-});
+for (const [folder, order] of Object.entries(PARTS)) {
+  test(`parts of ${folder} import from lower ones alone`, () => {
+    assert.deepEqual(misdirected(folder, order), []);
+  });
+}
 
-test('modules of the gRPC server import from lower ones alone', () => {
-  assert.deepEqual(misdirected('src/grpc/', GRPC), []);
-});
+/** Folders of modules and their parts that have an entry point. */
+const ENTERED = Object.entries({ 'src/': MODULES, ...PARTS })
+  .flatMap(([folder, names]) => names.map((name) => `${folder}${name}/`))
+  .filter((folder) => FILES.includes(`${folder}index.ts`));
 
-test('modules of xDS import from lower ones alone', () => {
-  assert.deepEqual(misdirected('src/xds/', XDS), []);
-});
-
-test('modules of the push engine import from lower ones alone', () => {
-  assert.deepEqual(misdirected('src/push/', PUSH), []);
-});
-
-test('modules are reached through their entry points alone', () => {
-  const past = IMPORTS.filter(({ from, to }) =>
-    ENCLOSED.some((pattern) => {
-      const [, module, rest] = pattern.exec(to) ?? [];
-      return module !== undefined && rest !== 'index.ts' && !from.startsWith(module);
-    }),
-  );
+test('a module is imported through its entry point only', () => {
+  const past = IMPORTS.filter(({ from, to }) => {
+    const importer = THREADS[from] ?? from;
+    const outermost = ENTERED.filter((folder) => to.startsWith(folder) && !importer.startsWith(folder)).sort()[0];
+    if (outermost === undefined || UNFINISHED.includes(outermost)) return false;
+    return to !== `${outermost}index.ts` && !MORE_ENTRY_POINTS.some((pattern) => pattern.test(to));
+  });
   assert.deepEqual(past, []);
+});
+
+test('every module is in the order, and has an entry point', () => {
+  const modules = new Set(FILES.map((file) => /^src\/([^/.]+)/.exec(file)?.[1]).filter((name) => name !== undefined));
+  modules.delete('dev');
+  assert.deepEqual([...modules].sort(), [...MODULES].sort());
+  const folders = MODULES.filter((name) => FILES.some((file) => file.startsWith(`src/${name}/`)));
+  const entered = folders.filter((name) => ENTERED.includes(`src/${name}/`));
+  assert.deepEqual(
+    folders.filter((name) => !entered.includes(name)),
+    ['core', 'cli'],
+  );
 });
 
 test('no file imports itself through others', () => {

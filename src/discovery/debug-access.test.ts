@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { request } from '../../test/harness/http.ts';
-import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import { type DebugSource, PageMaker } from '../debug/index.ts';
 import { createProfiler } from '../observe/index.ts';
 import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import { createAuthentication, createTokenAuthenticator } from '../security/index.ts';

@@ -7,8 +7,8 @@
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { isLoopbackAddress, notLocal, type RequestOrigin } from '../core/loopback.ts';
+import type { Viewer } from '../debug/index.ts';
 import { PerAddressLimiter } from '../grpc/index.ts';
-import type { Viewer } from '../observe/debug/index.ts';
 import type { Authentication } from '../security/types.ts';
 
 /** Tokens that are verified at once, of all addresses; a signature costs some 0.1 ms. */

@@ -1,5 +1,5 @@
 /** What the debug interface reads of the running program. */
-import type { DebugSource } from '../observe/debug/index.ts';
+import type { DebugSource } from '../debug/index.ts';
 import type { Engine, Session } from '../push/index.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { SecurityHold, Store } from '../store/index.ts';

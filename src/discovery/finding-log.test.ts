@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { GenerationFinding } from '../generate/types.ts';
-import { LOG_WINDOW_MS } from '../observe/log-limit.ts';
+import { LOG_WINDOW_MS } from '../logging/limit.ts';
 import { FindingLog } from './finding-log.ts';
 
 const missing = (server: string): GenerationFinding => ({

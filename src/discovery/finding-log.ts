@@ -3,7 +3,7 @@
  * credentials, authorizers): one when it is found, one when it is over. `/debug/push_status` lists what is found now.
  */
 import type { GenerationFinding } from '../generate/types.ts';
-import { type Logger, limitLog } from '../observe/index.ts';
+import { type Logger, limitLog } from '../logging/index.ts';
 
 /** After a generation, ms: the views of one change are generated one after the other. */
 const SETTLE_MS = 500;

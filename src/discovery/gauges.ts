@@ -1,6 +1,7 @@
 /** Metrics that say what is now: read from the program when they are asked for, so that they cannot drift from it. */
+
+import type { DebugSource } from '../debug/index.ts';
 import { XDS_TYPES } from '../generate/types.ts';
-import type { DebugSource } from '../observe/debug/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/types.ts';
 import { REJECT_GAUGES, type RejectGauge } from './observers.ts';

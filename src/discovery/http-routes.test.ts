@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { after, describe, it, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Counter, Registry } from 'prom-client';
-import { type DebugSource, PageMaker } from '../observe/debug/index.ts';
+import { type DebugSource, PageMaker } from '../debug/index.ts';
 import { createMetrics } from '../observe/index.ts';
 import { guardedFetch } from '../security/index.ts';
 import { DebugAccess } from './debug-access.ts';

@@ -1,16 +1,12 @@
 /** What the HTTP and the monitoring address answer. */
+
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
+import type { BuildInfo } from '../core/build-info.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../core/internal-fetch.ts';
-import {
-  type DebugSource,
-  handleDebug,
-  isDebugPath,
-  type PageMaker,
-  type SourceStatus,
-} from '../observe/debug/index.ts';
-import type { BuildInfo, Metrics, Profiler } from '../observe/index.ts';
+import { type DebugSource, handleDebug, isDebugPath, type PageMaker, type SourceStatus } from '../debug/index.ts';
+import type { Metrics, Profiler } from '../observe/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 function send(response: ServerResponse, status: number, text: string): void {

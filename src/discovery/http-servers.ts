@@ -1,9 +1,10 @@
 /** The HTTP addresses of the program: readiness and debug pages, monitoring, introspection. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
-import { type DebugSource, PageMaker, type SourceStatus } from '../observe/debug/index.ts';
-import { buildInfo, createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
+import { type DebugSource, PageMaker, type SourceStatus } from '../debug/index.ts';
+import { createProfiler, type Metrics, startIntrospection } from '../observe/index.ts';
 import {
   type DiscoverySettings,
   discoveryEnv,

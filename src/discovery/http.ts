@@ -3,7 +3,7 @@ import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CtlError } from '../core/errors.ts';
 import { createBoundedServer } from '../http/index.ts';
-import { getScope } from '../observe/index.ts';
+import { getScope } from '../logging/index.ts';
 
 export interface HttpServer {
   readonly port: number;

@@ -10,7 +10,8 @@ import { CtlError } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
 import { wallClock } from '../core/wall-clock.ts';
 import type { GrpcService, ListenerTls } from '../grpc/index.ts';
-import { getScope, type Metrics } from '../observe/index.ts';
+import { getScope } from '../logging/index.ts';
+import type { Metrics } from '../observe/index.ts';
 import {
   createAuthentication,
   createAuthority,

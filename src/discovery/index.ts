@@ -1,6 +1,6 @@
 /** `ctl-discovery discovery`: starts the service, runs until it is told to stop, stops it. */
 
-import { getScope } from '../observe/index.ts';
+import { getScope } from '../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { DiscoveryProgram } from './program.ts';
 

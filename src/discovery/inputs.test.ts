@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { getScope } from '../observe/index.ts';
+import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/mesh-config.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';

@@ -4,8 +4,8 @@
  */
 import { systemClock } from '../core/clock.ts';
 import { CtlError, InternalError } from '../core/errors.ts';
-import type { SourceStatus } from '../observe/debug/index.ts';
-import { getScope } from '../observe/index.ts';
+import type { SourceStatus } from '../debug/index.ts';
+import { getScope } from '../logging/index.ts';
 import {
   defaultMeshConfig,
   defaultMeshNetworks,

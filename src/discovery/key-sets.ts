@@ -3,11 +3,13 @@
  * refer to is wanted, and what is fetched comes back as events of a source named `jwks`, debounced like those of any
  * other. Nothing waits for it, except the start, for a moment.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { wallClock } from '../core/wall-clock.ts';
+import { getScope } from '../logging/index.ts';
 import type { Snapshot } from '../model/types.ts';
-import { getScope, type Metrics } from '../observe/index.ts';
+import type { Metrics } from '../observe/index.ts';
 import type { Publication } from '../push/index.ts';
 import { keySetKey, keySetReference } from '../resources/key-sets.ts';
 import { makeKeySet } from '../resources/make-key-set.ts';

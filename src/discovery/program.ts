@@ -2,19 +2,15 @@
  * The running discovery service: inputs → store → debounce → publisher → engine → xDS server, with its HTTP addresses
  * beside it. What is here is wiring and the order of starting and stopping; what each part does is in its own file.
  */
+
 import { Registry } from 'prom-client';
+import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
+import type { DebugSource } from '../debug/index.ts';
 import type { GrpcListener } from '../grpc/index.ts';
+import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
-import type { DebugSource } from '../observe/debug/index.ts';
-import {
-  buildInfo,
-  collectProcessMetrics,
-  createMetrics,
-  getScope,
-  type Metrics,
-  recordBuild,
-} from '../observe/index.ts';
+import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
 import { KEY_SET_SOURCE } from '../resources/make-key-set.ts';
 import { type DiscoverySettings, type Environment, parseListenAddress } from '../settings/index.ts';

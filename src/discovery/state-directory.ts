@@ -1,6 +1,6 @@
 /** The state directory of the program. */
 import { systemClock } from '../core/clock.ts';
-import { getScope } from '../observe/index.ts';
+import { getScope } from '../logging/index.ts';
 import { type LastGoodStore, openLastGood } from '../store/index.ts';
 
 /** @param directory CTL_STATE_DIR */

@@ -1,6 +1,6 @@
 /** The introspection facility's page: links, and a table of log scopes whose levels can be changed. */
 
-import { LOG_LEVELS, type ProgramName } from './scopes.ts';
+import { LOG_LEVELS, type ProgramName } from '../logging/index.ts';
 
 /** Nothing in it comes from outside the program, so nothing needs escaping; scopes are fetched and set as text. */
 export function introspectionPage(program: ProgramName): string {

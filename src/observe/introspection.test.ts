@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { buildInfo } from './build-info.ts';
+import { buildInfo } from '../core/build-info.ts';
+import { closeLogging, scopeSettings, setLevel } from '../logging/index.ts';
 import { type IntrospectionServer, startIntrospection } from './introspection.ts';
-import { closeLogging, scopeSettings, setLevel } from './logging.ts';
 
 const OPTIONS = {
   program: 'ctl-discovery' as const,

@@ -10,14 +10,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import type { BuildInfo } from '../core/build-info.ts';
 import { messageOf } from '../core/errors.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/loopback.ts';
 import { createBoundedServer } from '../http/index.ts';
-import type { BuildInfo } from './build-info.ts';
+import {
+  getScope,
+  isLogLevel,
+  LOG_LEVELS,
+  loggingScopes,
+  type ProgramName,
+  type ScopeName,
+  type ScopeSettings,
+  scopeSettings,
+  setCaller,
+  setLevel,
+  setStackLevel,
+} from '../logging/index.ts';
 import { introspectionPage } from './introspection-page.ts';
-import { loggingScopes } from './log-spec.ts';
-import { getScope, type ScopeSettings, scopeSettings, setCaller, setLevel, setStackLevel } from './logging.ts';
-import { isLogLevel, LOG_LEVELS, type ProgramName, type ScopeName } from './scopes.ts';
 
 export interface IntrospectionOptions {
   readonly program: ProgramName;

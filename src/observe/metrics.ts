@@ -4,10 +4,10 @@
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { BuildInfo } from './build-info.ts';
+import type { BuildInfo } from '../core/build-info.ts';
+import type { ProgramName } from '../logging/index.ts';
 import { Distribution } from './distribution.ts';
 import { METRICS, type MetricName, type MetricSpec, type MetricType } from './metrics-table.ts';
-import type { ProgramName } from './scopes.ts';
 
 type Labels<S extends MetricSpec> = S extends { readonly labels: readonly (infer L extends string)[] } ? L : never;
 

@@ -3,8 +3,7 @@
  * flags"), introspection and keepalive on every command of ctl-discovery, and those of `version`.
  */
 
-import { parseScopeLevels, parseScopeList } from '../observe/log-spec.ts';
-import type { ProgramName } from '../observe/scopes.ts';
+import { type ProgramName, parseScopeLevels, parseScopeList } from '../logging/index.ts';
 import type { FlagTable, FlagValues } from './flag-table.ts';
 
 /** The logging flags; which scopes they take differs per program. */

@@ -1,7 +1,7 @@
 /** Envoy's log lines (its stderr), read and passed on with their level. */
 import type { Readable } from 'node:stream';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 
 export interface EnvoyLogLine {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

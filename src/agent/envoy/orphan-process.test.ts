@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { getScope, setLevel } from '../../observe/logging.ts';
+import { getScope, setLevel } from '../../logging/index.ts';
 import { endOrphanProcess, noteEnvoy } from './orphan-process.ts';
 
 setLevel('default', 'none');

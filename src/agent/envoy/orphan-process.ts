@@ -8,7 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 
 /** A killed process is gone within milliseconds, unless the machine is very busy. */
 const GONE_TIMEOUT_MS = 5_000;

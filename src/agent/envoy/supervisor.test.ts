@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
-import { getScope, setLevel } from '../../observe/logging.ts';
+import { getScope, setLevel } from '../../logging/index.ts';
 import { envoyArguments } from './command.ts';
 import { logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';

@@ -4,7 +4,7 @@
  * well.
  */
 import { backoff } from '../../core/backoff.ts';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 import { type EnvoyLogLine, logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';
 

@@ -8,7 +8,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import { notLocal } from '../../core/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
-import { getScope } from '../../observe/logging.ts';
+import { getScope } from '../../logging/index.ts';
 import { type AppProbes, probe } from './app-probes.ts';
 import type { Readiness } from './readiness.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 import { watchReadiness } from './watch.ts';
 
 /** Watches with an answer of `check` for each second, and gives what was logged with its time, in seconds. */

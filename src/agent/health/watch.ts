@@ -2,7 +2,7 @@
  * Says in the log when a proxy has become ready and, while it does not, why not. Whoever looks at an agent that waits
  * (no control plane, no certificate) would otherwise see nothing but silence.
  */
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 
 /** How often is looked. */
 const PERIOD_MS = 1_000;

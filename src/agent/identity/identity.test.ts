@@ -6,7 +6,7 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { closeLogging, configureLogging } from '../../observe/logging.ts';
+import { closeLogging, configureLogging } from '../../logging/index.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { secretsOf } from './certificates.ts';
 import { certificateSet, type TestRoot, testRoot } from './testing/certificates.ts';

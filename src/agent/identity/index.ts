@@ -12,7 +12,7 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { type Identity, spiffeUri } from '../../core/identity.ts';
 import { createFailureLog } from '../../core/log.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
-import { getScope } from '../../observe/logging.ts';
+import { getScope } from '../../logging/index.ts';
 import type { AgentIdentity, SecretSource, WorkloadSecrets } from '../types.ts';
 import { type CaServer, createCaClient } from './ca-client.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';

@@ -3,7 +3,7 @@
  * (specification: ctl-agent "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), what they leave behind is one
  * table (`footprint.ts`), and only `run.ts` touches the host.
  */
-import { getScope } from '../../observe/logging.ts';
+import { getScope } from '../../logging/index.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';
 import { findUser, presentFamilies, readText, usableFamilies } from './host.ts';
 import { ineffectiveSettings, portOf, type RedirectionSettings, redirectionOf } from './options.ts';

@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 import { type CallOptions, call } from '../http-client.ts';
 import type { AppMetrics } from './app-metrics.ts';
 import type { AgentMetrics } from './metrics.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { getScope } from '../../observe/logging.ts';
+import { getScope } from '../../logging/index.ts';
 import { parseAppMetrics } from './app-metrics.ts';
 import { serveMerged } from './merge.ts';
 import { createAgentMetrics } from './metrics.ts';

@@ -4,7 +4,7 @@
  * agent").
  */
 
-import { METRICS, type MetricSpec } from '../../observe/metrics-table.ts';
+import { METRICS, type MetricSpec } from '../../observe/index.ts';
 
 /** Of the table of ctl-discovery. */
 const OF_DISCOVERY = [

@@ -4,7 +4,7 @@
  * redirected connections are refused until the agent is started again.
  */
 import { isIP } from 'node:net';
-import type { Logger } from '../../observe/logging.ts';
+import type { Logger } from '../../logging/index.ts';
 
 /** How often is looked. */
 const PERIOD_MS = 5_000;

@@ -1,6 +1,6 @@
 /** `ctl-agent mesh-clean-iptables`: removes the redirection of `ctl-agent mesh-iptables`. */
 
-import { closeLogging } from '../../observe/logging.ts';
+import { closeLogging } from '../../logging/index.ts';
 import { flagSettings, meshCleanIptablesFlags } from '../../settings/index.ts';
 import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';

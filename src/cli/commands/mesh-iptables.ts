@@ -1,6 +1,6 @@
 /** `ctl-agent mesh-iptables`: redirects a workload's traffic to its proxy. */
 
-import { closeLogging } from '../../observe/logging.ts';
+import { closeLogging } from '../../logging/index.ts';
 import { flagAndEnvSettings, meshIptablesEnv, meshIptablesFlags } from '../../settings/index.ts';
 import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';

@@ -1,7 +1,7 @@
 /** `ctl-agent proxy [sidecar|router]`: runs Envoy beside a workload (specification: ctl-agent "ctl-agent proxy"). */
 
 import type { ProxyRole } from '../../agent/index.ts';
-import { closeLogging, getScope } from '../../observe/logging.ts';
+import { closeLogging, getScope } from '../../logging/index.ts';
 import {
   AGENT_UNSERVED,
   type AgentSettings,

@@ -1,6 +1,6 @@
 /** `version`: build information, short (the version alone) or in full, as text, YAML or JSON. */
 
-import { type BuildInfo, buildInfo } from '../../observe/build-info.ts';
+import { type BuildInfo, buildInfo } from '../../core/build-info.ts';
 import { type FlagTable, flagSettings, versionFlags } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';
 

@@ -1,7 +1,7 @@
 /** `ctl-agent wait`: blocks until the proxy says that it is ready (specification: ctl-agent "wait"). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
-import { closeLogging, getScope } from '../../observe/logging.ts';
+import { closeLogging, getScope } from '../../logging/index.ts';
 import { agentWaitFlags, flagSettings } from '../../settings/index.ts';
 import { unavailable } from '../errors.ts';
 import { startLogging } from '../logging.ts';

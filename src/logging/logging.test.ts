@@ -96,7 +96,7 @@ test('caller information is there for the scopes that want it', () => {
   configure({ callerScopes: new Set(['ads']) });
   getScope('ads').info('here');
   getScope('model').info('not here');
-  assert.match(logged(), /\tads\tobserve\/logging\.test\.ts:\d+\there\n.*\tmodel\tnot here\n$/);
+  assert.match(logged(), /\tads\tlogging\/logging\.test\.ts:\d+\there\n.*\tmodel\tnot here\n$/);
 });
 
 test('stack traces come from their own level on and begin at the caller', () => {

@@ -4,7 +4,7 @@
  * and a function is called when its turn comes.
  */
 
-import { REDACTED } from '../../core/redact.ts';
+import { REDACTED } from '../core/redact.ts';
 
 interface Frame {
   readonly items: Iterator<readonly [key: string | undefined, value: unknown]>;

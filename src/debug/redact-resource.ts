@@ -1,9 +1,9 @@
 /** Resources as debug pages show them: without what their schemas mark as secret. */
 import type { z } from 'zod';
-import { redactAll, redactByName, redactKeySet, redactUrl } from '../../core/redact.ts';
-import { redactProtoJson } from '../../protobuf/index.ts';
-import { coreOf, SCHEMAS, type SecretField, secretFieldOf } from '../../resources/index.ts';
-import type { Kind } from '../../resources/types.ts';
+import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';
+import { redactProtoJson } from '../protobuf/index.ts';
+import { coreOf, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
+import type { Kind } from '../resources/types.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { MAX_KEPT_BYTES, openSink, type SinkDeps } from './log-sink.ts';
+import { MAX_KEPT_BYTES, openSink, type SinkDeps } from './sink.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'meshd-sink-'));
 after(() => rmSync(folder, { recursive: true }));
@@ -143,7 +143,7 @@ test('a file is appended to', () => {
 
 describe('standard output', () => {
   const script = `
-    import { openSink } from ${JSON.stringify(new URL('./log-sink.ts', import.meta.url).href)};
+    import { openSink } from ${JSON.stringify(new URL('./sink.ts', import.meta.url).href)};
     const sink = openSink('stdout', () => 'dropped');
     process.on('exit', () => sink.close());
     for (let i = 0; i < 20000; i += 1) sink.write('line ' + i + '\\n');

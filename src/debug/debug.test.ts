@@ -3,8 +3,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { endpoints, inline, Mesh, meshResource, service, sidecar, virtualService } from '../../push/testing/mesh.ts';
-import type { ConnectionStatus, ProxySession, TypeStatus } from '../../push/types.ts';
+import { endpoints, inline, Mesh, meshResource, service, sidecar, virtualService } from '../push/testing/mesh.ts';
+import type { ConnectionStatus, ProxySession, TypeStatus } from '../push/types.ts';
 import { type DebugSource, handleDebug, PageMaker } from './index.ts';
 
 const IDLE: TypeStatus = {

@@ -4,8 +4,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openRotatingSink, type RotateOptions, rotateMaxBytes } from './log-rotate.ts';
-import { nodeSinkDeps } from './log-sink.ts';
+import { openRotatingSink, type RotateOptions, rotateMaxBytes } from './rotate.ts';
+import { nodeSinkDeps } from './sink.ts';
 
 const DAY_MS = 86_400_000;
 let folder = '';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parse, snapshotOf } from '../../push/testing/mesh.ts';
-import { ScriptedSource } from '../../sources/testing/scripted.ts';
-import { createStore, SecurityHold } from '../../store/index.ts';
-import { problem, resource } from '../../store/testing/documents.ts';
-import { Follower } from '../../store/testing/follower.ts';
-import { Memory } from '../../store/testing/memory.ts';
+import { parse, snapshotOf } from '../push/testing/mesh.ts';
+import { ScriptedSource } from '../sources/testing/scripted.ts';
+import { createStore, SecurityHold } from '../store/index.ts';
+import { problem, resource } from '../store/testing/documents.ts';
+import { Follower } from '../store/testing/follower.ts';
+import { Memory } from '../store/testing/memory.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import type { DebugSource } from './types.ts';

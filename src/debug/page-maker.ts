@@ -4,8 +4,8 @@
  * all once its reader has gone. Pages that are made and wait for slow readers are bounded together; no address gets all
  * places or all bytes.
  */
-import { CtlError } from '../../core/errors.ts';
-import { PerAddressLimiter } from '../../grpc/index.ts';
+import { CtlError } from '../core/errors.ts';
+import { PerAddressLimiter } from '../grpc/index.ts';
 
 export interface PageLimits {
   /** Work between two turns of the event loop, ms. */

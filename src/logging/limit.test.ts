@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LOG_WINDOW_MS, limitLog } from './log-limit.ts';
+import { LOG_WINDOW_MS, limitLog } from './limit.ts';
 
 function limited() {
   const lines: string[] = [];

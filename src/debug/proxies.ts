@@ -1,8 +1,8 @@
 /** Debug pages about connected proxies: what each was sent and took, in the shapes that existing mesh tools read. */
-import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
-import { toShownJson } from '../../protobuf/index.ts';
-import { messageOf, TYPE_URLS } from '../../push/index.ts';
-import type { ConnectionStatus, EncodedResource, TypeStatus } from '../../push/types.ts';
+import { XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { toShownJson } from '../protobuf/index.ts';
+import { messageOf, TYPE_URLS } from '../push/index.ts';
+import type { ConnectionStatus, EncodedResource, TypeStatus } from '../push/types.ts';
 import type { Viewed } from './viewed.ts';
 
 /** A list that is made one by one, as it is printed. */

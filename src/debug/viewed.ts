@@ -2,14 +2,14 @@
  * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs
  * to a namespace that the viewer does not see is not in it.
  */
-import { CtlError } from '../../core/errors.ts';
-import type { ProxyNode } from '../../core/proxy.ts';
-import type { GenerationFinding, XdsType } from '../../generate/types.ts';
-import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../../model/types.ts';
-import type { ReadUnits, Reason } from '../../push/index.ts';
-import type { Bundle, ConnectionStatus, FailingView } from '../../push/types.ts';
-import type { Kind, Resource, ResourceKey, ResourceProblem } from '../../resources/types.ts';
-import type { SourceDocument } from '../../store/index.ts';
+import { CtlError } from '../core/errors.ts';
+import type { ProxyNode } from '../core/proxy.ts';
+import type { GenerationFinding, XdsType } from '../generate/types.ts';
+import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../model/types.ts';
+import type { ReadUnits, Reason } from '../push/index.ts';
+import type { Bundle, ConnectionStatus, FailingView } from '../push/types.ts';
+import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/types.ts';
+import type { SourceDocument } from '../store/index.ts';
 import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
 
 /** Who looks: one who sees everything, or one who sees the documents, services and proxies of one namespace. */

@@ -5,7 +5,7 @@
  */
 
 import { basename, dirname, extname, join } from 'node:path';
-import { type DropNotice, type LogSink, nodeSinkDeps, openSink, type SinkDeps } from './log-sink.ts';
+import { type DropNotice, type LogSink, nodeSinkDeps, openSink, type SinkDeps } from './sink.ts';
 
 export interface RotateOptions {
   readonly path: string;

@@ -3,8 +3,8 @@
  * anyway, in slices (`page-maker.ts`), and only of what the viewer may see (`viewed.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { CtlError } from '../../core/errors.ts';
-import type { ConnectionStatus } from '../../push/types.ts';
+import { CtlError } from '../core/errors.ts';
+import type { ConnectionStatus } from '../push/types.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';

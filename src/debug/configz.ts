@@ -2,8 +2,8 @@
  * `/debug/configz`: the configuration in force with the source that each resource is of, other documents of the same
  * keys, and what was refused.
  */
-import { redactByName } from '../../core/redact.ts';
-import { meshKindNamed } from '../../resources/index.ts';
+import { redactByName } from '../core/redact.ts';
+import { meshKindNamed } from '../resources/index.ts';
 import {
   type AnyResource,
   keyOf,
@@ -12,8 +12,8 @@ import {
   type ResourceKey,
   type ResourceOrigin,
   type ResourceProblem,
-} from '../../resources/types.ts';
-import type { SourceDocument } from '../../store/index.ts';
+} from '../resources/types.ts';
+import type { SourceDocument } from '../store/index.ts';
 import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { formatJson, formatText, type LogRecord } from './log-format.ts';
+import { formatJson, formatText, type LogRecord } from './format.ts';
 
 const RECORD: LogRecord = {
   time: Date.UTC(2026, 0, 1) + 1.234,

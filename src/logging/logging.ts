@@ -9,10 +9,10 @@
  */
 import { CtlError } from '../core/errors.ts';
 import { sourceFrame } from '../core/source-maps.ts';
-import { formatJson, formatText, type LogRecord } from './log-format.ts';
-import { openRotatingSink, type RotateOptions } from './log-rotate.ts';
-import { type LogSink, openSink } from './log-sink.ts';
+import { formatJson, formatText, type LogRecord } from './format.ts';
+import { openRotatingSink, type RotateOptions } from './rotate.ts';
 import { LOG_LEVELS, LOG_SCOPES, type LogLevel, type MessageLevel, type ScopeName } from './scopes.ts';
+import { type LogSink, openSink } from './sink.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -206,7 +206,7 @@ function framesAbove(entry: (message: string, fields?: Fields) => void): string[
   return (holder.stack ?? '').split('\n').slice(1);
 }
 
-/** `observe/logging.ts:12` out of a stack frame, which is enough to find the place and short enough to read. */
+/** `logging/logging.ts:12` out of a stack frame, which is enough to find the place and short enough to read. */
 function shortCaller(frame: string | undefined): string | undefined {
   const match = /([^/(]+\/)?([^/(]+):(\d+):\d+\)?$/.exec(frame ?? '');
   return match === null ? undefined : `${match[1] ?? ''}${match[2]}:${match[3]}`;

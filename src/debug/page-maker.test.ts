@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import { endpoints, inline, Mesh, service, sidecar } from '../../push/testing/mesh.ts';
+import { endpoints, inline, Mesh, service, sidecar } from '../push/testing/mesh.ts';
 import { type PageLimits, PageMaker } from './page-maker.ts';
 
 /** ConcurrencyLimiter of the event loop are taken when the test says so; every look at the clock takes a millisecond. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { loggingScopes, parseScopeLevels, parseScopeList } from './log-spec.ts';
 import { LOG_LEVELS, LOG_SCOPES, type ProgramName } from './scopes.ts';
+import { loggingScopes, parseScopeLevels, parseScopeList } from './spec.ts';
 
 const PROGRAMS: readonly ProgramName[] = ['ctl-agent', 'ctl-discovery'];
 

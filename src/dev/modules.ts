@@ -1,0 +1,93 @@
+/**
+ * The modules of the program and which way imports may go (docs/architecture.md shows the same as a picture):
+ * `module-graph.test.ts` checks the import statements against it.
+ */
+
+/** Folders and files of `src`, the lowest first. Each may import from those before it, never from those after it. */
+export const MODULES = [
+  'paths',
+  'node-options',
+  'core',
+  'logging',
+  'settings',
+  'protobuf',
+  'grpc',
+  'http',
+  'observe',
+  'resources',
+  'sources',
+  'store',
+  'model',
+  'generate',
+  'push',
+  'security',
+  'xds',
+  'debug',
+  'discovery',
+  'agent',
+  'cli',
+  'ctl-agent',
+  'ctl-discovery',
+  'ctl-jwt',
+];
+
+/** The same for the parts of large modules, by folder. */
+export const PARTS: Readonly<Record<string, readonly string[]>> = {
+  'src/grpc/': [
+    'types',
+    'buffers',
+    'limits',
+    'frames',
+    'hpack',
+    'headers',
+    'messages',
+    'streams',
+    'connection',
+    'unary',
+    'server',
+    'index',
+  ],
+  // `types` is what generation takes and gives; those after `gateways` put it together.
+  'src/generate/': [
+    'indexes',
+    'reads',
+    'types',
+    'common',
+    'domains',
+    'filters',
+    'policies',
+    'secrets',
+    'plans',
+    'endpoints',
+    'clusters',
+    'listeners',
+    'routes',
+    'gateways',
+    'changed-facts',
+    'touched-units',
+    'generate',
+    'index',
+  ],
+  'src/push/': ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'],
+  // The protocol knows neither how requests are read nor who serves it.
+  'src/xds/': ['protocol', 'request', 'server', 'index'],
+};
+
+/**
+ * Files that are entry points besides a module's `index.ts`:
+ * - `core` is a set of small, independent helpers without a common subject, so each file is an entry point.
+ * - `cli` has one for each program, so that none holds another's code.
+ * - `agent/iptables` runs without the rest of the agent.
+ */
+export const MORE_ENTRY_POINTS: readonly RegExp[] = [
+  /^src\/core\/[^/]+\.ts$/,
+  /^src\/cli\/(agent|discovery|jwt)\.ts$/,
+  /^src\/agent\/iptables\/index\.ts$/,
+];
+
+/** Thread entry points are part of the modules whose code they run in a worker. */
+export const THREADS: Readonly<Record<string, string>> = {
+  'workers/generate.ts': 'src/push/',
+  'workers/protocol.ts': 'src/push/',
+  'workers/sign.ts': 'src/security/',
+};

@@ -1,0 +1,18 @@
+/** Logs of all programs: scopes with levels of their own, targets, rotation. It loads next to nothing. */
+
+export { type LimitedLog, limitLog } from './limit.ts';
+export {
+  closeLogging,
+  configureLogging,
+  getScope,
+  type Logger,
+  type LoggingOptions,
+  type ScopeSettings,
+  scopeSettings,
+  setCaller,
+  setLevel,
+  setStackLevel,
+} from './logging.ts';
+export { rotateMaxBytes } from './rotate.ts';
+export { isLogLevel, LOG_LEVELS, type LogLevel, type ProgramName, type ScopeName } from './scopes.ts';
+export { loggingScopes, parseScopeLevels, parseScopeList } from './spec.ts';
