@@ -3,16 +3,16 @@
  * keys, and what was refused.
  */
 import { redactByName } from '../core/redact.ts';
-import { meshKindNamed } from '../resources/index.ts';
 import {
   type AnyResource,
   keyOf,
   MESH_KINDS,
   type MeshKind,
+  meshKindNamed,
   type ResourceKey,
   type ResourceOrigin,
   type ResourceProblem,
-} from '../resources/types.ts';
+} from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';

@@ -1,5 +1,5 @@
 /** Debug pages about the mesh as the program sees it: services, endpoints, and what is wrong with it. */
-import { CORE_KINDS, MESH_KINDS } from '../resources/types.ts';
+import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 import { shownProblem } from './configz.ts';
 import { lazyList } from './proxies.ts';
 import type { Viewed } from './viewed.ts';

@@ -2,8 +2,7 @@
 import type { z } from 'zod';
 import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';
 import { redactProtoJson } from '../protobuf/index.ts';
-import { coreOf, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
-import type { Kind } from '../resources/types.ts';
+import { coreOf, type Kind, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 

@@ -1,9 +1,9 @@
 /** What the debug interface shows and where it gets it from. Filled in by the program; nothing here is held on to. */
 import type { GenerationFinding, XdsType } from '../generate/types.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { Snapshot } from '../model/index.ts';
 import type { ReadUnits, Reason } from '../push/index.ts';
 import type { Bundle, ConnectionStatus, FailingView } from '../push/types.ts';
-import type { ResourceKey, ResourceProblem } from '../resources/types.ts';
+import type { ResourceKey, ResourceProblem } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 

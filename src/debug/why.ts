@@ -1,6 +1,6 @@
 /** `/debug/why`: what a proxy's resource was made of, and which proxies a document was read for. */
 import type { ConnectionStatus } from '../push/types.ts';
-import type { ResourceKey } from '../resources/types.ts';
+import type { ResourceKey } from '../resources/index.ts';
 import type { Viewed } from './viewed.ts';
 
 /** Per proxy: the units that the resource is of, with what was read for them. Undefined when none of them has it. */

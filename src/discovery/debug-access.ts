@@ -9,7 +9,7 @@ import type { Identity } from '../core/identity.ts';
 import { isLoopbackAddress, notLocal, type RequestOrigin } from '../core/loopback.ts';
 import type { Viewer } from '../debug/index.ts';
 import { PerAddressLimiter } from '../grpc/index.ts';
-import type { Authentication } from '../security/types.ts';
+import type { Authentication } from '../security/index.ts';
 
 /** Tokens that are verified at once, of all addresses; a signature costs some 0.1 ms. */
 const MAX_VERIFYING = 64;

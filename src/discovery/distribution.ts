@@ -5,7 +5,7 @@
  */
 import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ConnectionStatus } from '../push/types.ts';
-import type { ResourceChange, ResourceKey } from '../resources/types.ts';
+import type { ResourceChange, ResourceKey } from '../resources/index.ts';
 
 /** Changes remembered at most; the oldest go first, whatever the retention says. */
 const MAX_CHANGES = 100_000;

@@ -1,8 +1,13 @@
 /** What the log says of documents: those that are refused, and fields of others that were left out. */
 import { systemClock } from '../core/clock.ts';
 import { getScope, type Logger, limitLog } from '../logging/index.ts';
-import { UNKNOWN_FIELD } from '../resources/index.ts';
-import type { AnyResource, ResourceKey, ResourceOrigin, ResourceProblem } from '../resources/types.ts';
+import {
+  type AnyResource,
+  type ResourceKey,
+  type ResourceOrigin,
+  type ResourceProblem,
+  UNKNOWN_FIELD,
+} from '../resources/index.ts';
 import type { HeldDocument, SourceDocument } from '../store/index.ts';
 
 const later = (ms: number, run: () => void): void => void systemClock.setTimer(ms, run);

@@ -3,7 +3,7 @@
 import type { DebugSource } from '../debug/index.ts';
 import { XDS_TYPES } from '../generate/types.ts';
 import type { Metrics } from '../observe/index.ts';
-import { CORE_KINDS, MESH_KINDS } from '../resources/types.ts';
+import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 import { REJECT_GAUGES, type RejectGauge } from './observers.ts';
 
 /** Gauges that count what generation found, one distinct message each. */

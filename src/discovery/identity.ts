@@ -13,6 +13,9 @@ import type { GrpcService, ListenerTls } from '../grpc/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import {
+  type Authentication,
+  type Authenticator,
+  type Authority,
   createAuthentication,
   createAuthority,
   createCertificateAuthenticator,
@@ -29,7 +32,6 @@ import {
   type TokenIssuer,
   TrustBundles,
 } from '../security/index.ts';
-import type { Authentication, Authenticator, Authority } from '../security/types.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import { certificateObserver } from './observers.ts';

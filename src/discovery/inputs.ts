@@ -7,14 +7,15 @@ import { CtlError, InternalError } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import {
+  CLUSTER_KINDS,
   defaultMeshConfig,
   defaultMeshNetworks,
   type MeshConfig,
   type MeshNetworks,
   parseMeshConfig,
   parseMeshNetworks,
-} from '../resources/mesh-config.ts';
-import { CLUSTER_KINDS, type ResourceEvent } from '../resources/types.ts';
+  type ResourceEvent,
+} from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import {
   createDirectorySource,

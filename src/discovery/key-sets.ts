@@ -8,12 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../core/clock.ts';
 import { wallClock } from '../core/wall-clock.ts';
 import { getScope } from '../logging/index.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { Snapshot } from '../model/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import type { Publication } from '../push/index.ts';
-import { keySetKey, keySetReference } from '../resources/key-sets.ts';
-import { makeKeySet } from '../resources/make-key-set.ts';
-import type { ResourceEvent } from '../resources/types.ts';
+import { keySetKey, keySetReference, makeKeySet, type ResourceEvent } from '../resources/index.ts';
 import { createKeySetResolver, guardedFetch } from '../security/index.ts';
 import { countedFetch } from './outgoing.ts';
 

@@ -1,7 +1,7 @@
 /** From the program's settings to what generation reads of them. */
 
-import type { ModelSettings } from '../model/types.ts';
-import type { MeshConfig } from '../resources/mesh-config.ts';
+import type { ModelSettings } from '../model/index.ts';
+import type { MeshConfig } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 
 /** Namespace of mesh-wide resources. */

@@ -12,7 +12,7 @@ import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
-import { KEY_SET_SOURCE } from '../resources/make-key-set.ts';
+import { KEY_SET_SOURCE } from '../resources/index.ts';
 import { type DiscoverySettings, type Environment, parseListenAddress } from '../settings/index.ts';
 import type { SourceIdentity, SourceSink } from '../sources/index.ts';
 import {

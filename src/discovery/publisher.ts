@@ -6,12 +6,10 @@
  * without holding up the others, and goes with each later publication until it is taken or replaced.
  */
 import { toError } from '../core/errors.ts';
-import type { Model, ModelStep, ModelUpdate } from '../model/index.ts';
-import type { ChangeSet, Snapshot } from '../model/types.ts';
+import type { ChangeSet, Model, ModelStep, ModelUpdate, Snapshot } from '../model/index.ts';
 import type { Publication } from '../push/index.ts';
 import type { PushReason } from '../push/types.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { ResourceChange, ResourceKey } from '../resources/types.ts';
+import type { MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
 import type { TakenChanges } from '../store/index.ts';
 
 /** The files beside the resources, where they changed. */

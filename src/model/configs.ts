@@ -1,5 +1,5 @@
 /** Configuration that generation reads as it is: which of it differs in what is read. */
-import type { AnyResource } from '../resources/types.ts';
+import type { AnyResource } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import type { Changed } from './tables.ts';
 import type { ChangeSet } from './types.ts';

@@ -2,8 +2,7 @@
  * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one for each
  * host. What several resources say of one service is merged here too.
  */
-import type { MeshConfig } from '../resources/mesh-config.ts';
-import { type AnyResource, keyOf, type Resource } from '../resources/types.ts';
+import { type AnyResource, keyOf, type MeshConfig, type Resource } from '../resources/index.ts';
 import { canonicalHost, serviceHostname } from './hosts.ts';
 import { isIpAddress } from './networks.ts';
 import { compareCreated, compareText } from './order.ts';

@@ -5,7 +5,7 @@
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
-import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { Resource, ResourceKey } from '../resources/index.ts';
 import type { DefinitionContext } from './definitions.ts';
 import { deepEqual, keepIfEqual } from './equal.ts';
 import { fullHostname, matchingPatterns } from './hosts.ts';

@@ -3,7 +3,7 @@
  * pods, endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
  */
 import type { PMap } from '../core/pmap.ts';
-import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';

@@ -3,7 +3,7 @@
  * that are known from Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or
  * filter chains there.
  */
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import type { Groups } from './groups.ts';
 import { addressRange, sortableAddress } from './networks.ts';
 import { lowerBound } from './order.ts';

@@ -8,4 +8,14 @@ export { MeshModel, Model, type ModelOptions, type ModelStep, type ModelUpdate }
 export { addressOfKey, networkAddress, networksSaidBy } from './network-names.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { defaultScopeId } from './scope-plan.ts';
+export type {
+  BoundInstance,
+  ChangeSet,
+  Endpoint,
+  ModelSettings,
+  NameConflict,
+  Service,
+  Snapshot,
+  SnapshotFindings,
+} from './types.ts';
 export { destinationHosts, gatewayName } from './virtual-services.ts';

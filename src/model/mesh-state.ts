@@ -5,8 +5,7 @@
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { Resource } from '../resources/types.ts';
+import type { MeshConfig, MeshNetworks, Resource } from '../resources/index.ts';
 import type { RuleTable } from './destination-rules.ts';
 import type { Groups } from './groups.ts';
 import { emptyTables, type ResourceTables } from './tables.ts';

@@ -4,7 +4,7 @@
  * states, however they are merged.
  */
 import { PMap } from '../core/pmap.ts';
-import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
 import { changedConfigs } from './configs.ts';
 import { newConflicts } from './conflicts.ts';
 import { updateRules } from './destination-rules.ts';

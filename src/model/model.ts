@@ -4,8 +4,7 @@
  * `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource, ResourceChange, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
 import { updateMesh } from './mesh.ts';
 import { emptyMesh, type MeshState } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';

@@ -3,7 +3,7 @@
  * in.
  */
 import { PMap } from '../core/pmap.ts';
-import type { MeshNetworks } from '../resources/mesh-config.ts';
+import type { MeshNetworks } from '../resources/index.ts';
 import type { NetworkFinder } from './networks.ts';
 import { type Counts, nextCounts } from './places.ts';
 import type { ProxyPlace } from './types.ts';

@@ -1,7 +1,7 @@
 /**
  * The network of an endpoint that does not say it itself: found in the mesh networks by its address or by its registry.
  */
-import type { MeshNetworks } from '../resources/mesh-config.ts';
+import type { MeshNetworks } from '../resources/index.ts';
 import { compareText } from './order.ts';
 
 /** Bytes of an IPv4 or IPv6 address (dotted tail allowed); undefined for anything else. */

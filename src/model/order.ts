@@ -1,5 +1,5 @@
 /** The orders that make snapshots independent of arrival: code-unit order of names, and "oldest first" of resources. */
-import type { ResourceMeta } from '../resources/types.ts';
+import type { ResourceMeta } from '../resources/index.ts';
 
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;

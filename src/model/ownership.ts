@@ -4,7 +4,7 @@
  * says of names that are not its own holds for its own callers at most. The rules stand in docs/security-model.md.
  */
 import type { PMap } from '../core/pmap.ts';
-import { keyOf, type Resource, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { type HeadlessAddresses, heldRanges } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';

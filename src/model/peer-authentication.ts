@@ -6,7 +6,7 @@
  * policy comes before all others of its scope, and before narrower ones where it is not known whom the policy was for.
  */
 import { PMap } from '../core/pmap.ts';
-import type { Resource } from '../resources/types.ts';
+import type { Resource } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import { compareMeta } from './order.ts';

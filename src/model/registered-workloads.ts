@@ -4,7 +4,7 @@
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
-import type { AnyResource } from '../resources/types.ts';
+import type { AnyResource } from '../resources/index.ts';
 import { GroupEdits, type Groups } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { type Changed, ofKind } from './tables.ts';

@@ -3,8 +3,7 @@
  * stage, each of which looks only at what the one before found different. What generation reads of it goes on to the
  * second stage (`mesh.ts`).
  */
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../resources/index.ts';
 import { changedConfigs } from './configs.ts';
 import { newConflicts } from './conflicts.ts';
 import { deepEqual } from './equal.ts';

@@ -2,7 +2,7 @@
  * What a Sidecar says about a scope, parsed once: which host names of which namespaces each of its egress listeners
  * imports. Without a Sidecar there is one listener that imports all.
  */
-import { keyOf, type Resource } from '../resources/types.ts';
+import { keyOf, type Resource } from '../resources/index.ts';
 import { addTo } from './groups.ts';
 import { canonicalHost, hostMatches, hostsOverlap, isWildcardHost } from './hosts.ts';
 import { parseProtocol } from './protocol.ts';

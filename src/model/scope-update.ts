@@ -2,7 +2,7 @@
  * The last stage of a change: which built scopes it touches, how each looks now, and what exactly of it differs. The
  * cost follows the number of scopes that look at what changed.
  */
-import type { Resource, ResourceKey } from '../resources/types.ts';
+import type { Resource, ResourceKey } from '../resources/index.ts';
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
 import { membersOf } from './groups.ts';

@@ -2,7 +2,7 @@
  * Services and their endpoints are computed again where something that they read changed, compared with what they were,
  * and kept when equal; then the indexes over them follow the differences.
  */
-import type { Resource } from '../resources/types.ts';
+import type { Resource } from '../resources/index.ts';
 import type { EndpointIndexes } from './endpoints.ts';
 import { deepEqual } from './equal.ts';
 import { GroupEdits, membersOf } from './groups.ts';

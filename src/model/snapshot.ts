@@ -1,6 +1,6 @@
 /** The snapshot as others see it: questions answered from a state and its scopes. */
 import type { Memos } from '../core/memo.ts';
-import type { Kind } from '../resources/types.ts';
+import type { Kind } from '../resources/index.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
 import { networkAddress, networkOfProxy } from './network-names.ts';

@@ -5,8 +5,7 @@
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import { ALL_KINDS } from '../resources/types.ts';
+import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../resources/index.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
 import { configuredNetworks, type NetworkNames } from './network-names.ts';

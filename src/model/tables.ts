@@ -1,6 +1,6 @@
 /** Tables of resources by kind, and what a change makes of them. */
 import { PMap } from '../core/pmap.ts';
-import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/index.ts';
 
 export type ResourceTables<K extends Kind = Kind> = Readonly<Record<K, PMap<AnyResource>>>;
 

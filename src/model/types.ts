@@ -7,8 +7,7 @@
  */
 import type { Memos } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
-import type { MeshConfig, MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Kind, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../resources/index.ts';
 import type { ModelSettings } from './settings.ts';
 
 export type { ModelSettings } from './settings.ts';

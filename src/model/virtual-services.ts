@@ -2,7 +2,7 @@
  * Virtual services with every name resolved, in precedence order, found by who sees them (for the mesh) and by gateway.
  */
 import { PMap } from '../core/pmap.ts';
-import { keyOf, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type ResourceKey } from '../resources/index.ts';
 import type { DefinitionContext } from './definitions.ts';
 import { keepIfEqual } from './equal.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';

@@ -2,7 +2,7 @@
  * The first stage of a change: indexes of pods, workload entries, slices and definers, and which services have to be
  * looked at again because something that they are made of changed.
  */
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';

@@ -5,8 +5,7 @@
  * Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
-import { keyOf } from '../resources/types.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';

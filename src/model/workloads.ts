@@ -3,8 +3,7 @@
  * noted, so that a later change of it (or its arrival) leads back here.
  */
 import type { PMap } from '../core/pmap.ts';
-import type { WorkloadEntrySpec } from '../resources/schemas.ts';
-import { type Resource, resourceKey } from '../resources/types.ts';
+import { type Resource, resourceKey, type WorkloadEntrySpec } from '../resources/index.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { Labels } from './labels.ts';
 import { addressId, type NetworkFinder } from './networks.ts';

@@ -6,7 +6,9 @@ export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './alia
 export { inCluster } from './fingerprint.ts';
 export type { IgnoredDocument } from './ignored.ts';
 export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
+export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
 export { meshKindNamed } from './kind-names.ts';
+export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
 export {
   defaultMeshConfig,
   defaultMeshNetworks,
@@ -21,5 +23,26 @@ export { type Locate, type ParsedResource, parseResource } from './parse.ts';
 export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
 export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
-export { SCHEMAS } from './schemas.ts';
+export { SCHEMAS, type WorkloadEntrySpec } from './schemas.ts';
 export { isSecurityKind, substituteResource } from './substitute.ts';
+export {
+  ALL_KINDS,
+  type AnyResource,
+  CLUSTER_KINDS,
+  CORE_KINDS,
+  type Kind,
+  keyOf,
+  type ListedEvent,
+  MESH_KINDS,
+  type MeshKind,
+  type Resource,
+  type ResourceChange,
+  type ResourceEvent,
+  type ResourceKey,
+  type ResourceList,
+  type ResourceMeta,
+  type ResourceOrigin,
+  type ResourceProblem,
+  resourceKey,
+  type Substitute,
+} from './types.ts';

@@ -4,8 +4,7 @@
  */
 import type { Clock } from '../core/clock.ts';
 import { InternalError } from '../core/errors.ts';
-import { parseResource } from '../resources/index.ts';
-import type { ListedEvent } from '../resources/types.ts';
+import { type ListedEvent, parseResource } from '../resources/index.ts';
 import type { Source } from './source.ts';
 
 const SOURCE = 'mock';

@@ -12,7 +12,7 @@
  *   would be deleted.
  * - A document that cannot be taken is a problem, and never a deletion of the version before.
  */
-import type { ResourceEvent, ResourceList } from '../resources/types.ts';
+import type { ResourceEvent, ResourceList } from '../resources/index.ts';
 
 /** What tells sources apart, in configuration, pages, metrics and messages. */
 export interface SourceIdentity {

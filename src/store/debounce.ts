@@ -14,7 +14,7 @@
  */
 
 import type { Clock } from '../core/clock.ts';
-import type { ResourceKey } from '../resources/types.ts';
+import type { ResourceKey } from '../resources/index.ts';
 
 /** Counted as `cfg_runtime_strategy_*`. */
 export interface DebounceHooks {

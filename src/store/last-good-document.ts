@@ -2,7 +2,7 @@
  * A resource of the security kinds as the document that it was read from: what the parser makes the same resource of
  * again.
  */
-import type { AnyResource } from '../resources/types.ts';
+import type { AnyResource } from '../resources/index.ts';
 
 export function documentOf({ kind, meta, content }: AnyResource): Record<string, unknown> {
   const { name, namespace, labels, annotations, created } = meta;

@@ -18,8 +18,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
-import { parseResource } from '../resources/index.ts';
-import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
+import { type AnyResource, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
 import { documentOf } from './last-good-document.ts';
 
 /**

@@ -10,16 +10,17 @@
  * to those of sources before it alone. So a good document of a later source does not take the place of a refused one,
  * which may have been stricter.
  */
-import { isSecurityKind, substituteResource } from '../resources/index.ts';
 import {
   type AnyResource,
+  isSecurityKind,
   keyOf,
   type ResourceEvent,
   type ResourceKey,
   type ResourceProblem,
   resourceKey,
   type Substitute,
-} from '../resources/types.ts';
+  substituteResource,
+} from '../resources/index.ts';
 import type { LastGood, SourceLastGood } from './last-good.ts';
 
 /** What is in force in the place of a refused document. */

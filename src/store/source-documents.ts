@@ -1,15 +1,15 @@
 /** What the store has of one source: its documents, those that hold in the place of refused ones, and its problems. */
-import { inCluster } from '../resources/index.ts';
 import {
   type AnyResource,
   CLUSTER_KINDS,
+  inCluster,
   type Kind,
   keyOf,
   type ResourceEvent,
   type ResourceKey,
   type ResourceList,
   type ResourceProblem,
-} from '../resources/types.ts';
+} from '../resources/index.ts';
 
 /** A document as the store has it of one source. */
 export interface SourceDocument {

@@ -5,16 +5,16 @@
  * any order; only their last state per source and key counts.
  */
 import { InternalError } from '../core/errors.ts';
-import { isClusterScoped } from '../resources/index.ts';
 import {
   type AnyResource,
+  isClusterScoped,
   keyOf,
   type ResourceChange,
   type ResourceEvent,
   type ResourceKey,
   type ResourceList,
   type ResourceProblem,
-} from '../resources/types.ts';
+} from '../resources/index.ts';
 import type { SourceIdentity } from '../sources/index.ts';
 import type { AdmittedEvent, SecurityHold } from './security-hold.ts';
 import { kindOfKey, namespaceOfKey, type SourceDocument, SourceDocuments, type ToldEvent } from './source-documents.ts';

@@ -3,7 +3,7 @@
  * discovery document says (OpenID Connect Discovery 1.0 section 4).
  */
 import { CtlError } from '../../core/errors.ts';
-import { OIDC_REFERENCE } from '../../resources/key-sets.ts';
+import { OIDC_REFERENCE } from '../../resources/index.ts';
 import { type Fetch, type FetchLimits, fetchJson, shownUrl } from '../fetch-json.ts';
 import { discoveryAddress, keySetAddress } from '../oidc.ts';
 import { usableKeys } from './usable-keys.ts';

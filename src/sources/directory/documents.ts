@@ -4,8 +4,13 @@
  */
 import type { Document } from 'yaml';
 import { messageOf } from '../../core/errors.ts';
-import { type Locate, type ParsedResource, salvaged } from '../../resources/index.ts';
-import type { ResourceOrigin, Substitute } from '../../resources/types.ts';
+import {
+  type Locate,
+  type ParsedResource,
+  type ResourceOrigin,
+  type Substitute,
+  salvaged,
+} from '../../resources/index.ts';
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
 import { readItems } from './list-items.ts';
 import { readPlainYaml } from './plain-yaml.ts';

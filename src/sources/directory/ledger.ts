@@ -6,15 +6,15 @@
  * - A document that has become invalid keeps its last good version; so does everything missing from a file in which
  *   some document cannot be told (it may be that one).
  */
-import type { ParsedResource } from '../../resources/index.ts';
 import {
   type AnyResource,
   keyOf,
+  type ParsedResource,
   type ResourceEvent,
   type ResourceKey,
   type ResourceOrigin,
   type ResourceProblem,
-} from '../../resources/types.ts';
+} from '../../resources/index.ts';
 
 /** What a reading of a file gave. `unreadable` keeps all that it gave before. */
 export type FileReading = { readonly documents: readonly ParsedResource[] } | { readonly unreadable: ResourceProblem };

@@ -1,6 +1,12 @@
 /** The resources of one YAML document: itself, or the items of a List. */
-import { type Locate, type ParsedResource, parseResource, resembles, salvaged } from '../../resources/index.ts';
-import type { ResourceOrigin } from '../../resources/types.ts';
+import {
+  type Locate,
+  type ParsedResource,
+  parseResource,
+  type ResourceOrigin,
+  resembles,
+  salvaged,
+} from '../../resources/index.ts';
 import type { Slices } from './slices.ts';
 
 /** Lists in lists are read as their items, as kubectl does. An anchor may make a list an item of itself. */

@@ -1,7 +1,7 @@
 /** Reads one file of the directory: its documents, or the one reason why it cannot be read. */
 import { constants, readFileSync } from 'node:fs';
 import { errnoOf } from '../../core/errors.ts';
-import type { ResourceProblem } from '../../resources/types.ts';
+import type { ResourceProblem } from '../../resources/index.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
 import type { Slices } from './slices.ts';
