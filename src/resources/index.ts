@@ -2,12 +2,12 @@
  * Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`,
  * `mesh-config.ts`.
  */
-export { isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
+export { apiVersionsOf, isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
 export { inCluster } from './fingerprint.ts';
 export type { IgnoredDocument } from './ignored.ts';
 export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
 export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
-export { meshKindNamed } from './kind-names.ts';
+export { meshKindNamed, resourceNames } from './kind-names.ts';
 export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
 export {
   defaultMeshConfig,

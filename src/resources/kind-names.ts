@@ -18,6 +18,13 @@ const SHORT: Readonly<Record<string, MeshKind>> = {
 
 const plural = (name: string): string => (/[^aeiou]y$/.test(name) ? name.replace(/y$/, 'ies') : `${name}s`);
 
+/** A kind's names as a custom resource: `virtualservice`, `virtualservices`, and `vs` where it has a short one. */
+export function resourceNames(kind: MeshKind): { singular: string; plural: string; shortNames: string[] } {
+  const singular = kind.toLowerCase();
+  const shortNames = Object.keys(SHORT).filter((name) => SHORT[name] === kind);
+  return { singular, plural: plural(singular), shortNames };
+}
+
 const NAMES: ReadonlyMap<string, MeshKind> = new Map([
   ...Object.entries(SHORT),
   ...MESH_KINDS.flatMap((kind) => {

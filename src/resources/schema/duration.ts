@@ -11,7 +11,9 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-const WHOLE = /^[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+$/;
+/** A duration with its units, as a regular expression that RE2 takes as well. */
+export const DURATION_PATTERN = '^[+-]?(?:(?:\\d+\\.?\\d*|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h))+$';
+const WHOLE = new RegExp(DURATION_PATTERN);
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
 /** Longest text looked at: no duration anyone writes is longer. */
 const MAX_LENGTH = 64;
