@@ -5,6 +5,7 @@ import type { ConnectionStatus } from '../push/types.ts';
 import type { SecurityHold, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
+import type { GaugeSource } from './gauges.ts';
 import type { Sources } from './inputs.ts';
 
 export interface DebugParts {
@@ -19,7 +20,7 @@ export interface DebugParts {
 }
 
 /** For one page: what it looks up of sessions is looked up once. */
-export function createDebugSource(parts: DebugParts): DebugSource {
+export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
   const { store, engine, server, hold, sources, history, showConfigInAdsz } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
@@ -29,6 +30,7 @@ export function createDebugSource(parts: DebugParts): DebugSource {
   return {
     snapshot: () => engine.snapshot,
     connections: () => server.connections(),
+    quarantined: () => server.quarantined(),
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
     sources: () => sources.status(),
     documents: (key) => store.documents(key),

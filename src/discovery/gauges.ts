@@ -1,7 +1,6 @@
 /** Metrics that say what is now: read from the program when they are asked for, so that they cannot drift from it. */
-
 import type { DebugSource } from '../debug/index.ts';
-import { XDS_TYPES } from '../generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 import { REJECT_GAUGES, type RejectGauge } from './observers.ts';
@@ -19,7 +18,14 @@ const FINDING_GAUGES = [
   'ctl_refused_inbound_ports',
 ] as const;
 
-export function sampleGauges(source: DebugSource, metrics: Metrics): void {
+/** What gauges are read from. Metrics are scraped every few seconds: nothing here costs more than what it counts. */
+export interface GaugeSource
+  extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies'> {
+  /** How many resources are kept back from proxies that rejected them, by type, over all live streams. */
+  quarantined(): Readonly<Record<XdsType, number>>;
+}
+
+export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
   sampleModel(source, metrics);
   sampleEngine(source, metrics);
   sampleFindings(source, metrics);
@@ -30,24 +36,21 @@ export function sampleGauges(source: DebugSource, metrics: Metrics): void {
   }
 }
 
-function sampleRejected(source: DebugSource, metrics: Metrics): void {
-  const connections = source.connections();
+function sampleRejected(source: GaugeSource, metrics: Metrics): void {
+  const quarantined = source.quarantined();
   const rejected = new Map<RejectGauge, number>();
   for (const type of XDS_TYPES) {
     const gauge = REJECT_GAUGES[type];
-    if (gauge === undefined) continue;
-    let count = rejected.get(gauge) ?? 0;
-    for (const { types } of connections) count += types.get(type)?.quarantined.size ?? 0;
-    rejected.set(gauge, count);
+    if (gauge !== undefined) rejected.set(gauge, (rejected.get(gauge) ?? 0) + quarantined[type]);
   }
   for (const [gauge, count] of rejected) metrics[gauge].set(count);
 }
 
-function sampleEngine(source: DebugSource, metrics: Metrics): void {
+function sampleEngine(source: GaugeSource, metrics: Metrics): void {
   metrics.ctl_views_failing.set(source.failing().length);
 }
 
-function sampleModel(source: DebugSource, metrics: Metrics): void {
+function sampleModel(source: GaugeSource, metrics: Metrics): void {
   const snapshot = source.snapshot();
   const found = snapshot.findings();
   metrics.ctl_services.set(snapshot.services.size);
@@ -67,7 +70,7 @@ function sampleModel(source: DebugSource, metrics: Metrics): void {
   }
 }
 
-function sampleFindings(source: DebugSource, metrics: Metrics): void {
+function sampleFindings(source: GaugeSource, metrics: Metrics): void {
   const messages = new Map<string, Set<string>>();
   for (const { metric, message } of source.findings()) {
     const known = messages.get(metric);

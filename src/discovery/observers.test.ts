@@ -6,10 +6,10 @@ import type { DebugSource } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { createMetrics } from '../observe/index.ts';
 import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing/mesh.ts';
-import type { ConnectionStatus } from '../push/types.ts';
+
 import type { Kind, ResourceProblem } from '../resources/types.ts';
 import type { ToldEvent } from '../store/index.ts';
-import { sampleGauges } from './gauges.ts';
+import { type GaugeSource, sampleGauges } from './gauges.ts';
 import {
   certificateObserver,
   debounceHooks,
@@ -185,15 +185,14 @@ describe('observers', () => {
 describe('sampled gauges', () => {
   it('say what is now, and fall when it is gone', async () => {
     const { metrics, value } = measured();
-    const rejecting = {
-      types: new Map([['lds', { quarantined: new Map([['a', 'v']]) }]]),
-    } as unknown as ConnectionStatus;
     const finding = { metric: 'ctl_vservice_dup_domain', type: 'rds', message: 'twice' } as const;
     let wrong = true;
-    const source: DebugSource = {
+    const source: DebugSource & GaugeSource = {
       snapshot: () =>
         snapshotOf([service('shop', 'web'), service('shop', 'api'), endpoints('shop', 'web', '10.0.0.1')]),
-      connections: () => (wrong ? [rejecting, rejecting] : []),
+      // Building every connection's status for a scrape would cost tens of megabytes with thousands of proxies.
+      connections: () => assert.fail('a scrape asks for counts alone'),
+      quarantined: () => ({ cds: 0, eds: 0, sds: 0, lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
       parts: () => [],
       sources: () => [],
       documents: () => [],
@@ -219,6 +218,7 @@ describe('sampled gauges', () => {
     assert.equal(await value('ctl_eds_no_instances'), 1);
     assert.equal(await value('cfg_runtime_state_type_instances_total{type="Service"}'), 2);
     assert.equal(await value('ctl_xds_lds_reject'), 2);
+    assert.equal(await value('ctl_xds_rds_reject'), 4);
     assert.equal(await value('ctl_vservice_dup_domain'), 1);
     assert.equal(await value('ctl_orch_object_errors{type="Service"}'), 1);
     assert.equal(await value('ctl_orch_object_errors{type="unknown"}'), 1);

@@ -30,7 +30,7 @@ import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
 import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { FindingLog } from './finding-log.ts';
-import { sampleGauges } from './gauges.ts';
+import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, type Listening, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
@@ -368,7 +368,7 @@ export class DiscoveryProgram {
     engine.publish(publication);
   }
 
-  #debugSource(): DebugSource | undefined {
+  #debugSource(): (DebugSource & GaugeSource) | undefined {
     const [running, hold, sources, history] = [this.#running, this.#hold, this.#sources, this.#history];
     if (running === undefined || hold === undefined || sources === undefined) return undefined;
     const { store, engine, server } = running;

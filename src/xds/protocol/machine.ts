@@ -282,6 +282,11 @@ export class AdsMachine<Request> {
     this.#subscriptions[type].countBytes(bytes);
   }
 
+  /** Adds how many resources are kept back from the proxy, by type. */
+  countQuarantined(counts: Record<XdsType, number>): void {
+    for (const type of SEND_ORDER) counts[type] += this.#subscriptions[type].rejections.quarantined.size;
+  }
+
   /** @param parts what the proxy should have */
   status(parts: Parts): ReadonlyMap<XdsType, TypeStatus> {
     return new Map(SEND_ORDER.map((type) => [type, this.#subscriptions[type].status(parts[type])]));

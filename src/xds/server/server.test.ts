@@ -352,6 +352,7 @@ describe('a rejected resource', { timeout: 20_000 }, () => {
     const [connection] = server.connections();
     assert.deepEqual(connection?.types.get('lds')?.lastNack?.resources, ['broken']);
     assert.deepEqual([...(connection?.types.get('lds')?.quarantined ?? [])], [['broken', 'v:1']]);
+    assert.equal(server.quarantined().lds, 1);
   });
 });
 

@@ -3,6 +3,7 @@
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
+import type { XdsType } from '../../generate/types.ts';
 import {
   createGrpcServer,
   type GrpcListener,
@@ -125,7 +126,7 @@ interface Variant<Request> {
   readonly format: RequestFormat<Request>;
 }
 
-type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'node'>;
+type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'countQuarantined' | 'node'>;
 
 /** A running server. */
 export class XdsServer {
@@ -208,6 +209,16 @@ export class XdsServer {
   /** Live streams whose node was accepted. */
   connections(): ConnectionStatus[] {
     return [...this.#streams].flatMap((stream) => stream.status() ?? []);
+  }
+
+  /**
+   * How many resources are kept back from proxies that rejected them, by type. Metrics ask for it at every scrape: with
+   * thousands of streams, their whole status would be tens of megabytes of garbage each time.
+   */
+  quarantined(): Readonly<Record<XdsType, number>> {
+    const counts = { cds: 0, eds: 0, sds: 0, lds: 0, rds: 0, vhds: 0 };
+    for (const stream of this.#streams) stream.countQuarantined(counts);
+    return counts;
   }
 
   #refuse(call: StreamCall, error: CtlError): void {

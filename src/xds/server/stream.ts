@@ -346,6 +346,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     return this.#session?.node;
   }
 
+  /** Adds how many resources are kept back from the proxy, by type. */
+  countQuarantined(counts: Record<XdsType, number>): void {
+    this.#machine.countQuarantined(counts);
+  }
+
   /** For the debug interface; undefined before the node was accepted. */
   status(): ConnectionStatus | undefined {
     const session = this.#session;
