@@ -13,6 +13,7 @@ export const MODULES = [
   'protobuf',
   'grpc',
   'http',
+  'kubernetes',
   'observe',
   'resources',
   'sources',

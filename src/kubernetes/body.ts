@@ -1,0 +1,124 @@
+/** Reads what an API server sends: whole bodies, and the frames of a watch. Both are bounded. */
+import type { ClientHttp2Stream } from 'node:http2';
+import { constants } from 'node:http2';
+import { CtlError } from '../core/errors.ts';
+import { ConnectionError } from './api-error.ts';
+import type { ApiResponse } from './connection.ts';
+
+/**
+ * The whole body. Rejects with ConnectionError where it ends early, so that a part of a list is never taken for all of it, and with
+ * CtlError `resource_exhausted` where it is longer than `maxBytes`.
+ */
+export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return new Promise((resolve, reject) => {
+    const { stream } = response;
+    stream.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size <= maxBytes) return;
+      reject(new CtlError('resource_exhausted', `expected an answer of at most ${maxBytes} bytes`));
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
+    onStreamEnd(response, (error) => (error === undefined ? resolve(Buffer.concat(chunks, size)) : reject(error)));
+  });
+}
+
+/** Calls `ended` once: without an error where the server ended the stream in good order. */
+export function onStreamEnd(response: ApiResponse, ended: (error: ConnectionError | undefined) => void): void {
+  const { stream } = response;
+  if (stream.closed && stream.destroyed) ended(endOf(response));
+  else stream.once('close', () => ended(endOf(response)));
+}
+
+function endOf(response: ApiResponse): ConnectionError | undefined {
+  const { stream } = response;
+  if (isComplete(stream)) return undefined;
+  const lost = response.isLost();
+  return new ConnectionError(
+    lost ? 'the connection was lost' : `the server ended the stream (HTTP/2 error code ${stream.rstCode ?? 0})`,
+    lost,
+  );
+}
+
+/** END_STREAM was received, and no RST_STREAM in its place (RFC 9113, 8.1). */
+function isComplete(stream: ClientHttp2Stream): boolean {
+  return !stream.aborted && stream.readableEnded && stream.rstCode === constants.NGHTTP2_NO_ERROR;
+}
+
+/** Largest event of a watch, bytes: etcd takes objects of 1.5 MiB, which JSON and managed fields make several times larger. */
+const MAX_FRAME = 16 * 1024 * 1024;
+/** Bytes before a frame of a protobuf watch: its length, big-endian (Kubernetes "Alternate representations of resources"). */
+const LENGTH_BYTES = 4;
+const NEWLINE = 0x0a;
+
+/** Cuts the body of a watch into frames: lines of JSON, or protobuf messages with their length before them. */
+export class FrameSplitter {
+  readonly #delimited: 'lines' | 'lengths';
+  #rest: Buffer[] = [];
+  #restBytes = 0;
+  /** Bytes that the rest must have before it is looked at again. */
+  #needed = 0;
+
+  constructor(delimited: 'lines' | 'lengths') {
+    this.#delimited = delimited;
+  }
+
+  /** Bytes of a frame whose end has not come. */
+  get pending(): number {
+    return this.#restBytes;
+  }
+
+  /** Complete frames, in order. Throws CtlError for a frame that is too large. */
+  push(chunk: Buffer): Buffer[] {
+    this.#rest.push(chunk);
+    this.#restBytes += chunk.length;
+    const complete =
+      this.#delimited === 'lines' ? chunk.includes(NEWLINE) : this.#restBytes >= Math.max(this.#needed, LENGTH_BYTES);
+    if (!complete) {
+      if (this.#restBytes > MAX_FRAME) throw tooLarge();
+      return [];
+    }
+    const bytes = this.#rest.length === 1 ? chunk : Buffer.concat(this.#rest, this.#restBytes);
+    const frames: Buffer[] = [];
+    const end = this.#delimited === 'lines' ? cutLines(bytes, frames) : this.#cutLengths(bytes, frames);
+    this.#rest = end === bytes.length ? [] : [bytes.subarray(end)];
+    this.#restBytes = bytes.length - end;
+    return frames;
+  }
+
+  #cutLengths(bytes: Buffer, frames: Buffer[]): number {
+    let at = 0;
+    this.#needed = LENGTH_BYTES;
+    while (bytes.length - at >= LENGTH_BYTES) {
+      const length = bytes.readUInt32BE(at);
+      if (length > MAX_FRAME) throw tooLarge();
+      const end = at + LENGTH_BYTES + length;
+      if (end > bytes.length) {
+        this.#needed = LENGTH_BYTES + length;
+        break;
+      }
+      frames.push(bytes.subarray(at + LENGTH_BYTES, end));
+      at = end;
+    }
+    return at;
+  }
+}
+
+function cutLines(bytes: Buffer, frames: Buffer[]): number {
+  let at = 0;
+  for (let end = bytes.indexOf(NEWLINE); end >= 0; end = bytes.indexOf(NEWLINE, at)) {
+    if (end > at) frames.push(bytes.subarray(at, end));
+    at = end + 1;
+  }
+  return at;
+}
+
+function tooLarge(): CtlError {
+  return new CtlError('resource_exhausted', `expected events of at most ${MAX_FRAME} bytes`);
+}
+
+export function contentTypeOf({ headers }: ApiResponse): string {
+  return headers['content-type'] ?? '';
+}

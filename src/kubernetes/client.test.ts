@@ -1,0 +1,171 @@
+/** Requests to a scripted API server: typed errors, limits, and how connections are shared. */
+import assert from 'node:assert/strict';
+import { afterEach, describe, test } from 'node:test';
+import { waitUntil } from '../core/testing/wait-until.ts';
+import { ApiError, ConnectionError } from './api-error.ts';
+import { KubernetesClient } from './client.ts';
+import { Connection } from './connection.ts';
+import type { ResourceType } from './objects.ts';
+import { fastClock } from './testing/fast-clock.ts';
+import { ScriptedApiServer } from './testing/scripted-api-server.ts';
+
+const LEASES: ResourceType = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+};
+const PATH = '/apis/coordination.k8s.io/v1/namespaces/mesh-system/leases';
+
+const cleanup: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+async function scripted(options: { readonly maxStreams?: number } = {}): Promise<ScriptedApiServer> {
+  const server = await ScriptedApiServer.start(options);
+  cleanup.push(() => server.stop());
+  return server;
+}
+
+function clientOf(server: ScriptedApiServer, token?: string, ca?: string) {
+  const events: string[] = [];
+  const access = server.access(token === undefined ? {} : { token });
+  const connection = new Connection({
+    access: ca === undefined ? access : { ...access, tls: async () => ({ ca }) },
+    clock: fastClock(50),
+    random: () => 0,
+    userAgent: 'meshd-test',
+    onLost: (reason) => events.push(reason),
+    onReached: () => events.push('reached'),
+  });
+  cleanup.push(() => connection.close());
+  return { client: new KubernetesClient(connection), connection, events };
+}
+
+describe('a client of a scripted API server', () => {
+  test('creates, reads, replaces, patches and deletes objects with its token', async () => {
+    const server = await scripted();
+    server.intercept = (_, stream) => server.json(stream, { metadata: { name: 'leader' } });
+    const { client } = clientOf(server, 'secret');
+    const inNamespace = { namespace: 'mesh-system' };
+    const lease = { metadata: { name: 'leader' }, spec: { holderIdentity: 'a' } };
+    await client.create(LEASES, lease, inNamespace);
+    await client.get(LEASES, 'leader', inNamespace);
+    await client.update(LEASES, 'leader', lease, inNamespace);
+    await client.patch(
+      LEASES,
+      'leader',
+      { spec: {} },
+      { ...inNamespace, type: 'application/merge-patch+json', subresource: 'status' },
+    );
+    await client.delete(LEASES, 'leader', inNamespace);
+    assert.deepEqual(
+      server.requests.map(({ method, path }) => `${method} ${path}`),
+      [
+        `POST ${PATH}`,
+        `GET ${PATH}/leader`,
+        `PUT ${PATH}/leader`,
+        `PATCH ${PATH}/leader/status`,
+        `DELETE ${PATH}/leader`,
+      ],
+    );
+    assert.deepEqual(JSON.parse(server.requests[0]?.body ?? ''), {
+      ...lease,
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+    });
+    assert.equal(server.requests[3]?.headers['content-type'], 'application/merge-patch+json');
+    assert.ok(server.requests.every(({ headers }) => headers.authorization === 'Bearer secret'));
+    assert.equal(server.connections, 1);
+  });
+
+  test('reports errors with code, reason and message', async () => {
+    const server = await scripted();
+    const answers = [
+      [403, 'Forbidden', 'permission_denied'],
+      [404, 'NotFound', 'not_found'],
+      [409, 'AlreadyExists', 'already_exists'],
+      [409, 'Conflict', 'failed_precondition'],
+      [429, 'TooManyRequests', 'resource_exhausted'],
+      [500, 'InternalError', 'unavailable'],
+    ] as const;
+    const { client } = clientOf(server);
+    for (const [status, reason, code] of answers) {
+      server.intercept = (_, stream) => server.fail(stream, status, reason, { 'retry-after': '7' });
+      await assert.rejects(client.get(LEASES, 'x'), (error) => {
+        assert.ok(error instanceof ApiError);
+        assert.deepEqual([error.status, error.reason, error.code, error.retryAfterMs], [status, reason, code, 7000]);
+        assert.equal(error.message, `HTTP ${status} ${reason}: scripted ${reason}`);
+        return true;
+      });
+    }
+  });
+
+  test('shows one short line of an error that is no Status', async () => {
+    const server = await scripted();
+    server.intercept = (_, stream) => {
+      stream.respond({ ':status': 502 });
+      stream.end(`<html>\n\n${'x'.repeat(5000)}`);
+      return true;
+    };
+    await assert.rejects(clientOf(server).client.get(LEASES, 'x'), (error) => {
+      assert.ok(error instanceof ApiError && error.message.length < 600 && !error.message.includes('\n'));
+      return true;
+    });
+  });
+
+  test('refuses an answer that is larger than its limit', async () => {
+    const server = await scripted();
+    server.intercept = (_, stream) => {
+      stream.respond({ ':status': 200 });
+      stream.end(Buffer.alloc(20 * 1024 * 1024));
+      return true;
+    };
+    await assert.rejects(clientOf(server).client.get(LEASES, 'x'), { code: 'resource_exhausted' });
+  });
+
+  test('gives up a request that is not answered', async () => {
+    const server = await scripted();
+    server.intercept = () => true;
+    await assert.rejects(clientOf(server).client.get(LEASES, 'x'), (error) => {
+      assert.ok(error instanceof ConnectionError);
+      assert.match(error.message, /no answer within 30 s/);
+      return true;
+    });
+  });
+
+  test('opens another connection when the server takes no more streams on the first', async () => {
+    const server = await scripted({ maxStreams: 3 });
+    server.intercept = () => true;
+    const { client } = clientOf(server);
+    const ending = new AbortController();
+    const requests = Array.from({ length: 7 }, () => client.get(LEASES, 'x', { signal: ending.signal }));
+    const outcomes = Promise.allSettled(requests);
+    await waitUntil(() => server.requests.length === 7);
+    ending.abort();
+    await outcomes;
+    assert.equal(server.connections, 3);
+  });
+
+  test('does not talk to a server whose certificate it cannot verify', async () => {
+    const [server, other] = [await scripted(), await scripted()];
+    const { client, events } = clientOf(server, 'secret', other.ca);
+    await assert.rejects(client.get(LEASES, 'x'), ConnectionError);
+    assert.equal(server.requests.length, 0);
+    assert.match(events[0] ?? '', /certificate/);
+  });
+
+  test('says once that the server cannot be reached, and once that it is again', async () => {
+    const server = await scripted();
+    server.intercept = (_, stream) => server.json(stream, { metadata: { name: 'x' } });
+    const { client, events } = clientOf(server);
+    await client.get(LEASES, 'x');
+    await server.stop();
+    for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(client.get(LEASES, 'x'), ConnectionError);
+    assert.equal(events.length, 1);
+    assert.match(events[0] ?? '', /ECONNREFUSED/);
+  });
+});

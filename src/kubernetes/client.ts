@@ -1,0 +1,128 @@
+/** Requests to an API server for single objects, and for raw paths: what is not a list that is followed. */
+import { ApiError, statusOf } from './api-error.ts';
+import { readBody } from './body.ts';
+import type { ApiRequest, ApiResponse, Connection } from './connection.ts';
+import { apiVersionOf, type KubernetesObject, pathOf, type ResourceType } from './objects.ts';
+
+/** Time until the headers of an answer, and then until its end, ms. */
+const REQUEST_TIMEOUT_MS = 30_000;
+/** Largest answer, bytes: one object, or a page of the API's own description. */
+const MAX_ANSWER = 16 * 1024 * 1024;
+/** Errors are one Status object; what else a server writes is cut off. */
+const MAX_ERROR = 64 * 1024;
+
+/** How an object is patched (Kubernetes API concepts, "Patch operations"). */
+export type PatchType = 'application/merge-patch+json' | 'application/json-patch+json' | 'application/apply-patch+yaml';
+
+export interface RequestOptions {
+  readonly namespace?: string;
+  readonly signal?: AbortSignal;
+}
+
+export interface PatchOptions extends RequestOptions {
+  readonly type: PatchType;
+  /** Part of the object that is patched, such as `status`. */
+  readonly subresource?: string;
+  /** Name under which server-side apply records ownership of fields; required there. */
+  readonly fieldManager?: string;
+}
+
+/** An object with content to be written; the server fills in the rest. */
+export interface WrittenObject {
+  readonly metadata: { readonly name?: string; readonly generateName?: string; readonly [field: string]: unknown };
+  readonly [field: string]: unknown;
+}
+
+/** All methods reject with ApiError where the server answers with an error, and ConnectionError where there is no whole answer. */
+export class KubernetesClient {
+  readonly connection: Connection;
+
+  constructor(connection: Connection) {
+    this.connection = connection;
+  }
+
+  get(type: ResourceType, name: string, options: RequestOptions = {}): Promise<KubernetesObject> {
+    return this.#object({ method: 'GET', path: pathOf(type, options.namespace, name), ...signalOf(options) });
+  }
+
+  create(type: ResourceType, object: WrittenObject, options: RequestOptions = {}): Promise<KubernetesObject> {
+    return this.#object({
+      method: 'POST',
+      path: pathOf(type, options.namespace),
+      ...bodyOf(type, object),
+      ...signalOf(options),
+    });
+  }
+
+  /** Replaces an object; rejects with ApiError 409 where `metadata.resourceVersion` is given and not the newest. */
+  update(
+    type: ResourceType,
+    name: string,
+    object: WrittenObject,
+    options: RequestOptions = {},
+  ): Promise<KubernetesObject> {
+    const path = pathOf(type, options.namespace, name);
+    return this.#object({ method: 'PUT', path, ...bodyOf(type, object), ...signalOf(options) });
+  }
+
+  patch(type: ResourceType, name: string, patch: unknown, options: PatchOptions): Promise<KubernetesObject> {
+    const { subresource, fieldManager } = options;
+    const below = subresource === undefined ? '' : `/${subresource}`;
+    const query = fieldManager === undefined ? '' : `?fieldManager=${encodeURIComponent(fieldManager)}`;
+    return this.#object({
+      method: 'PATCH',
+      path: `${pathOf(type, options.namespace, name)}${below}${query}`,
+      contentType: options.type,
+      body: JSON.stringify(patch),
+      ...signalOf(options),
+    });
+  }
+
+  async delete(type: ResourceType, name: string, options: RequestOptions = {}): Promise<void> {
+    await this.json({ method: 'DELETE', path: pathOf(type, options.namespace, name), ...signalOf(options) });
+  }
+
+  /** Any path, with JSON both ways. */
+  async json(request: Omit<ApiRequest, 'accept' | 'timeoutMs'>): Promise<unknown> {
+    const { connection } = this;
+    const response = await connection.open({ ...request, accept: 'application/json', timeoutMs: REQUEST_TIMEOUT_MS });
+    const timer = connection.clock.setTimer(REQUEST_TIMEOUT_MS, () => response.stream.destroy());
+    try {
+      if (!isSuccess(response)) throw await errorOf(response);
+      const body = await readBody(response, MAX_ANSWER);
+      return JSON.parse(body.toString('utf8'));
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #object(request: Omit<ApiRequest, 'accept' | 'timeoutMs'>): Promise<KubernetesObject> {
+    // The API answers these requests with an object of the kind in the path.
+    return (await this.json(request)) as KubernetesObject;
+  }
+}
+
+export function isSuccess({ status }: ApiResponse): boolean {
+  return status >= 200 && status < 300;
+}
+
+/** The error that an answer is; reads its body. */
+export async function errorOf(response: ApiResponse): Promise<ApiError> {
+  let body = '';
+  try {
+    body = (await readBody(response, MAX_ERROR)).toString('utf8');
+  } catch {
+    // The status alone says enough.
+  }
+  const { 'retry-after': retryAfter } = response.headers;
+  return new ApiError(statusOf(response.status, body, retryAfter));
+}
+
+function bodyOf(type: ResourceType, object: WrittenObject): { readonly contentType: string; readonly body: string } {
+  const body = JSON.stringify({ ...object, apiVersion: apiVersionOf(type), kind: type.kind });
+  return { contentType: 'application/json', body };
+}
+
+function signalOf({ signal }: RequestOptions): { readonly signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
+}

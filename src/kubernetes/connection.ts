@@ -1,0 +1,211 @@
+/**
+ * The way to one API server. All requests share one HTTP/2 connection; another is opened beside it only when the server's limit of
+ * concurrent streams is reached, or when the server is about to close the first (GOAWAY). Attempts to connect are paced here, for all
+ * requests together: after a failure with exponential backoff and jitter.
+ */
+import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
+import { backoff } from '../core/backoff.ts';
+import { type Clock, sleep } from '../core/clock.ts';
+import { CtlError } from '../core/errors.ts';
+import type { ClusterAccess } from './access.ts';
+import { ConnectionError } from './api-error.ts';
+import { Session } from './session.ts';
+
+/** Pause after a lost connection, ms, doubled with each failure in a row. */
+const RETRY_BASE_MS = 500;
+const RETRY_MAX_MS = 30_000;
+
+export interface ConnectionOptions {
+  readonly access: ClusterAccess;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** Sent with each request. */
+  readonly userAgent: string;
+  /** Called when the API server cannot be reached, once for each reason. */
+  readonly onLost: (reason: string) => void;
+  /** Called when it is reached after that. */
+  readonly onReached: () => void;
+}
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Path and query. */
+  readonly path: string;
+  readonly accept: string;
+  readonly contentType?: string;
+  readonly body?: string;
+  /** Time until the headers of the answer, ms, time to connect included. */
+  readonly timeoutMs: number;
+  /** Ends the request, and the answer's body. */
+  readonly signal?: AbortSignal;
+}
+
+export interface ApiResponse {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly stream: ClientHttp2Stream;
+  /** Whether the connection as a whole is lost: asked when the stream has broken. */
+  isLost(): boolean;
+}
+
+export class Connection {
+  readonly #options: ConnectionOptions;
+  #sessions: Session[] = [];
+  #connecting: Promise<void> | undefined;
+  /** Attempts in a row that came to nothing. */
+  #failures = 0;
+  #lostReason: string | undefined;
+  readonly #ending = new AbortController();
+  #closed = false;
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options;
+  }
+
+  get clock(): Clock {
+    return this.#options.clock;
+  }
+
+  /** Host and port, for messages. */
+  get server(): string {
+    return this.#options.access.server.origin;
+  }
+
+  /** Resolves with the headers of the answer. Rejects with ConnectionError, or CtlError where credentials cannot be read. */
+  async open(request: ApiRequest): Promise<ApiResponse> {
+    const { clock } = this.#options;
+    const outcome = Promise.withResolvers<ApiResponse>();
+    const { signal, timeoutMs } = request;
+    let stream: ClientHttp2Stream | undefined;
+    let settled = false;
+    const fail = (error: Error): void => {
+      settled = true;
+      stream?.destroy();
+      outcome.reject(error);
+    };
+    const timer = clock.setTimer(timeoutMs, () => {
+      // Without a stream, the connection is what is waited for.
+      fail(new ConnectionError(`no answer within ${Math.round(timeoutMs / 1000)} s`, stream === undefined));
+    });
+    const onAbort = (): void => fail(new ConnectionError('the request was ended', false));
+    if (signal?.aborted === true) onAbort();
+    signal?.addEventListener('abort', onAbort, { once: true });
+    const run = async (): Promise<void> => {
+      const token = await this.#options.access.token();
+      const session = await this.#reserved();
+      if (settled) return session.release();
+      stream = this.#send(session, request, token);
+      stream.once('response', (headers) => {
+        this.#reached();
+        if (stream === undefined) return;
+        const { ':status': status = 0 } = headers;
+        outcome.resolve({ status, headers, stream, isLost: () => !session.isOpen });
+      });
+      stream.once('close', () => signal?.removeEventListener('abort', onAbort));
+      stream.once('close', () => fail(brokenStream(session, stream)));
+      // The reason is told with the end of the stream.
+      stream.on('error', () => {});
+    };
+    run().catch(fail);
+    try {
+      return await outcome.promise;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  /** Ends all requests and makes no more. */
+  close(): void {
+    this.#closed = true;
+    this.#ending.abort();
+    for (const session of this.#sessions) session.destroy();
+    this.#sessions = [];
+  }
+
+  #send(session: Session, request: ApiRequest, token: string | undefined): ClientHttp2Stream {
+    const { access, userAgent } = this.#options;
+    const { method, accept, contentType, body } = request;
+    const base = access.server.pathname.replace(/\/$/, '');
+    try {
+      const stream = session.request(
+        {
+          ':method': method,
+          ':path': `${base}${request.path}`,
+          accept,
+          'user-agent': userAgent,
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(contentType === undefined ? {} : { 'content-type': contentType }),
+        },
+        body !== undefined,
+      );
+      if (body !== undefined) stream.end(body);
+      return stream;
+    } catch (error) {
+      session.release();
+      throw new ConnectionError(error instanceof Error ? error.message : String(error), true, error);
+    }
+  }
+
+  /** A connection that takes another request, which it has counted already. */
+  async #reserved(): Promise<Session> {
+    for (;;) {
+      if (this.#closed) throw new ConnectionError('the connection was closed', false);
+      const session = this.#sessions.find(({ isFree }) => isFree);
+      if (session !== undefined) {
+        session.reserve();
+        return session;
+      }
+      this.#connecting ??= this.#connect().finally(() => {
+        this.#connecting = undefined;
+      });
+      await this.#connecting;
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const { access, clock } = this.#options;
+    if (this.#failures > 0) await this.#pause();
+    if (this.#closed) return;
+    try {
+      const session = await Session.connect(access, clock, (closed) => this.#sessionClosed(closed));
+      if (this.#closed) session.destroy();
+      else this.#sessions.push(session);
+    } catch (error) {
+      this.#failures++;
+      this.#lost(error instanceof CtlError ? error.oneLine() : String(error));
+      throw error;
+    }
+  }
+
+  #pause(): Promise<void> {
+    const { clock, random } = this.#options;
+    return sleep(clock, backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, random), this.#ending.signal);
+  }
+
+  #sessionClosed(session: Session): void {
+    const known = this.#sessions.includes(session);
+    this.#sessions = this.#sessions.filter((each) => each !== session);
+    if (this.#closed || !known) return;
+    // A server that closes every connection at once must not be asked without a pause.
+    this.#failures = session.wasOfUse ? 1 : this.#failures + 1;
+  }
+
+  #lost(reason: string): void {
+    if (this.#lostReason === reason || this.#closed) return;
+    this.#lostReason = reason;
+    this.#options.onLost(reason);
+  }
+
+  #reached(): void {
+    this.#failures = 0;
+    if (this.#lostReason === undefined) return;
+    this.#lostReason = undefined;
+    this.#options.onReached();
+  }
+}
+
+function brokenStream(session: Session, stream: ClientHttp2Stream | undefined): ConnectionError {
+  if (!session.isOpen) return new ConnectionError(session.reason, true);
+  return new ConnectionError(`the server ended the stream (HTTP/2 error code ${stream?.rstCode ?? 0})`, false);
+}

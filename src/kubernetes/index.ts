@@ -1,0 +1,10 @@
+/** Entry point of the Kubernetes client: access to an API server, requests, and collections that are followed. Knows no kinds of the mesh. */
+export type { ClusterAccess } from './access.ts';
+export { ApiError, ConnectionError } from './api-error.ts';
+export { KubernetesClient } from './client.ts';
+export { Connection, type ConnectionOptions } from './connection.ts';
+export { inClusterAccess } from './in-cluster.ts';
+export { readKubeconfig } from './kubeconfig.ts';
+export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
+export { Reflector, type ReflectorHandlers, type ReflectorOptions } from './reflector.ts';
+export type { ObjectChange } from './watch-stream.ts';

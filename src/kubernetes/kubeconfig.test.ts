@@ -1,0 +1,168 @@
+/** Kubeconfig files and service accounts: what is read of them, and what the message says where they cannot be used. */
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { CtlError } from '../core/errors.ts';
+import { inClusterAccess } from './in-cluster.ts';
+import { readKubeconfig } from './kubeconfig.ts';
+
+const PEM = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+const DATA = Buffer.from(PEM).toString('base64');
+
+let folder = '';
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'kubeconfig-'));
+});
+after(() => rm(folder, { recursive: true }));
+
+async function write(name: string, text: string): Promise<string> {
+  const path = join(folder, name);
+  await writeFile(path, text);
+  return path;
+}
+
+const config = (cluster: string, user: string): string => `
+apiVersion: v1
+kind: Config
+current-context: east
+contexts:
+- name: east
+  context: {cluster: one, user: me, namespace: shop}
+- name: west
+  context: {cluster: two, user: me}
+clusters:
+- name: one
+  cluster: {${cluster}}
+users:
+- name: me
+  user: {${user}}
+`;
+
+const SERVER = 'server: "https://10.0.0.1:6443"';
+
+async function problemOf(read: Promise<unknown>): Promise<string> {
+  try {
+    await read;
+  } catch (error) {
+    assert.ok(error instanceof CtlError, String(error));
+    return error.oneLine();
+  }
+  throw new Error('expected a problem');
+}
+
+describe('a kubeconfig', () => {
+  test('gives server, authority, client certificate and namespace of the current context', async () => {
+    await write('ca.pem', PEM);
+    const user = `client-certificate-data: ${DATA}, client-key-data: ${DATA}`;
+    const path = await write('full', config(`${SERVER}, certificate-authority: ca.pem, tls-server-name: api`, user));
+    const access = await readKubeconfig(path);
+    assert.equal(access.server.href, 'https://10.0.0.1:6443/');
+    assert.equal(access.namespace, 'shop');
+    assert.equal(access.serverName, 'api');
+    assert.deepEqual(await access.tls(), { ca: PEM, cert: PEM, key: PEM });
+    assert.equal(await access.token(), undefined);
+  });
+
+  test('has its token file read again for each request', async () => {
+    const token = await write('token', 'first\n');
+    const access = await readKubeconfig(await write('token-config', config(SERVER, 'tokenFile: token')));
+    assert.equal(await access.token(), 'first');
+    await writeFile(token, 'second\n');
+    assert.equal(await access.token(), 'second');
+    await writeFile(token, '');
+    assert.match(await problemOf(access.token()), /token: expected a token/);
+  });
+
+  test('of several files is read together; the first entry of a name counts', async () => {
+    const first = await write('first', config(SERVER, 'token: one').replace('current-context: east', ''));
+    const second = await write('second', config('server: "https://10.0.0.2"', 'token: two'));
+    const access = await readKubeconfig(`${first}:${second}`);
+    assert.equal(access.server.host, '10.0.0.1:6443');
+    assert.equal(await access.token(), 'one');
+  });
+
+  const refused: readonly (readonly [what: string, text: string, message: RegExp])[] = [
+    [
+      'skips the check of the server',
+      config(`${SERVER}, insecure-skip-tls-verify: true`, ''),
+      /clusters\[0\]\.cluster\.insecure-skip-tls-verify: expected certificate-authority/,
+    ],
+    ['uses plain HTTP', config('server: "http://10.0.0.1"', ''), /clusters\[0\]\.cluster\.server: expected https/],
+    ['has no server', config('', ''), /clusters\[0\]\.cluster\.server: expected a URL/],
+    ['needs a proxy', config(`${SERVER}, proxy-url: "http://p"`, ''), /proxy-url: proxies are not supported/],
+    [
+      'runs a credential plugin',
+      config(SERVER, 'exec: {command: aws}'),
+      /users\[0\]\.user\.exec: credential plugins are not supported/,
+    ],
+    ['uses an auth provider', config(SERVER, 'auth-provider: {name: oidc}'), /users\[0\]\.user\.auth-provider: /],
+    [
+      'has a certificate without its key',
+      config(SERVER, `client-certificate-data: ${DATA}`),
+      /client-key: expected both/,
+    ],
+    [
+      'has no PEM text in its data',
+      config(`${SERVER}, certificate-authority-data: aGk=`, ''),
+      /certificate-authority-data: expected PEM text/,
+    ],
+    [
+      'names a context that it lacks',
+      config(SERVER, '').replace('current-context: east', 'current-context: north'),
+      /current-context: there is no context "north"/,
+    ],
+    [
+      'names a cluster that it lacks',
+      config(SERVER, '').replace('current-context: east', 'current-context: west'),
+      /contexts\[1\]\.context\.cluster: there is no cluster "two"/,
+    ],
+    [
+      'has no current context',
+      config(SERVER, '').replace('current-context: east', ''),
+      /current-context: expected the name/,
+    ],
+    ['is no YAML', 'token: [secret-of-mine', /refused: expected YAML or JSON$/],
+    ['is a list', '- a', /refused: expected a kubeconfig$/],
+  ];
+  for (const [what, text, message] of refused) {
+    test(`that ${what} is refused with its file and field`, async () => {
+      const path = await write('refused', text);
+      const line = await problemOf(readKubeconfig(path));
+      assert.ok(line.startsWith(`${path}: `), line);
+      assert.match(line, message);
+    });
+  }
+
+  test('that is not there is refused with its name', async () => {
+    assert.match(await problemOf(readKubeconfig(join(folder, 'none'))), /none: cannot read .*none \(ENOENT\)/);
+  });
+});
+
+describe('a service account', () => {
+  test('is not looked for outside of a Pod', async () => {
+    assert.equal(await inClusterAccess({}, folder), undefined);
+  });
+
+  test('gives server, authority, namespace, and the token as it is in the file now', async () => {
+    await write('token', 'one');
+    await write('ca.crt', PEM);
+    await write('namespace', 'mesh-system\n');
+    const env = { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' };
+    const access = await inClusterAccess(env, folder);
+    assert.equal(access?.server.href, 'https://[fd00::1]:6443/');
+    assert.equal(access?.namespace, 'mesh-system');
+    assert.deepEqual(await access?.tls(), { ca: PEM });
+    assert.equal(await access?.token(), 'one');
+    await write('token', 'two');
+    assert.equal(await access?.token(), 'two');
+  });
+
+  test('whose token is missing is refused with the file', async () => {
+    const none = join(folder, 'nowhere');
+    const line = await problemOf(inClusterAccess({ ORCH_SERVICE_HOST: '10.0.0.1' }, none));
+    assert.match(line, /nowhere\/token \(ENOENT\)/);
+  });
+});

@@ -1,0 +1,192 @@
+/** Objects as an API server sends them, in JSON or protobuf, and the kinds of collections they are asked for in. */
+import { type Status, statusObject } from './api-error.ts';
+import {
+  CORE_MESSAGES,
+  LAST_APPLIED,
+  LIST,
+  MAGIC,
+  METADATA_ONLY,
+  STATUS,
+  UNKNOWN,
+  WATCH_EVENT,
+} from './core-messages.ts';
+import { decodeMessage, type MessageTable } from './wire.ts';
+
+/** A kind as an API server serves it. */
+export interface ResourceType {
+  /** Empty for the core group. */
+  readonly group: string;
+  readonly version: string;
+  /** Name in URLs, such as `endpointslices`. */
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  /** Present where only the metadata of the objects is asked for. */
+  readonly metadataOnly?: boolean;
+}
+
+/** The metadata that this program reads of an object (Kubernetes ObjectMeta). */
+export interface ObjectMeta {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly generation?: number;
+  readonly resourceVersion?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+}
+
+/** An object with `apiVersion`, `kind` and whatever its kind has beside them. */
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: ObjectMeta;
+  readonly [field: string]: unknown;
+}
+
+export interface ListPage {
+  readonly objects: readonly KubernetesObject[];
+  readonly resourceVersion: string;
+  /** Token for the next page; empty on the last. */
+  readonly continue: string;
+}
+
+export type WatchEvent =
+  | { readonly type: 'set'; readonly object: KubernetesObject }
+  | { readonly type: 'deleted'; readonly object: KubernetesObject }
+  | { readonly type: 'bookmark'; readonly resourceVersion: string; readonly isEndOfList: boolean }
+  | { readonly type: 'error'; readonly status: Status };
+
+/** On the bookmark after the last object of a streaming list (KEP-3157). */
+const END_OF_LIST = 'k8s.io/initial-events-end';
+
+export function apiVersionOf({ group, version }: Pick<ResourceType, 'group' | 'version'>): string {
+  return group === '' ? version : `${group}/${version}`;
+}
+
+/** Path of a collection or, with a name, of one object. */
+export function pathOf(type: ResourceType, namespace?: string, name?: string): string {
+  const root = type.group === '' ? '/api' : `/apis/${type.group}`;
+  const within = type.namespaced && namespace !== undefined ? `/namespaces/${encodeURIComponent(namespace)}` : '';
+  const object = name === undefined ? '' : `/${encodeURIComponent(name)}`;
+  return `${root}/${type.version}${within}/${type.plural}${object}`;
+}
+
+const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+const JSON_TYPE = 'application/json';
+
+/** Reads the answers to lists and watches of one kind. */
+export class ObjectReader {
+  readonly #type: ResourceType;
+  readonly #table: MessageTable | undefined;
+
+  constructor(type: ResourceType) {
+    this.#type = type;
+    this.#table = type.metadataOnly === true ? METADATA_ONLY : CORE_MESSAGES.get(type.kind);
+  }
+
+  /** The header Accept: protobuf where this kind is known in it; JSON, which every server has, in any case. */
+  accept(of: 'list' | 'watch'): string {
+    const form = of === 'watch' ? ';stream=watch' : '';
+    if (this.#type.metadataOnly === true) {
+      const as = `as=PartialObjectMetadata${of === 'watch' ? '' : 'List'};g=meta.k8s.io;v=v1`;
+      return `${PROTOBUF};${as}${form},${JSON_TYPE};${as}${form}`;
+    }
+    const json = `${JSON_TYPE}${form}`;
+    return this.#table === undefined ? json : `${PROTOBUF}${form},${json}`;
+  }
+
+  /** How the frames of a watch of this content type are delimited. */
+  framing(contentType: string): 'lines' | 'lengths' {
+    return contentType.startsWith(PROTOBUF) ? 'lengths' : 'lines';
+  }
+
+  /** @throws Error where the body is no list of this kind */
+  list(body: Buffer, contentType: string): ListPage {
+    const list = contentType.startsWith(PROTOBUF)
+      ? this.#protobufList(body)
+      : (JSON.parse(body.toString('utf8')) as unknown);
+    const metadata = isObject(list) ? list.metadata : undefined;
+    if (!isObject(list) || !isObject(metadata) || typeof metadata.resourceVersion !== 'string') {
+      throw new Error('expected a list with a resourceVersion');
+    }
+    const { items = [] } = list;
+    if (metadata.resourceVersion === '' || (items !== null && !Array.isArray(items))) {
+      throw new Error('expected a list with items and a resourceVersion');
+    }
+    return {
+      objects: (items ?? []).map((item) => this.#object(item)),
+      resourceVersion: metadata.resourceVersion,
+      continue: typeof metadata.continue === 'string' ? metadata.continue : '',
+    };
+  }
+
+  /** @throws Error where the frame is no event of this kind */
+  event(frame: Buffer, contentType: string): WatchEvent {
+    const event: unknown = contentType.startsWith(PROTOBUF)
+      ? this.#protobufEvent(frame)
+      : JSON.parse(frame.toString('utf8'));
+    if (!isObject(event)) throw new Error('expected an event');
+    const { type, object } = event;
+    if (type === 'ERROR') {
+      return {
+        type: 'error',
+        status: statusObject(object) ?? { code: 500, reason: '', message: 'an error without a status' },
+      };
+    }
+    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', object: this.#object(object) };
+    if (type === 'DELETED') return { type: 'deleted', object: this.#object(object) };
+    if (type !== 'BOOKMARK') throw new Error(`expected an event, got one of type ${String(type)}`);
+    const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {};
+    const { resourceVersion, annotations } = metadata;
+    if (typeof resourceVersion !== 'string') throw new Error('expected a bookmark with a resourceVersion');
+    return {
+      type: 'bookmark',
+      resourceVersion,
+      isEndOfList: isObject(annotations) && annotations[END_OF_LIST] === 'true',
+    };
+  }
+
+  /** The object with its kind, which lists leave out, and without what is large and never read. */
+  #object(value: unknown): KubernetesObject {
+    const metadata = isObject(value) ? value.metadata : undefined;
+    if (!isObject(value) || !isObject(metadata) || typeof metadata.name !== 'string') {
+      throw new Error('expected an object with a name');
+    }
+    const { managedFields: _managedFields, ...rest } = metadata;
+    if (isObject(rest.annotations) && LAST_APPLIED in rest.annotations) {
+      const { [LAST_APPLIED]: _lastApplied, ...annotations } = rest.annotations;
+      rest.annotations = annotations;
+    }
+    const { kind } = this.#type;
+    // The fields that are read of it are of these types in every version of the API (ObjectMeta).
+    return { ...value, apiVersion: apiVersionOf(this.#type), kind, metadata: rest as unknown as ObjectMeta };
+  }
+
+  #protobufList(body: Buffer): unknown {
+    const { metadata, items = [] } = decodeMessage(LIST, unwrap(body));
+    return { metadata, items: (items as Uint8Array[]).map((item) => this.#decode(item)) };
+  }
+
+  #protobufEvent(frame: Buffer): unknown {
+    const { type, object } = decodeMessage(WATCH_EVENT, frame);
+    const raw = isObject(object) ? object.raw : undefined;
+    if (!(raw instanceof Uint8Array)) throw new Error('expected an event with an object');
+    const bytes = unwrap(raw);
+    return { type, object: type === 'ERROR' ? decodeMessage(STATUS, bytes) : this.#decode(bytes) };
+  }
+
+  #decode(bytes: Uint8Array): unknown {
+    return decodeMessage(this.#table ?? METADATA_ONLY, bytes);
+  }
+}
+
+/** The message inside an object's envelope. */
+function unwrap(bytes: Uint8Array): Uint8Array {
+  if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw new Error('expected a protobuf object');
+  const { raw } = decodeMessage(UNKNOWN, bytes.subarray(MAGIC.length));
+  return raw instanceof Uint8Array ? raw : new Uint8Array();
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,322 @@
+/** Following a collection of a scripted API server: what is told of it, whatever the server and the connection do. */
+import assert from 'node:assert/strict';
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { afterEach, describe, test } from 'node:test';
+import { systemClock } from '../core/clock.ts';
+import { waitUntil } from '../core/testing/wait-until.ts';
+import { ApiError } from './api-error.ts';
+import { Connection } from './connection.ts';
+import type { ResourceType } from './objects.ts';
+import { Reflector } from './reflector.ts';
+import { fastClock } from './testing/fast-clock.ts';
+import { startRelay } from './testing/relay.ts';
+import { ScriptedApiServer, type SeenRequest } from './testing/scripted-api-server.ts';
+
+const PATH = '/apis/networking.mesh.io/v1/gateways';
+const TYPE: ResourceType = {
+  group: 'networking.mesh.io',
+  version: 'v1',
+  plural: 'gateways',
+  kind: 'Gateway',
+  namespaced: true,
+};
+
+const cleanup: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+/** A reflector with what it told: the objects as they follow from lists and changes, and a line for each call. */
+async function follow(server: ScriptedApiServer, { port = server.port } = {}) {
+  const objects = new Map<string, unknown>();
+  const calls: string[] = [];
+  const failures: ApiError[] = [];
+  const nameOf = ({ metadata }: { metadata: { name: string } }) => metadata.name;
+  const connection = new Connection({
+    access: server.access({ port }),
+    clock: fastClock(50),
+    random: () => 0,
+    userAgent: 'test',
+    onLost: (reason) => calls.push(`lost: ${reason}`),
+    onReached: () => calls.push('reached'),
+  });
+  const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0 };
+  const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
+    convert: (object) => ({ name: nameOf(object), spec: object.spec }),
+    onList: (items) => {
+      objects.clear();
+      for (const { name, spec } of items) objects.set(name, spec);
+      calls.push(`list ${[...objects.keys()].sort().join()}`);
+    },
+    onChanges: (changes) => {
+      for (const change of changes) {
+        if (change.type === 'deleted') objects.delete(nameOf(change.object));
+        else objects.set(change.item.name, change.item.spec);
+        calls.push(change.type === 'deleted' ? `delete ${nameOf(change.object)}` : `set ${change.item.name}`);
+      }
+    },
+    onFailure: (error, verb) => {
+      calls.push(`${verb} failed`);
+      if (error instanceof ApiError) failures.push(error);
+    },
+    onRecovered: () => calls.push('recovered'),
+  });
+  cleanup.push(async () => {
+    await reflector.close();
+    connection.close();
+  });
+  reflector.start();
+  const names = () => [...objects.keys()].sort().join();
+  const lists = () => calls.filter((call) => call.startsWith('list ') && !call.endsWith('failed')).length;
+  return { objects, calls, failures, names, lists, reflector };
+}
+
+async function scripted(...names: readonly string[]): Promise<ScriptedApiServer> {
+  const server = await ScriptedApiServer.start();
+  cleanup.push(() => server.stop());
+  server.serve(PATH);
+  for (const name of names) server.set(PATH, gateway(name));
+  return server;
+}
+
+const gateway = (name: string, spec: unknown = {}) => ({ metadata: { name, namespace: 'shop' }, spec });
+
+const listRequests = (server: ScriptedApiServer) =>
+  server.requests.filter(({ query }) => query.get('watch') !== '1' || query.has('sendInitialEvents'));
+
+describe('a reflector of a scripted API server', () => {
+  test('lists the collection and then tells of changes, over one request', async () => {
+    const server = await scripted('a', 'b');
+    const { calls, names } = await follow(server);
+    await waitUntil(() => names() === 'a,b');
+    server.set(PATH, gateway('c'));
+    server.remove(PATH, { name: 'a', namespace: 'shop' });
+    server.set(PATH, gateway('b', { x: 1 }));
+    await waitUntil(() => calls.includes('set b'));
+    assert.deepEqual(calls, ['list a,b', 'set c', 'delete a', 'set b']);
+    assert.equal(server.requests.length, 1);
+  });
+
+  test('lists in pages where the server has no streaming lists, and watches from the end of the list', async () => {
+    const server = await scripted();
+    server.streamingLists = false;
+    for (let index = 0; index < 1100; index++) server.set(PATH, gateway(`g${index}`));
+    const { objects, calls } = await follow(server);
+    await waitUntil(() => objects.size === 1100);
+    await waitUntil(() => server.watches(PATH) === 1);
+    server.set(PATH, gateway('late'));
+    await waitUntil(() => calls.includes('set late'));
+    const pages = server.requests.filter(({ query }) => query.get('limit') === '500');
+    assert.deepEqual(
+      pages.map(({ query }) => query.get('continue')),
+      [null, '500', '1000'],
+    );
+  });
+
+  test('begins a list again whose next page has expired, and tells nothing of the first part', async () => {
+    const server = await scripted();
+    server.streamingLists = false;
+    for (let index = 0; index < 600; index++) server.set(PATH, gateway(`g${index}`));
+    let expired = false;
+    server.intercept = ({ query }, stream) => {
+      if (!query.has('continue') || expired) return false;
+      expired = true;
+      return server.fail(stream, 410, 'Expired');
+    };
+    const { calls, objects } = await follow(server);
+    await waitUntil(() => objects.size === 600);
+    assert.equal(calls.length, 1);
+  });
+
+  test('goes on from the last version when the server ends the watch, without a list', async () => {
+    const server = await scripted('a');
+    const { calls, names } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+    server.endWatches();
+    server.set(PATH, gateway('c'));
+    await waitUntil(() => names() === 'a,b,c');
+    assert.deepEqual(calls, ['list a', 'set b', 'set c']);
+    assert.equal(listRequests(server).length, 1);
+  });
+
+  test('goes on from the version of the last bookmark', async () => {
+    const server = await scripted('a');
+    const { names } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.set('/api/v1/others', { metadata: { name: 'x' } });
+    server.bookmark();
+    // The bookmark has been read once an event behind it has.
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+    server.endWatches();
+    await waitUntil(() => server.requests.length === 2);
+    assert.equal(server.requests[1]?.query.get('resourceVersion'), '103');
+  });
+
+  for (const goneAs of ['status', 'event'] as const) {
+    test(`lists again when its version is forgotten (410 as ${goneAs})`, async () => {
+      const server = await scripted('a', 'b');
+      server.goneAs = goneAs;
+      const { calls, names, lists } = await follow(server);
+      await waitUntil(() => names() === 'a,b');
+      // Both while the watch is away.
+      server.intercept = ({ query }, stream) => !query.has('sendInitialEvents') && server.fail(stream, 503);
+      server.endWatches();
+      await waitUntil(() => calls.includes('watch failed'));
+      server.remove(PATH, { name: 'a', namespace: 'shop' });
+      server.set(PATH, gateway('c'));
+      server.compact();
+      server.intercept = () => false;
+      await waitUntil(() => names() === 'b,c');
+      assert.equal(lists(), 2);
+    });
+  }
+
+  test('lists again when the server does not know its version yet (504)', async () => {
+    const server = await scripted('a');
+    const { names, lists } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.intercept = ({ query }, stream) => !query.has('sendInitialEvents') && server.fail(stream, 504, 'Timeout');
+    server.endWatches();
+    await waitUntil(() => lists() === 2);
+  });
+
+  const faults: Readonly<Record<string, (request: SeenRequest, stream: ServerHttp2Stream) => void>> = {
+    'a status 500': (_, stream) => {
+      stream.respond({ ':status': 500 });
+      stream.end('oops');
+    },
+    'an empty body': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.end();
+    },
+    'an empty object': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.end('{}');
+    },
+    'a page of a proxy': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'text/html' });
+      stream.end('<html>please log in</html>\n');
+    },
+    'a list that is cut off': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.write(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`, () =>
+        stream.close(constants.NGHTTP2_INTERNAL_ERROR),
+      );
+    },
+    'a list that ends before its last object': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.end(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`);
+    },
+  };
+  for (const [name, fault] of Object.entries(faults)) {
+    test(`keeps what it told when a list is answered by ${name}`, async () => {
+      const server = await scripted('a', 'b');
+      const { calls, names, lists } = await follow(server);
+      await waitUntil(() => names() === 'a,b');
+      let faulty = 0;
+      server.intercept = (request, stream) => {
+        if (!request.query.has('sendInitialEvents')) return false;
+        faulty++;
+        fault(request, stream);
+        return true;
+      };
+      server.compact();
+      server.endWatches();
+      await waitUntil(() => faulty >= 2);
+      assert.equal(names(), 'a,b');
+      assert.equal(lists(), 1);
+      assert.ok(calls.includes('list failed'));
+      server.intercept = () => false;
+      await waitUntil(() => lists() === 2 && calls.at(-1) === 'recovered');
+      assert.equal(names(), 'a,b');
+    });
+  }
+
+  test('keeps what it told while the server is away, and goes on where it was', async () => {
+    const server = await scripted('a');
+    const { calls, names } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    let refusing = true;
+    server.intercept = (_, stream) => {
+      if (refusing) stream.session?.destroy();
+      return refusing;
+    };
+    server.disconnect();
+    await waitUntil(() => server.connections >= 4);
+    server.set(PATH, gateway('b'));
+    refusing = false;
+    await waitUntil(() => names() === 'a,b');
+    assert.ok(!calls.includes('list a,b'));
+  });
+
+  test('goes on over another connection when the server sends GOAWAY', async () => {
+    const server = await scripted('a');
+    const { names, lists } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.goaway();
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+    server.endWatches();
+    await waitUntil(() => server.connections === 2);
+    server.set(PATH, gateway('c'));
+    await waitUntil(() => names() === 'a,b,c');
+    assert.equal(lists(), 1);
+  });
+
+  test('notices a connection that answers no PING', async () => {
+    const server = await scripted('a');
+    const relay = await startRelay(server.port);
+    cleanup.push(() => relay.close());
+    const { names } = await follow(server, { port: relay.port });
+    await waitUntil(() => names() === 'a');
+    relay.freeze();
+    await waitUntil(() => server.connections === 2 && server.watches(PATH) >= 1);
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+  });
+
+  test('waits as long as Retry-After asks for', async () => {
+    const server = await scripted('a');
+    const times: number[] = [];
+    server.intercept = (_, stream) => {
+      times.push(systemClock.now());
+      return times.length === 1 && server.fail(stream, 429, 'TooManyRequests', { 'retry-after': '20' });
+    };
+    const { names, failures } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    assert.equal(failures[0]?.retryAfterMs, 20_000);
+    // By the clock of the test, 50 times as fast.
+    assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 20_000 / 50);
+  });
+
+  test('reports a collection that is forbidden and reads it once it is allowed', async () => {
+    const server = await scripted('a');
+    let forbidden = true;
+    server.intercept = (_, stream) => forbidden && server.fail(stream, 403, 'Forbidden');
+    const { names, failures, calls } = await follow(server);
+    await waitUntil(() => failures.length >= 3);
+    assert.equal(failures[0]?.code, 'permission_denied');
+    forbidden = false;
+    await waitUntil(() => names() === 'a');
+    assert.deepEqual(calls.slice(-2), ['list a', 'recovered']);
+  });
+
+  test('waits longer and longer when the server ends each watch at once', async () => {
+    const server = await scripted('a');
+    const { names, calls } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.intercept = ({ query }, stream) => {
+      if (query.has('sendInitialEvents')) return false;
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.end();
+      return true;
+    };
+    server.endWatches();
+    await waitUntil(() => calls.filter((call) => call === 'watch failed').length >= 3);
+    assert.equal(names(), 'a');
+  });
+});

@@ -1,0 +1,262 @@
+/**
+ * Follows one collection of an API server: lists it, then watches it from there, for as long as it runs.
+ *
+ *   streaming list (one watch that begins with all objects) ─┐
+ *   or paged list ────────────────────────────────────────────┴─▶ watch ─▶ resume from the last resourceVersion ─▶ …
+ *
+ * A list counts only when its last object has come. A watch that breaks, or that the server ends, goes on from the last
+ * resourceVersion; only when the server no longer knows it (410, or 504 for one that it does not know yet) everything is listed again.
+ * What was listed stays valid in the meantime, whatever the server answers.
+ */
+import { backoff } from '../core/backoff.ts';
+import { type Clock, sleep } from '../core/clock.ts';
+import { CtlError } from '../core/errors.ts';
+import { ApiError, ConnectionError } from './api-error.ts';
+import { contentTypeOf, readBody } from './body.ts';
+import { errorOf, isSuccess } from './client.ts';
+import type { ApiResponse, Connection } from './connection.ts';
+import { type KubernetesObject, ObjectReader, pathOf, type ResourceType } from './objects.ts';
+import { type ObjectChange, SHORT_WATCH_MS, type WatchContext, WatchStream } from './watch-stream.ts';
+
+export interface ReflectorHandlers<T> {
+  /** What is kept of an object; called for each as it comes. */
+  convert(object: KubernetesObject): T;
+  /** All objects of the collection. */
+  onList(items: readonly T[]): void;
+  /** Changes since the last call, in order. */
+  onChanges(changes: readonly ObjectChange<T>[]): void;
+  /** The collection cannot be read now; called for every failed attempt. What was told before stays valid. */
+  onFailure(error: CtlError, verb: 'list' | 'watch'): void;
+  /** The collection is read again after failures. */
+  onRecovered(): void;
+  /** A warning of the server about this kind, once for each text. */
+  onWarning?(text: string): void;
+}
+
+export interface ReflectorOptions {
+  readonly connection: Connection;
+  readonly type: ResourceType;
+  /** Left out: all namespaces. */
+  readonly namespace?: string;
+  readonly fieldSelector?: string;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** How long the server is asked to keep a watch open, seconds, and up to twice that; default 300. */
+  readonly watchSeconds?: number;
+}
+
+/** Between attempts after failures, ms. */
+const RETRY_BASE_MS = 500;
+const RETRY_MAX_MS = 30_000;
+const WATCH_SECONDS = 300;
+/** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
+const WATCH_GRACE_MS = 30_000;
+/** Bookmarks come every minute; a watch of this length without a frame is not served, ms. */
+const SILENT_WATCH_MS = 240_000;
+/** Time until the headers of an answer, ms. */
+const ANSWER_TIMEOUT_MS = 30_000;
+/** Time for one page of a list, ms. */
+const PAGE_TIMEOUT_MS = 60_000;
+const PAGE_OBJECTS = 500;
+const MAX_PAGE_BYTES = 64 * 1024 * 1024;
+/** Different warnings of one kind that are passed on, whatever a server sends. */
+const MAX_WARNINGS = 8;
+/** How often a list whose next page has expired is begun again at once. */
+const MAX_EXPIRED_PAGES = 3;
+
+export class Reflector<T> {
+  readonly #options: ReflectorOptions;
+  readonly #handlers: ReflectorHandlers<T>;
+  readonly #reader: ObjectReader;
+  readonly #path: string;
+  readonly #ending = new AbortController();
+  readonly #warned = new Set<string>();
+  /** Where a watch goes on; undefined: a list is needed. */
+  #version: string | undefined;
+  /** False once the server has refused a streaming list. */
+  #streaming = true;
+  /** Whether the server sends bookmarks: then a watch without any frame is one that it does not serve. */
+  #bookmarked = false;
+  #failures = 0;
+  #running: Promise<void> | undefined;
+
+  constructor(options: ReflectorOptions, handlers: ReflectorHandlers<T>) {
+    this.#options = options;
+    this.#handlers = handlers;
+    this.#reader = new ObjectReader(options.type);
+    this.#path = pathOf(options.type, options.namespace);
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** No handler is called after it has resolved. */
+  async close(): Promise<void> {
+    this.#ending.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#isClosed()) {
+      try {
+        if (this.#version !== undefined) await this.#watch(false);
+        else if (this.#streaming) await this.#watch(true);
+        else await this.#listPages();
+      } catch (error) {
+        if (!this.#isClosed()) await this.#failed(errorFrom(error), this.#version === undefined ? 'list' : 'watch');
+      }
+    }
+  }
+
+  #isClosed(): boolean {
+    return this.#ending.signal.aborted;
+  }
+
+  async #failed(error: CtlError, verb: 'list' | 'watch'): Promise<void> {
+    const refused = error instanceof ApiError && (error.status === 400 || error.status === 422);
+    if (verb === 'list' && this.#streaming && refused) {
+      this.#streaming = false;
+      return;
+    }
+    const expired = error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
+    const unknown = error instanceof ApiError && error.status === 504;
+    if (expired || unknown) this.#version = undefined;
+    this.#failures++;
+    // The server has forgotten where this watch was: nothing is wrong with it, and a list is due at once.
+    if (expired && verb === 'watch' && this.#failures === 1) return;
+    this.#handlers.onFailure(error, verb);
+    // A lost connection paces its own attempts.
+    if (error instanceof ConnectionError && error.lost) return;
+    const { clock, random } = this.#options;
+    const wait = backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, random);
+    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    await sleep(clock, Math.max(wait, asked * (1 + random() / 5)), this.#ending.signal);
+  }
+
+  #succeeded(): void {
+    if (this.#failures === 0) return;
+    this.#failures = 0;
+    this.#handlers.onRecovered();
+  }
+
+  /** @param initial whether the watch begins with all objects */
+  async #watch(initial: boolean): Promise<void> {
+    const { random, watchSeconds = WATCH_SECONDS } = this.#options;
+    const seconds = Math.ceil(watchSeconds * (1 + random()));
+    const query = new URLSearchParams({ watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(seconds) });
+    if (initial) {
+      query.set('sendInitialEvents', 'true');
+      query.set('resourceVersionMatch', 'NotOlderThan');
+    } else query.set('resourceVersion', this.#version ?? '');
+    const response = await this.#open(query, 'watch', ANSWER_TIMEOUT_MS);
+    const startedAt = this.#options.clock.now();
+    const frames = await new WatchStream(this.#context, response, initial, seconds * 1000 + WATCH_GRACE_MS).ended;
+    if (frames > 0 || this.#isClosed()) return;
+    const lasted = this.#options.clock.now() - startedAt;
+    if (lasted < SHORT_WATCH_MS) throw new CtlError('unavailable', 'the server ended the watch at once');
+    // A server that restarted with older data lets a watch from a version that it does not know yet wait in silence.
+    if (this.#bookmarked && lasted >= SILENT_WATCH_MS) this.#version = undefined;
+  }
+
+  get #context(): WatchContext<T> {
+    return {
+      reader: this.#reader,
+      clock: this.#options.clock,
+      convert: (object) => this.#handlers.convert(object),
+      listed: (items, version) => this.#listed(items, version),
+      changed: (changes, version) => {
+        this.#version = version;
+        this.#succeeded();
+        if (changes.length > 0 && !this.#isClosed()) this.#handlers.onChanges(changes);
+      },
+      bookmarked: () => {
+        this.#bookmarked = true;
+      },
+      served: () => this.#succeeded(),
+    };
+  }
+
+  #listed(items: readonly T[], version: string): void {
+    if (this.#isClosed()) return;
+    this.#version = version;
+    this.#handlers.onList(items);
+    this.#succeeded();
+  }
+
+  async #listPages(): Promise<void> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#listOnce();
+      } catch (error) {
+        const expired = error instanceof ApiError && error.status === 410;
+        if (!expired || attempt === MAX_EXPIRED_PAGES) throw error;
+      }
+    }
+  }
+
+  async #listOnce(): Promise<void> {
+    const items: T[] = [];
+    let limit = PAGE_OBJECTS;
+    let next = '';
+    for (;;) {
+      const query = new URLSearchParams({ limit: String(limit) });
+      if (next !== '') query.set('continue', next);
+      const response = await this.#open(query, 'list', PAGE_TIMEOUT_MS);
+      const body = await this.#page(response);
+      if (body === undefined) {
+        // Few objects of the largest size fill a page.
+        if (limit === 1)
+          throw new CtlError('resource_exhausted', `expected objects of at most ${MAX_PAGE_BYTES} bytes`);
+        limit = Math.max(1, Math.floor(limit / 8));
+        continue;
+      }
+      const page = this.#reader.list(body, contentTypeOf(response));
+      for (const object of page.objects) items.push(this.#handlers.convert(object));
+      next = page.continue;
+      if (next === '') return this.#listed(items, page.resourceVersion);
+    }
+  }
+
+  /** The body of a page; undefined where it is too large. */
+  async #page(response: ApiResponse): Promise<Buffer | undefined> {
+    const timer = this.#options.clock.setTimer(PAGE_TIMEOUT_MS, () => response.stream.destroy());
+    try {
+      return await readBody(response, MAX_PAGE_BYTES);
+    } catch (error) {
+      if (error instanceof CtlError && error.code === 'resource_exhausted') return undefined;
+      throw error;
+    } finally {
+      timer.cancel();
+    }
+  }
+
+  async #open(query: URLSearchParams, of: 'list' | 'watch', timeoutMs: number): Promise<ApiResponse> {
+    const { connection, fieldSelector } = this.#options;
+    if (fieldSelector !== undefined) query.set('fieldSelector', fieldSelector);
+    const response = await connection.open({
+      method: 'GET',
+      path: `${this.#path}?${query}`,
+      accept: this.#reader.accept(of),
+      timeoutMs,
+      signal: this.#ending.signal,
+    });
+    if (!isSuccess(response)) throw await errorOf(response);
+    this.#warn(response.headers.warning);
+    return response;
+  }
+
+  /** Warnings as API servers send them: `299 - "text"` (RFC 7234, 5.5). */
+  #warn(header: string | string[] | undefined): void {
+    const [, text] = /^299 [^"]*"((?:[^"\\]|\\.){1,500})"/.exec(String(header ?? '')) ?? [];
+    if (text === undefined || this.#warned.has(text) || this.#warned.size === MAX_WARNINGS) return;
+    this.#warned.add(text);
+    this.#handlers.onWarning?.(text);
+  }
+}
+
+function errorFrom(error: unknown): CtlError {
+  if (error instanceof CtlError) return error;
+  return new CtlError('unavailable', error instanceof Error ? error.message : String(error), {}, error);
+}

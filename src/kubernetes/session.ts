@@ -1,0 +1,133 @@
+/** One HTTP/2 connection to an API server: its windows, its PINGs, and whether it takes further requests. */
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type OutgoingHttpHeaders } from 'node:http2';
+import type { Clock, Timer } from '../core/clock.ts';
+import type { ClusterAccess } from './access.ts';
+import { ConnectionError } from './api-error.ts';
+
+/** Time for TCP, TLS and the server's SETTINGS frame together, ms. */
+const CONNECT_TIMEOUT_MS = 10_000;
+/** Time between PINGs, ms. A connection whose PING is not answered until the next one is due is given up. */
+const PING_INTERVAL_MS = 20_000;
+/** Flow control windows, bytes: large lists should not wait for WINDOW_UPDATE frames. */
+const STREAM_WINDOW = 1024 * 1024;
+const CONNECTION_WINDOW = 8 * 1024 * 1024;
+/** What RFC 9113, 6.5.2 recommends as the least, for servers that state no limit of concurrent streams. */
+const DEFAULT_MAX_STREAMS = 100;
+
+export class Session {
+  readonly #session: ClientHttp2Session;
+  /** Requests under way, and those that are about to be made. */
+  #active = 0;
+  #answered = false;
+  #lastError: Error | undefined;
+  #pingTimer: Timer | undefined;
+  #waiting = false;
+
+  private constructor(session: ClientHttp2Session) {
+    this.#session = session;
+  }
+
+  /** Rejects with ConnectionError, or with CtlError where credentials cannot be read. */
+  static async connect(access: ClusterAccess, clock: Clock, onClosed: (session: Session) => void): Promise<Session> {
+    const material = await access.tls();
+    const { hostname } = access.server;
+    const session = http2.connect(access.server.origin, {
+      ...material,
+      ...(access.serverName === undefined ? {} : { servername: access.serverName }),
+      ALPNProtocols: ['h2'],
+      minVersion: 'TLSv1.2',
+      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },
+    });
+    const self = new Session(session);
+    const ready = Promise.withResolvers<void>();
+    const timer = clock.setTimer(CONNECT_TIMEOUT_MS, () => {
+      session.destroy(new Error(`no HTTP/2 connection within ${CONNECT_TIMEOUT_MS / 1000} s`));
+    });
+    session.once('remoteSettings', () => ready.resolve());
+    session.on('error', (error) => {
+      self.#lastError = error;
+    });
+    session.once('close', () => {
+      timer.cancel();
+      self.#pingTimer?.cancel();
+      ready.reject(new ConnectionError(reasonOf(self.#lastError, hostname), true, self.#lastError));
+      onClosed(self);
+    });
+    await ready.promise;
+    timer.cancel();
+    session.setLocalWindowSize(CONNECTION_WINDOW);
+    self.#ping(clock);
+    return self;
+  }
+
+  /** Whether a further request can be made on this connection. After a GOAWAY frame Node closes the session by itself. */
+  get isFree(): boolean {
+    const limit = this.#session.remoteSettings?.maxConcurrentStreams ?? DEFAULT_MAX_STREAMS;
+    return this.isOpen && this.#active < limit;
+  }
+
+  get isOpen(): boolean {
+    return !this.#session.closed && !this.#session.destroyed;
+  }
+
+  /** Whether the server has answered a request: only then the connection was of use. */
+  get wasOfUse(): boolean {
+    return this.#answered;
+  }
+
+  /** Counts a request that is about to be made; `release` or the end of its stream takes it back. */
+  reserve(): void {
+    this.#active++;
+  }
+
+  release(): void {
+    this.#active--;
+  }
+
+  /** Makes a request that was reserved. Throws Error when the session was closed meanwhile. */
+  request(headers: OutgoingHttpHeaders, hasBody: boolean): ClientHttp2Stream {
+    const stream = this.#session.request(headers, { endStream: !hasBody });
+    stream.once('response', () => {
+      this.#answered = true;
+    });
+    stream.once('close', () => this.release());
+    return stream;
+  }
+
+  /** Why the connection ended, for messages. */
+  get reason(): string {
+    return this.#lastError === undefined ? 'the server closed the connection' : reasonOf(this.#lastError, '');
+  }
+
+  destroy(error?: Error): void {
+    this.#session.destroy(error);
+  }
+
+  #ping(clock: Clock): void {
+    this.#pingTimer = clock.setTimer(PING_INTERVAL_MS, () => {
+      // After a pause of the whole process, an answer may lie in the socket unread.
+      if (this.#waiting) setImmediate(() => this.#giveUp());
+      else if (this.isOpen) {
+        this.#waiting = true;
+        this.#session.ping((error) => {
+          if (error === null) this.#waiting = false;
+        });
+      }
+      this.#ping(clock);
+    });
+  }
+
+  #giveUp(): void {
+    if (!this.#waiting || this.#session.destroyed) return;
+    this.#session.destroy(new Error(`no answer to a PING within ${PING_INTERVAL_MS / 1000} s`));
+  }
+}
+
+/** What people need to know of a failed connection, one line. */
+function reasonOf(error: Error | undefined, host: string): string {
+  if (error === undefined) return 'the server closed the connection';
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `the server's certificate is not for ${host}`;
+  const message = error.message.split('\n')[0] ?? '';
+  return message === '' ? code || error.name : message;
+}

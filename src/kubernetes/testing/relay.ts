@@ -1,0 +1,34 @@
+/** A TCP relay in front of a server, which a test can make silent: connections stay open, and nothing passes. */
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+
+export interface Relay {
+  readonly port: number;
+  /** Lets nothing pass on the connections that exist. */
+  freeze(): void;
+  close(): Promise<void>;
+}
+
+export async function startRelay(target: number): Promise<Relay> {
+  const sockets = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(target, '127.0.0.1');
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => sockets.delete(socket));
+    }
+    near.pipe(far);
+    far.pipe(near);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    freeze() {
+      for (const socket of sockets) socket.unpipe().pause();
+    },
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
+}
