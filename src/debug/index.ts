@@ -115,6 +115,11 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
 };
 
+/** The name and title of every page, for the documents. */
+export const DEBUG_PAGES: readonly { readonly name: string; readonly title: string }[] = Object.entries(PAGES).map(
+  ([name, { title }]) => ({ name, title }),
+);
+
 /** A reader that takes nothing for so long, ms, is hung up on: what is made for it holds memory. */
 const SEND_TIMEOUT_MS = 30_000;
 
@@ -127,9 +132,7 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 }
 
 function indexPage(): string {
-  const rows = Object.entries(PAGES).map(
-    ([name, { title }]) => `<li><a href="/debug/${name}">/debug/${name}</a> ${title}</li>`,
-  );
+  const rows = DEBUG_PAGES.map(({ name, title }) => `<li><a href="/debug/${name}">/debug/${name}</a> ${title}</li>`);
   return `<!doctype html><meta charset="utf-8"><title>ctl-discovery: debug</title><h1>ctl-discovery</h1><ul>${rows.join('')}</ul>\n`;
 }
 
