@@ -8,6 +8,7 @@ import { dirname, join, normalize } from 'node:path';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { parseResource } from '../../resources/index.ts';
+import { MODULES } from '../modules.ts';
 import { anchorsOf, blocksOf, DOCUMENTS, proseOf, readDocument } from './markdown.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
@@ -111,6 +112,15 @@ test('variables, flags and metrics that documents name exist', () => {
       .map((name) => `${document}: ${name}`),
   );
   assert.deepEqual(unknown, []);
+});
+
+test('the table of modules has all modules in their order', () => {
+  const rows = readDocument('docs/architecture.md').matchAll(/^\| `src\/([a-z-]+)`/gm);
+  const folders = MODULES.filter((name) => existsSync(join(REPOSITORY, 'src', name)));
+  assert.deepEqual(
+    [...rows].map(([, name]) => name),
+    folders,
+  );
 });
 
 test('prose has at most 140 columns, tables excepted', () => {

@@ -4,9 +4,9 @@ import { agentProgram } from '../../cli/agent.ts';
 import { discoveryProgram } from '../../cli/discovery.ts';
 import { jwtCommand } from '../../cli/jwt.ts';
 import type { Program } from '../../cli/program.ts';
-import { DEBUG_PAGES } from '../../observe/debug/index.ts';
-import { METRICS, type MetricSpec } from '../../observe/metrics-table.ts';
-import { LOG_LEVELS, LOG_SCOPES } from '../../observe/scopes.ts';
+import { DEBUG_PAGES } from '../../debug/index.ts';
+import { LOG_LEVELS, LOG_SCOPES } from '../../logging/index.ts';
+import { METRICS, type MetricSpec } from '../../observe/index.ts';
 import {
   AGENT_UNSERVED,
   agentEnv,
