@@ -2,13 +2,14 @@
  * A caller whose proxies want more different configurations than one caller may have, as its next proxy is told on the
  * wire.
  */
+
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
+import { XDS } from '../src/core/xds-types.ts';
 import { MAX_VIEWS_OF_CALLER } from '../src/push/engine/view-table.ts';
 import { inline, Mesh, service, sidecar } from '../src/push/testing/mesh.ts';
 import { createXdsServer } from '../src/xds/index.ts';
-import { TYPE_URL_OF } from '../src/xds/protocol/type-urls.ts';
 import { ADS_PATHS } from '../src/xds/server/services.ts';
 import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/testing/content.ts';
 import { quietObserver } from '../src/xds/testing/engine.ts';
@@ -54,7 +55,7 @@ function ask(mode: 'sotw' | 'delta', namespace: string, proved = false): Promise
   if (proved) metadata.set('of', namespace);
   const call = openCall(client, ADS_PATHS[mode], metadata);
   const id = `sidecar~10.5.0.1~pod.${namespace}~${namespace}.svc.cluster.local`;
-  const fields = { typeUrl: TYPE_URL_OF.cds, node: encodeNode(id, { NAMESPACE: namespace }) };
+  const fields = { typeUrl: XDS.cds.url, node: encodeNode(id, { NAMESPACE: namespace }) };
   call.write(mode === 'sotw' ? encodeSotwRequest(fields) : encodeDeltaRequest(fields));
   return new Promise((resolve) => {
     call.on('data', (bytes: Buffer) => resolve(bytes.length));

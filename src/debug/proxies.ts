@@ -1,7 +1,7 @@
 /** Debug pages about connected proxies: what each was sent and took, in the shapes that existing mesh tools read. */
-import { XDS_TYPES, type XdsType } from '../generate/types.ts';
+import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
-import { messageOf, TYPE_URLS } from '../push/index.ts';
+import { messageOf } from '../push/index.ts';
 import type { ConnectionStatus, EncodedResource, TypeStatus } from '../push/types.ts';
 import type { Viewed } from './viewed.ts';
 
@@ -9,16 +9,6 @@ import type { Viewed } from './viewed.ts';
 export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Generator<unknown> {
   for (const item of items) yield one(item);
 }
-
-/** Names by which `syncz` calls the types. */
-const SYNC_NAMES: Readonly<Record<XdsType, string>> = {
-  cds: 'cluster',
-  lds: 'listener',
-  rds: 'route',
-  eds: 'endpoint',
-  sds: 'secret',
-  vhds: 'virtual_host',
-};
 
 /** Is what was last sent also what was last acknowledged, with nothing rejected? */
 function stateOf(status: TypeStatus | undefined): string {
@@ -50,8 +40,8 @@ export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<s
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
     // Existing tools know the other four; secrets and virtual hosts stand here where a proxy asks for some.
-    if ((type === 'sds' || type === 'vhds') && (status === undefined || status.subscribed === 'none')) continue;
-    const name = SYNC_NAMES[type];
+    if (XDS[type].optional && (status === undefined || status.subscribed === 'none')) continue;
+    const name = XDS[type].noun;
     line[`${name}_sent`] = status === undefined ? '' : standingNonce(status);
     line[`${name}_acked`] = status?.nonceAcked ?? '';
     line[`${name}_state`] = stateOf(status);
@@ -82,7 +72,7 @@ export function adsz(mesh: Viewed, connections: readonly ConnectionStatus[]): Re
     address: connection.peer,
     protocol: connection.mode,
     labels: connection.node.labels,
-    watches: Object.fromEntries([...connection.types].map(([type, status]) => [TYPE_URLS[type], typeSummary(status)])),
+    watches: Object.fromEntries([...connection.types].map(([type, status]) => [XDS[type].url, typeSummary(status)])),
     ...(mesh.showConfigInAdsz ? { config: configDump(mesh, connection) } : {}),
   }));
   return { totalClients: connections.length, clients };
@@ -109,12 +99,12 @@ function clustersNamed(mesh: Viewed, connection: ConnectionStatus, endpoints: Re
 
 /** The message as JSON, without the secrets in it. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
-  const name = TYPE_URLS[type].slice(TYPE_URLS[type].indexOf('/') + 1);
+  const name = XDS[type].message;
   return toShownJson(name, messageOf(resource));
 }
 
 function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {
-  return { '@type': TYPE_URLS[type], ...(decoded(type, resource) as Record<string, unknown>) };
+  return { '@type': XDS[type].url, ...(decoded(type, resource) as Record<string, unknown>) };
 }
 
 /** A route configuration with the virtual hosts that it leaves to discovery, as Envoy shows it. */

@@ -1,9 +1,9 @@
 /** Metrics that say what is now: read from the program when they are asked for, so that they cannot drift from it. */
+
+import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { DebugSource } from '../debug/index.ts';
-import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
-import { REJECT_GAUGES, type RejectGauge } from './observers.ts';
 
 /** Gauges that count what generation found, one distinct message each. */
 const FINDING_GAUGES = [
@@ -36,11 +36,13 @@ export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
   }
 }
 
+type RejectGauge = NonNullable<(typeof XDS)[XdsType]['rejectGauge']>;
+
 function sampleRejected(source: GaugeSource, metrics: Metrics): void {
   const quarantined = source.quarantined();
   const rejected = new Map<RejectGauge, number>();
   for (const type of XDS_TYPES) {
-    const gauge = REJECT_GAUGES[type];
+    const gauge = XDS[type].rejectGauge;
     if (gauge !== undefined) rejected.set(gauge, (rejected.get(gauge) ?? 0) + quarantined[type]);
   }
   for (const [gauge, count] of rejected) metrics[gauge].set(count);

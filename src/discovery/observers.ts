@@ -291,16 +291,3 @@ function updateType(key: string): 'eds' | 'svc' | 'config' {
   if (kind === 'Endpoints' || kind === 'EndpointSlice' || kind === 'Pod' || kind === 'WorkloadEntry') return 'eds';
   return kind === 'Service' || kind === 'ServiceEntry' ? 'svc' : 'config';
 }
-
-export type RejectGauge = 'ctl_xds_cds_reject' | 'ctl_xds_eds_reject' | 'ctl_xds_lds_reject' | 'ctl_xds_rds_reject';
-
-/**
- * The reject gauges of the types that have one; virtual hosts are routes, whether they come with these or one by one.
- */
-export const REJECT_GAUGES: Readonly<Partial<Record<XdsType, RejectGauge>>> = {
-  cds: 'ctl_xds_cds_reject',
-  eds: 'ctl_xds_eds_reject',
-  lds: 'ctl_xds_lds_reject',
-  rds: 'ctl_xds_rds_reject',
-  vhds: 'ctl_xds_rds_reject',
-};

@@ -18,7 +18,7 @@ export const ALL_UNITS = {
   lds: 'all',
   rds: 'all',
   vhds: 'all',
-} as const satisfies UnitSelection;
+} as const satisfies Required<UnitSelection>;
 
 /** Id of the scope that a view's facts are relative to. */
 export function scopeIdOf(view: View): string {

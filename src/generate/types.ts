@@ -4,15 +4,15 @@
  * stand in the view.
  */
 
+import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
 import type { Facts, MeshReader } from './reads/index.ts';
 
+export { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
+
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
-export const GENERATED_TYPES = ['cds', 'sds', 'lds', 'rds', 'vhds'] as const;
-export type GeneratedType = (typeof GENERATED_TYPES)[number];
-/** In the order in which they are sent: what is referred to goes before what refers to it. */
-export const XDS_TYPES = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'] as const;
-export type XdsType = (typeof XDS_TYPES)[number];
+export type GeneratedType = Exclude<XdsType, 'eds'>;
+export const GENERATED_TYPES = XDS_TYPES.filter((type): type is GeneratedType => type !== 'eds');
 
 /**
  * What is generated for those who ask for a type: listeners go with the routes that they ask for, and these with their

@@ -8,4 +8,4 @@ export { type Encodable, encode, packAny, packBytes } from './any.ts';
 export { fromProtoJson } from './from-json.ts';
 export { redactProtoJson } from './redact-json.ts';
 export { type JsonObject, type JsonValue, toProtoJson, toShownJson } from './to-json.ts';
-export { messageNameOf, TYPE_URL, typeUrlOf } from './type-urls.ts';
+export { messageNameOf, typeUrlOf } from './type-urls.ts';

@@ -1,10 +1,11 @@
 /** What the proxies of a golden test get, as plain data in the notation of Envoy's own YAML. */
 
 import type { ProxyNode } from '../../src/core/proxy.ts';
+import { XDS } from '../../src/core/xds-types.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import type { GeneratedResource, GeneratedType, Placement, View } from '../../src/generate/types.ts';
 import type { Snapshot } from '../../src/model/types.ts';
-import { type JsonObject, messageNameOf, TYPE_URL, toProtoJson } from '../../src/protobuf/index.ts';
+import { type JsonObject, messageNameOf, toProtoJson } from '../../src/protobuf/index.ts';
 import { placementOf, viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import type { Shown } from './input.ts';
 import { isObject, nameOf } from './json.ts';
@@ -35,12 +36,12 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     findings.push(...result.findings.map(({ metric, message }) => `${metric}: ${message}`));
     const of = (type: GeneratedType) => [...(result.units[type]?.values() ?? [])].flat();
     const clusters = [...of('cds'), ...[...result.placed.values()].flat(2)];
-    output.clusters.push(...clusters.map(({ bytes }) => decoded(TYPE_URL.cluster, bytes)));
+    output.clusters.push(...clusters.map(({ bytes }) => decoded(XDS.cds.url, bytes)));
     output.endpoints.push(...endpointsOf(snapshot, view, placement, clusters));
-    output.listeners.push(...of('lds').map(({ bytes }) => decoded(TYPE_URL.listener, bytes)));
-    output.secrets.push(...of('sds').map(({ bytes }) => decoded(TYPE_URL.secret, bytes)));
-    output.routes.push(...of('rds').map(({ bytes }) => decoded(TYPE_URL.route, bytes)));
-    output.virtual_hosts.push(...of('vhds').map(({ bytes }) => decoded(TYPE_URL.virtualHost, bytes)));
+    output.listeners.push(...of('lds').map(({ bytes }) => decoded(XDS.lds.url, bytes)));
+    output.secrets.push(...of('sds').map(({ bytes }) => decoded(XDS.sds.url, bytes)));
+    output.routes.push(...of('rds').map(({ bytes }) => decoded(XDS.rds.url, bytes)));
+    output.virtual_hosts.push(...of('vhds').map(({ bytes }) => decoded(XDS.vhds.url, bytes)));
   }
   return {
     clusters: byName(output.clusters),
@@ -63,7 +64,7 @@ function endpointsOf(
     refs.map((ref) => {
       const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, placement, name);
       if (input?.name !== ref) throw new Error(`nothing answers for the endpoints ${ref} of ${name}`);
-      return decoded(TYPE_URL.endpoint, encodeEndpoints(input));
+      return decoded(XDS.eds.url, encodeEndpoints(input));
     }),
   );
 }

@@ -4,10 +4,11 @@
  * (envoy/extensions/transport_sockets/tls/v3/secret.proto). Field numbers are theirs; the tests hold them against the
  * generated code.
  */
+import { XDS } from '../../core/xds-types.ts';
 import type { WorkloadSecrets } from '../types.ts';
 import { byteValues, fields, message, text, texts, type WireField } from './wire.ts';
 
-export const SECRET_TYPE = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';
+export const SECRET_TYPE = XDS.sds.url;
 
 /** A DiscoveryRequest, as far as a server of secrets looks at it. */
 export interface SotwRequest {

@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import protobuf from 'protobufjs';
+import { XDS } from '../../core/xds-types.ts';
 import { collectGarbage, turns } from '../testing/mesh.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 import { emptyBundle, nextBundle } from './bundle.ts';
-import { contentVersion, encodeResource, messageOf, TYPE_URLS } from './encode-resource.ts';
+import { contentVersion, encodeResource, messageOf } from './encode-resource.ts';
 import { Interner } from './interner.ts';
 
 // The published layout of these messages, written down a second time for the test's decoder.
@@ -27,7 +28,7 @@ describe('encoded resource', () => {
       const encoded = encodeResource('lds', 'ünïcode', 'abc', message, ['80']);
       const delta = root.lookupType('Delta').decode(encoded.fragment).toJSON();
       const sotw = root.lookupType('Sotw').decode(encoded.fragment.subarray(encoded.anyOffset)).toJSON();
-      const any = { typeUrl: TYPE_URLS.lds, value: message.toString('base64') };
+      const any = { typeUrl: XDS.lds.url, value: message.toString('base64') };
       assert.deepEqual(delta.resources, [{ version: 'abc', name: 'ünïcode', resource: any }]);
       assert.deepEqual(sotw.resources, [any]);
       assert.deepEqual(Buffer.from(messageOf(encoded)), message);

@@ -6,20 +6,8 @@
  *                                                                          └── from here on: DiscoveryResponse.resources (2)
  */
 import { hash } from 'node:crypto';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { EncodedResource } from '../types.ts';
-
-/**
- * Type URLs of the generated types (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-types).
- */
-export const TYPE_URLS: Readonly<Record<XdsType, string>> = {
-  cds: 'type.googleapis.com/envoy.config.cluster.v3.Cluster',
-  eds: 'type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment',
-  sds: 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret',
-  lds: 'type.googleapis.com/envoy.config.listener.v3.Listener',
-  rds: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
-  vhds: 'type.googleapis.com/envoy.config.route.v3.VirtualHost',
-};
 
 /**
  * 96 bits: it goes with every resource, and back with every reconnect. Versions are only compared with others of the
@@ -69,7 +57,7 @@ export function encodeResource(
   message: Uint8Array,
   refs: readonly string[],
 ): EncodedResource {
-  const typeUrl = TYPE_URLS[type];
+  const typeUrl = XDS[type].url;
   const nameLength = Buffer.byteLength(name);
   const anyLength = fieldLength(typeUrl.length) + fieldLength(message.length);
   const resourceLength = fieldLength(version.length) + fieldLength(nameLength) + fieldLength(anyLength);

@@ -3,6 +3,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
+import { byXdsType } from '../../core/xds-types.ts';
 import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../../generate/types.ts';
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
@@ -67,7 +68,7 @@ export type SessionView = ViewState<Session>;
 /** A view as those have it who are in one placement. */
 export type PlacedSessionView = PlacedView<Session, SessionView>;
 
-const NO_PARTS: Parts = { cds: [], eds: [], sds: [], lds: [], rds: [], vhds: [] };
+const NO_PARTS: Parts = byXdsType(() => []);
 
 export const NOTHING_SHARED: SharedContent = { of: [], content: NO_PARTS };
 
@@ -265,14 +266,8 @@ export class Session implements ProxySession {
     }
     const before = this.#content;
     const seen = this.#views.map((view) => view.bundles);
-    const content = {
-      cds: partsOf('cds', seen, before),
-      eds: partsOf('eds', seen, before),
-      sds: this.#lastSecrets ?? partsOf('sds', seen, before),
-      lds: partsOf('lds', seen, before),
-      rds: partsOf('rds', seen, before),
-      vhds: partsOf('vhds', seen, before),
-    };
+    const content = byXdsType((type) => partsOf(type, seen, before));
+    if (this.#lastSecrets !== undefined) content.sds = this.#lastSecrets;
     this.#contentOf = seen;
     if (XDS_TYPES.some((type) => content[type] !== before[type])) this.#content = content;
     if (this.#lastSecrets === undefined) this.#host.shared = { of: seen, content: this.#content };

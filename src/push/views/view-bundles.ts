@@ -3,7 +3,9 @@
  * nothing depends on the placement, all placements have the same bundles, and so one difference and one encoded body;
  * else a placement's own bundles share what they can with the common ones.
  */
+import { byXdsType, XDS } from '../../core/xds-types.ts';
 import {
+  GENERATED_TYPES,
   type GeneratedType,
   type Placement,
   type Unit,
@@ -99,14 +101,7 @@ export class ViewBundles<P extends PlacedBundles> {
   constructor(key: string, view: View) {
     this.#key = key;
     this.#view = view;
-    this.#common = {
-      cds: emptyBundle('cds', key),
-      eds: emptyBundle('eds', key),
-      sds: emptyBundle('sds', key),
-      lds: emptyBundle('lds', key),
-      rds: emptyBundle('rds', key),
-      vhds: emptyBundle('vhds', key),
-    };
+    this.#common = byXdsType((type) => emptyBundle(type, key));
   }
 
   /** What a placement has before it is given its clusters and endpoints. */
@@ -120,12 +115,12 @@ export class ViewBundles<P extends PlacedBundles> {
     const { edits } = commit;
     const before = this.#common;
     const bundles = { ...before };
-    for (const type of ['cds', 'lds', 'rds', 'vhds'] as const)
-      bundles[type] = isUntouched(before[type])
-        ? precedents.begin(this.#view.part, before[type], edits[type])
-        : nextBundle(before[type], resourceChanges(commit.units[type], edits[type]));
-    // Of its own alone: there is nothing to gain from the secrets of another view.
-    bundles.sds = nextBundle(before.sds, resourceChanges(commit.units.sds, edits.sds));
+    // Secrets are not begun with those of another view: there is nothing to gain.
+    for (const type of GENERATED_TYPES)
+      bundles[type] =
+        isUntouched(before[type]) && !XDS[type].confidential
+          ? precedents.begin(this.#view.part, before[type], edits[type])
+          : nextBundle(before[type], resourceChanges(commit.units[type], edits[type]));
     const begun = [...commit.placed.keys()].filter((each) => each.begun);
     const fresh = commit.complete ? [...commit.placed.keys()].filter((each) => !each.begun) : [];
     const own = new Map([

@@ -7,7 +7,9 @@
  * initialisation, lets clusters go that were not in it), its client has no receive limit, and the bytes are shared by
  * all streams and written in slices anyway.
  */
+
 import { CtlError } from '../../core/errors.ts';
+import { XDS } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/types.ts';
 import { bodyOf } from './plan.ts';
 import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
@@ -18,7 +20,6 @@ import { foreign, NO_DEVIATIONS, shown } from './resume.ts';
 import type { Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
-import { isWildcardType, TYPE_URL_OF } from './type-urls.ts';
 
 export class DeltaProtocol implements Protocol<DeltaRequest> {
   readonly mode = 'delta';
@@ -68,7 +69,7 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
 
   /** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
   #start(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
-    const legacy = request.subscribe.size === 0 && isWildcardType(subscription.type);
+    const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
     const wildcard = (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
     const names = withoutWildcard(request.subscribe, this.shared);
@@ -92,13 +93,13 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
   respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
     const { interest } = subscription;
     if (interest === undefined) return undefined;
-    const removes = subscription.type === 'lds' ? ALL_GO : context.removes;
+    const removes = XDS[subscription.type].unreferenced ? ALL_GO : context.removes;
     for (;;) {
       const plan = subscription.plan(interest, parts, removes);
       if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
         subscription.sent(context.nonce, plan, context.snapshot);
         return {
-          typeUrl: TYPE_URL_OF[subscription.type],
+          typeUrl: XDS[subscription.type].url,
           version: String(context.snapshot),
           nonce: context.nonce,
           removed: plan.removed,

@@ -18,4 +18,3 @@ export type { ResponseMessage } from './responses.ts';
 export { SharedResults } from './shared-results.ts';
 export { SotwProtocol } from './sotw.ts';
 export type { Answer } from './subscription.ts';
-export { typeOfUrl } from './type-urls.ts';

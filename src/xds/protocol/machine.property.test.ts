@@ -8,15 +8,15 @@
  *
  *   for seed in 1 2 3; do PROPERTY_SEED=$seed PROPERTY_RUNS=50000 node --test src/xds/machine.property.test.ts; done
  */
+
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import { Content } from '../testing/content.ts';
 import { MODEL_TYPES, resourceName, type Simulation } from '../testing/model.ts';
 import { DeltaSimulation, SotwSimulation } from '../testing/model-protocols.ts';
 import { MEMOS } from '../testing/protocols.ts';
-import { isFullSetType } from './type-urls.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
 
@@ -118,8 +118,8 @@ function take<Request>(sim: Simulation<Request>, step: Step): void {
       // Endpoints and routes have no wildcard among Envoys.
       sim.connect(
         step.type,
-        step.wildcard && isFullSetType(step.type),
-        step.wildcard && isFullSetType(step.type) ? [] : step.names.map((name) => resourceName(step.type, name)),
+        step.wildcard && XDS[step.type].fullSet,
+        step.wildcard && XDS[step.type].fullSet ? [] : step.names.map((name) => resourceName(step.type, name)),
       );
       break;
     case 'names': {

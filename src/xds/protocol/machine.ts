@@ -4,7 +4,7 @@
  * has refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts
  * stands in `vhds-state.ts`.
  */
-import type { XdsType } from '../../generate/types.ts';
+import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Parts, TypeStatus } from '../../push/types.ts';
 import { HAS_NOTHING, type Have } from './client-state.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
@@ -14,7 +14,6 @@ import { ALL_GO, NONE_GO } from './removes.ts';
 import type { ResponseMessage } from './responses.ts';
 import type { Interest, Selections } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
-import { SEND_ORDER, TYPE_URL_OF } from './type-urls.ts';
 import { VhdsState } from './vhds-state.ts';
 
 export interface Outgoing {
@@ -30,10 +29,19 @@ export interface PushResult {
 }
 
 /** Types as bits of a set. */
-const BIT: Readonly<Record<XdsType, number>> = { cds: 1, eds: 2, sds: 4, lds: 8, rds: 16, vhds: 32 };
-const ALL_BITS = 63;
-/** Types whose content refers to other types, so that removals wait for them. */
-const REFERRING = BIT.cds | BIT.lds | BIT.rds | BIT.vhds;
+const BIT: Readonly<Record<XdsType, number>> = byXdsType((type) => 1 << XDS_TYPES.indexOf(type));
+
+function bitsOf(types: readonly XdsType[]): number {
+  return types.reduce((bits, type) => bits | BIT[type], 0);
+}
+
+const ALL_BITS = bitsOf(XDS_TYPES);
+/** Types whose resources refer to others, so that removals wait for them. */
+const REFERRING = XDS_TYPES.filter((type) => XDS[type].refersTo.length > 0);
+const REFERRING_BITS = bitsOf(REFERRING);
+/** Types that point to clusters. */
+const CLUSTER_USERS = XDS_TYPES.filter((type) => XDS[type].refersTo.includes('cds'));
+const CLUSTER_USER_BITS = bitsOf(CLUSTER_USERS);
 
 const NO_MESSAGES: readonly Outgoing[] = [];
 const NONE: readonly string[] = [];
@@ -66,14 +74,7 @@ export class AdsMachine<Request> {
     this.protocol = protocol;
     this.#names = names;
     this.#selections = selections;
-    this.#subscriptions = {
-      cds: new Subscription('cds', plans),
-      eds: new Subscription('eds', plans),
-      sds: new Subscription('sds', plans),
-      lds: new Subscription('lds', plans),
-      rds: new Subscription('rds', plans),
-      vhds: new Subscription('vhds', plans),
-    };
+    this.#subscriptions = byXdsType((type) => new Subscription(type, plans));
     this.#hosts = new VhdsState(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
   }
 
@@ -136,13 +137,13 @@ export class AdsMachine<Request> {
     let open = this.#open;
     if (before !== parts) {
       this.#parts = parts;
-      for (let index = 0; index < SEND_ORDER.length; index++) {
-        const type = SEND_ORDER[index];
+      for (let index = 0; index < XDS_TYPES.length; index++) {
+        const type = XDS_TYPES[index];
         if (type !== undefined && parts[type] !== before?.[type]) open |= BIT[type];
       }
     }
-    for (let index = 0; index < SEND_ORDER.length; index++) {
-      const type = SEND_ORDER[index];
+    for (let index = 0; index < XDS_TYPES.length; index++) {
+      const type = XDS_TYPES[index];
       if (type === undefined || (open & BIT[type]) === 0) continue;
       if (this.#subscriptions[type].through(parts[type])) open &= ~BIT[type];
     }
@@ -157,7 +158,7 @@ export class AdsMachine<Request> {
   due(parts: Parts): readonly XdsType[] {
     const open = this.#look(parts);
     if (open === 0) return NOT_DUE;
-    return SEND_ORDER.filter((type) => {
+    return XDS_TYPES.filter((type) => {
       const subscription = this.#subscriptions[type];
       return (open & BIT[type]) !== 0 && subscription.inflight === undefined && !this.#isComplete(subscription, parts);
     });
@@ -175,12 +176,12 @@ export class AdsMachine<Request> {
   }
 
   #pass(parts: Parts, snapshot: number, removals: boolean, messages: Outgoing[]): void {
-    for (let index = 0; index < SEND_ORDER.length; index++) {
-      const type = SEND_ORDER[index];
+    for (let index = 0; index < XDS_TYPES.length; index++) {
+      const type = XDS_TYPES[index];
       if (type === undefined || (this.#open & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
       if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
-      if ((type === 'lds' || type === 'rds' || type === 'vhds') && this.#targetsPending()) continue;
+      if ((CLUSTER_USER_BITS & BIT[type]) !== 0 && this.#targetsPending()) continue;
       const nonce = this.#nonces.next(snapshot);
       const { have } = subscription;
       const removes = type === 'vhds' ? this.#hosts.goes(parts.rds) : removals ? ALL_GO : NONE_GO;
@@ -215,7 +216,7 @@ export class AdsMachine<Request> {
     const nonce = this.#nonces.next(snapshot);
     this.#nonces.used();
     this.#subscriptions.vhds.sentAside(nonce, removed);
-    const message = { typeUrl: TYPE_URL_OF.vhds, version: String(snapshot), nonce, removed, body: [] };
+    const message = { typeUrl: XDS.vhds.url, version: String(snapshot), nonce, removed, body: [] };
     messages.push({ type: 'vhds', message });
   }
 
@@ -242,17 +243,10 @@ export class AdsMachine<Request> {
    */
   #removalsOpen(parts: Parts): boolean {
     if (this.awaiting) return false;
-    if ((this.#open & REFERRING) === 0) return true;
-    const { cds, lds, rds, vhds } = this.#subscriptions;
-    return (
-      cds.settled(parts.cds) &&
-      lds.settled(parts.lds) &&
-      rds.settled(parts.rds) &&
-      vhds.settled(parts.vhds) &&
-      lds.rejections.empty &&
-      rds.rejections.empty &&
-      vhds.rejections.empty
-    );
+    if ((this.#open & REFERRING_BITS) === 0) return true;
+    for (const type of REFERRING) if (!this.#subscriptions[type].settled(parts[type])) return false;
+    for (const type of CLUSTER_USERS) if (!this.#subscriptions[type].rejections.empty) return false;
+    return true;
   }
 
   /**
@@ -262,10 +256,8 @@ export class AdsMachine<Request> {
   complete(parts: Parts): boolean {
     const open = this.#look(parts);
     if (open === 0) return true;
-    const { lds, rds, vhds } = this.#subscriptions;
-    const stuck =
-      lds.rejections.quarantined.size + rds.rejections.quarantined.size + vhds.rejections.quarantined.size > 0;
-    for (const type of SEND_ORDER) {
+    const stuck = CLUSTER_USERS.some((type) => this.#subscriptions[type].rejections.quarantined.size > 0);
+    for (const type of XDS_TYPES) {
       if ((open & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
       if (!(stuck ? subscription.settled(parts[type]) : this.#isComplete(subscription, parts))) return false;
@@ -275,7 +267,7 @@ export class AdsMachine<Request> {
 
   /** True when the proxy has asked for anything yet. */
   get active(): boolean {
-    return SEND_ORDER.some((type) => this.#subscriptions[type].interest !== undefined);
+    return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);
   }
 
   countBytes(type: XdsType, bytes: number): void {
@@ -284,11 +276,11 @@ export class AdsMachine<Request> {
 
   /** Adds how many resources are kept back from the proxy, by type. */
   countQuarantined(counts: Record<XdsType, number>): void {
-    for (const type of SEND_ORDER) counts[type] += this.#subscriptions[type].rejections.quarantined.size;
+    for (const type of XDS_TYPES) counts[type] += this.#subscriptions[type].rejections.quarantined.size;
   }
 
   /** @param parts what the proxy should have */
   status(parts: Parts): ReadonlyMap<XdsType, TypeStatus> {
-    return new Map(SEND_ORDER.map((type) => [type, this.#subscriptions[type].status(parts[type])]));
+    return new Map(XDS_TYPES.map((type) => [type, this.#subscriptions[type].status(parts[type])]));
   }
 }

@@ -4,6 +4,7 @@
  * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
  * version", "Resource updates", "How the client specifies what resources to return")
  */
+import { XDS } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, type Held, heldOf } from './client-state.ts';
 import type { NameSet } from './name-set.ts';
@@ -15,7 +16,6 @@ import type { ResponseMessage } from './responses.ts';
 import { chunked, covers, type Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
-import { isFullSetType, TYPE_URL_OF } from './type-urls.ts';
 
 /** A full set takes away what is not in it, and so what the proxy has in a version that we cannot send. */
 function knownOnly(have: Have): Have {
@@ -100,9 +100,9 @@ export class SotwProtocol implements Protocol<SotwRequest> {
   respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
     const { interest } = subscription;
     if (interest === undefined) return undefined;
-    const full = isFullSetType(subscription.type);
-    // Only the full sets can take something away, and a listener may go at once: nothing refers to it.
-    const removes = subscription.type === 'cds' ? context.removes : ALL_GO;
+    const { fullSet: full, unreferenced } = XDS[subscription.type];
+    // Only full sets can remove something.
+    const removes = full && !unreferenced ? context.removes : ALL_GO;
     for (;;) {
       const plan = subscription.plan(interest, parts, removes);
       // Names that never existed are nothing to take away.
@@ -116,7 +116,7 @@ export class SotwProtocol implements Protocol<SotwRequest> {
         const same = next === plan.next && (full || plan.removed.length === 0);
         const sent = same ? plan : { ...plan, next, removed: full ? plan.removed : [] };
         subscription.sent(context.nonce, sent, context.snapshot);
-        return { typeUrl: TYPE_URL_OF[subscription.type], version, nonce: context.nonce, removed: [], body };
+        return { typeUrl: XDS[subscription.type].url, version, nonce: context.nonce, removed: [], body };
       }
       if (!full && plan.removed.some((name) => subscription.held(name) !== undefined))
         subscription.versionBehind = true;
@@ -131,7 +131,7 @@ export class SotwProtocol implements Protocol<SotwRequest> {
   #interestOf(subscription: Subscription, names: NameSet): Interest {
     const before = subscription.interest;
     const first = before === undefined;
-    const legacy = names.size === 0 && isFullSetType(subscription.type) && (first || subscription.legacyWildcard);
+    const legacy = names.size === 0 && XDS[subscription.type].fullSet && (first || subscription.legacyWildcard);
     subscription.legacyWildcard = legacy;
     const wildcard = legacy || names.has(WILDCARD);
     const set = withoutWildcard(names, this.shared);

@@ -4,7 +4,7 @@
  *
  * The parts of a type are expected to be disjoint: no two hold the same name.
  */
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../../push/types.ts';
 import {
   findIn,

@@ -1,10 +1,11 @@
 /** Streams whose caller has to be known first, over real sockets. */
+
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../../core/errors.ts';
+import { XDS } from '../../core/xds-types.ts';
 import type { Caller } from '../../security/types.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
 import { Content, encodeNode, encodeSotwRequest, SIDECAR_ID } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { asIs, openCall } from '../testing/peer.ts';
@@ -57,7 +58,7 @@ function open(from = client) {
     call.once('data', () => resolve('served'));
     call.once('error', ({ code, details }: ServiceError) => resolve(`${status[code]}: ${details}`));
   });
-  call.write(encodeSotwRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode(SIDECAR_ID, { NAMESPACE: 'shop' }) }));
+  call.write(encodeSotwRequest({ typeUrl: XDS.cds.url, node: encodeNode(SIDECAR_ID, { NAMESPACE: 'shop' }) }));
   return { call, outcome };
 }
 

@@ -1,10 +1,10 @@
 /** The server with its memos switched off, beside one that remembers: several proxies get the same of both. */
+
 import assert from 'node:assert/strict';
 import { after, it } from 'node:test';
 import { Client, credentials } from '@grpc/grpc-js';
 import { Memos } from '../../core/memo.ts';
-import type { XdsType } from '../../generate/types.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import {
   Content,
   encodeDeltaRequest,
@@ -34,7 +34,7 @@ after(async () => {
 /** A request of either protocol, for all endpoints or whatever there is of another type. */
 function request(mode: 'sotw' | 'delta', type: XdsType, last?: ParsedResponse): Buffer {
   const names = type === 'eds' ? NAMES : [];
-  const fields = { typeUrl: TYPE_URL_OF[type], node, ...(last === undefined ? {} : { nonce: last.nonce }) };
+  const fields = { typeUrl: XDS[type].url, node, ...(last === undefined ? {} : { nonce: last.nonce }) };
   if (mode === 'sotw') return encodeSotwRequest({ ...fields, names, version: last?.version ?? '' });
   return encodeDeltaRequest({ ...fields, subscribe: last === undefined ? names : [] });
 }

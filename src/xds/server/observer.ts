@@ -1,7 +1,8 @@
 /** What the server tells about itself, for metrics and logs. Passed in, so that this room knows neither. */
+
 import type { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 
 /** A response that left for the socket. */
 export interface PushedResponse {

@@ -3,7 +3,7 @@
  * frames that streams share. What is written counts as sent when its bytes have left for the socket.
  */
 
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/types.ts';
 import type { Outgoing } from '../protocol/index.ts';

@@ -1,12 +1,12 @@
 /** The server over real sockets, with a grpc-js client and a small engine around real bundles. */
+
 import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../../core/errors.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
-import type { XdsType } from '../../generate/types.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import {
   Content,
   encodeDeltaRequest,
@@ -83,11 +83,11 @@ function names(response: ParsedResponse): string[] {
 }
 
 function delta(type: XdsType, more: Partial<Parameters<typeof encodeDeltaRequest>[0]> = {}): Buffer {
-  return encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], ...more });
+  return encodeDeltaRequest({ typeUrl: XDS[type].url, ...more });
 }
 
 function sotw(type: XdsType, more: Partial<Parameters<typeof encodeSotwRequest>[0]> = {}): Buffer {
-  return encodeSotwRequest({ typeUrl: TYPE_URL_OF[type], ...more });
+  return encodeSotwRequest({ typeUrl: XDS[type].url, ...more });
 }
 
 function until(condition: () => boolean): Promise<void> {

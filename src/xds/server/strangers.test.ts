@@ -1,6 +1,7 @@
 /**
  * What strangers can leave in the server's memory: half requests, connections without a stream, and connections at all.
  */
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
@@ -8,8 +9,8 @@ import { connect as dial, type Socket } from 'node:net';
 import { afterEach, describe, it } from 'node:test';
 import { status } from '@grpc/grpc-js';
 import type { CtlError } from '../../core/errors.ts';
+import { XDS } from '../../core/xds-types.ts';
 import { prefixed } from '../../grpc/index.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
 import { Content, encodeDeltaRequest, encodeNode } from '../testing/content.ts';
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
@@ -89,7 +90,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     const asking = call(
       from,
       prefixed(
-        encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
+        encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
       ),
       false,
       ADS_PATHS.delta,
@@ -122,7 +123,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024, firstRequestMs: 300 });
     const node = encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local');
     const large = prefixed(encodeDeltaRequest({ typeUrl: `x${'y'.repeat(200_000)}`, node }));
-    const small = prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node }));
+    const small = prefixed(encodeDeltaRequest({ typeUrl: XDS.cds.url, node }));
     const halves = Array.from({ length: 17 }, () => {
       const one = call(session(), Buffer.concat([small, large.subarray(0, -1)]), false, ADS_PATHS.delta);
       return { ...one, served: once(one.stream, 'data') };
@@ -144,7 +145,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     const large = (name: string): Buffer => {
       const subscribe = Array.from({ length: 5000 }, (_, index) => `${name}-${index}.${'x'.repeat(25)}`);
       const node = encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local');
-      return prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node, subscribe }));
+      return prefixed(encodeDeltaRequest({ typeUrl: XDS.cds.url, node, subscribe }));
     };
     const asked = (bytes: Buffer, address?: string) => {
       const one = call(session(address), bytes, false, ADS_PATHS.delta);
@@ -155,7 +156,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     let served = false;
     waiting.served.then(() => (served = true));
     await asked(large('other-address'), '127.0.0.2').served;
-    await asked(prefixed(encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n') })))
+    await asked(prefixed(encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n') })))
       .served;
     assert.equal(served, false);
     for (const { stream } of halves) stream.close();
@@ -173,7 +174,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
 
 describe('streams of proxies', { timeout: 20_000 }, () => {
   const request = prefixed(
-    encodeDeltaRequest({ typeUrl: TYPE_URL_OF.cds, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
+    encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
   );
   /** `served`, or with what status it has ended. */
   async function outcome({ stream, ended }: ReturnType<typeof call>): Promise<'served' | number | undefined> {

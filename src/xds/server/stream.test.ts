@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type { ProxySession, PushOutcome } from '../../push/types.ts';
 import type { DeltaRequest } from '../protocol/requests.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
 import {
   Content,
   type DeltaFields,
@@ -77,7 +76,7 @@ async function deltaStream(transport = heldTransport()): Promise<AdsStream<Delta
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission().of('10.0.0.9'),
   });
-  stream.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+  stream.receive(askDelta({ typeUrl: XDS.cds.url, node }));
   await turn();
   await turn();
   return stream;
@@ -120,7 +119,7 @@ describe('a push of a stream', () => {
   it('waits for the small one before it', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.lds }));
+    stream.receive(askDelta({ typeUrl: XDS.lds.url }));
     const second = stream.push(PENDING);
     assert.equal(await now(second), 'under way');
     assert.equal(sends.length, 1);
@@ -140,7 +139,7 @@ describe('a push of a stream', () => {
     const stream = await deltaStream();
     const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
     asked = () => pushes.push(stream.push(PENDING));
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.eds, subscribe: ['web'] }));
+    stream.receive(askDelta({ typeUrl: XDS.eds.url, subscribe: ['web'] }));
     asked = () => {};
     assert.equal(sends.length, 0);
     content.set('eds', 'web', '1');
@@ -168,7 +167,7 @@ describe('a push of a stream', () => {
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    stream.receive(askSotw({ typeUrl: XDS.cds.url, node }));
     await turn();
     await turn();
     const push = stream.push(PENDING);
@@ -211,9 +210,9 @@ describe('what a proxy is taken for', () => {
       admission: new Admission().of('10.0.0.9'),
     };
     const sotw = new AdsStream({ ...deps, protocol: SOTW });
-    sotw.receive(askSotw({ typeUrl: TYPE_URL_OF.cds, node }));
+    sotw.receive(askSotw({ typeUrl: XDS.cds.url, node }));
     const delta = new AdsStream({ ...deps, protocol: DELTA });
-    delta.receive(askDelta({ typeUrl: TYPE_URL_OF.cds, node }));
+    delta.receive(askDelta({ typeUrl: XDS.cds.url, node }));
     await turn();
     assert.deepEqual(connected, [true, false]);
   });
@@ -240,7 +239,7 @@ describe('requests', () => {
     });
     const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
     for (const type of ['cds', 'lds', 'rds'] as const)
-      stream.receive(askDelta({ typeUrl: TYPE_URL_OF[type], subscribe: ['*'], node }));
+      stream.receive(askDelta({ typeUrl: XDS[type].url, subscribe: ['*'], node }));
     await turn();
     await turn();
     assert.deepEqual(first, [['cds']]);
@@ -265,14 +264,14 @@ describe('a rejected secret', () => {
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
       admission: new Admission().of('10.0.0.9'),
     });
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, subscribe: ['kubernetes://c'], node }));
+    stream.receive(askDelta({ typeUrl: XDS.sds.url, subscribe: ['kubernetes://c'], node }));
     await turn();
     await turn();
     await stream.push(PENDING);
     const quoted =
       'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
     const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
-    stream.receive(askDelta({ typeUrl: TYPE_URL_OF.sds, nonce, error: quoted }));
+    stream.receive(askDelta({ typeUrl: XDS.sds.url, nonce, error: quoted }));
     const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;
     assert.deepEqual(messages, [expected]);
     const { lastNack, quarantined } = stream.status()?.types.get('sds') ?? {};
@@ -301,13 +300,13 @@ describe('rejected endpoints', () => {
       ['dangling', '1'],
     ]);
     const names = ['short', 'same', 'dangling'];
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, node }));
+    stream.receive(askSotw({ typeUrl: XDS.eds.url, names, node }));
     await turn();
     await turn();
     await stream.push(PENDING);
     const nonce = stream.status()?.types.get('eds')?.nonceSent ?? '';
     const error = names.map((name) => `cluster_name: "${name}"`).join('\n');
-    stream.receive(askSotw({ typeUrl: TYPE_URL_OF.eds, names, nonce, error }));
+    stream.receive(askSotw({ typeUrl: XDS.eds.url, names, nonce, error }));
     assert.deepEqual(
       kept.map((each) => [...each].sort()),
       [['dangling', 'same', 'short (outbound|80||web)']],

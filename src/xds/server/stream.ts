@@ -5,7 +5,7 @@
 
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
 import type {
   ConnectionStatus,
@@ -16,7 +16,7 @@ import type {
   PushSink,
 } from '../../push/types.ts';
 import type { Caller } from '../../security/types.ts';
-import { AdsMachine, type Answer, type Protocol, typeOfUrl } from '../protocol/index.ts';
+import { AdsMachine, type Answer, type Protocol } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
 import type { Entrance } from './admission.ts';
 import { callerKey } from './caller-key.ts';
@@ -126,7 +126,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** What has to be waited for before a request can be answered. */
   #needed(request: Request): Promise<void> | undefined {
-    const type = typeOfUrl(request.typeUrl);
+    const type = xdsTypeOfUrl(request.typeUrl);
     return type === undefined ? undefined : this.#session?.need(type);
   }
 
@@ -138,7 +138,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
       const claimed = caller === undefined ? node : claimedNode(node, caller);
-      const type = typeOfUrl(request.typeUrl);
+      const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(
         claimed,
         this,
@@ -160,7 +160,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   async #catchUp(session: ProxySession | undefined): Promise<void> {
     while (this.#early.length > 0) {
       const [request] = this.#early;
-      const type = request && typeOfUrl(request.typeUrl);
+      const type = request && xdsTypeOfUrl(request.typeUrl);
       if (type !== undefined) await session?.need(type);
       if (this.#closed || request === undefined) return;
       this.#handle(request);
@@ -183,12 +183,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #handle(request: Request): void {
     const session = this.#session;
     if (session === undefined) return;
-    const type = typeOfUrl(request.typeUrl);
+    const type = xdsTypeOfUrl(request.typeUrl);
     if (type === undefined) {
       this.#unknownType(request.typeUrl);
       return;
     }
-    const shown = type === 'sds' ? withoutContent(request) : request;
+    const shown = XDS[type].confidential ? withoutContent(request) : request;
     const answer = this.#machine.receive(type, shown, session.content(), this.#deps.clock.wall());
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);

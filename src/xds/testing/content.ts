@@ -1,5 +1,5 @@
 /** Test support: content in real bundles, and a model of what a proxy does with the messages of either protocol. */
-import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { emptyBundle, nextBundle } from '../../push/bundles/bundle.ts';
 import { encodeResource } from '../../push/bundles/encode-resource.ts';
 import type { Bundle, EncodedResource, Parts } from '../../push/types.ts';
@@ -8,8 +8,7 @@ import { encodeStrings, WireReader } from '../request/wire.ts';
 const TYPES = XDS_TYPES;
 
 function emptyParts(): Parts {
-  const of = (type: XdsType) => [emptyBundle(type, `outbound/${type}`), emptyBundle(type, `inbound/${type}`)];
-  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds'), vhds: of('vhds') };
+  return byXdsType((type) => [emptyBundle(type, `outbound/${type}`), emptyBundle(type, `inbound/${type}`)]);
 }
 
 /** What an engine holds for one proxy: two parts per type, changed name by name. */

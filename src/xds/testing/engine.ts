@@ -1,6 +1,7 @@
 /** Test support: an engine of one view. Publishes to all its sessions, one push of a session at a time, merged. */
+
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { PendingPush, ProxySession, PushEngine, PushSink } from '../../push/types.ts';
 import type { XdsObserver } from '../server/observer.ts';
 import type { Content } from './content.ts';

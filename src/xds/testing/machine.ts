@@ -1,10 +1,10 @@
 /** Test support: proxies that talk to a protocol machine as a test says, without a socket. */
+
 import assert from 'node:assert/strict';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import { AdsMachine, type Outgoing } from '../protocol/machine.ts';
 import type { DeltaRequest, SotwRequest } from '../protocol/requests.ts';
 import type { Answer } from '../protocol/subscription.ts';
-import { TYPE_URL_OF } from '../protocol/type-urls.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import {
   Content,
@@ -38,7 +38,7 @@ export class DeltaPeer {
   }
 
   ask(type: XdsType, fields: Omit<DeltaFields, 'typeUrl'> = {}): Answer {
-    const bytes = encodeDeltaRequest({ typeUrl: TYPE_URL_OF[type], ...fields });
+    const bytes = encodeDeltaRequest({ typeUrl: XDS[type].url, ...fields });
     return this.machine.receive(type, DELTA_REQUESTS.decode(bytes), this.#content.parts, 0);
   }
   push(): string[] {
@@ -88,7 +88,7 @@ export class SotwPeer {
     const names = fields.names ?? this.#names.get(type) ?? [];
     this.#names.set(type, names);
     const bytes = encodeSotwRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       version: this.versions.get(type) ?? '',
       ...fields,
       names,

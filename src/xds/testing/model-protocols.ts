@@ -1,10 +1,10 @@
 /** The model proxy of `model.ts` as it speaks Delta, and as it speaks State of the World. */
+
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
 import type { DeltaRequest, SotwRequest } from '../protocol/requests.ts';
-import { isFullSetType, isWildcardType, TYPE_URL_OF } from '../protocol/type-urls.ts';
 import {
   type DeltaFields,
   encodeDeltaRequest,
@@ -29,9 +29,9 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
     return parseDelta(bytes);
   }
   first(type: XdsType, model: TypeModel): Buffer {
-    const legacy = model.wildcard && isWildcardType(type) && model.names.size === 0;
+    const legacy = model.wildcard && XDS[type].wildcard && model.names.size === 0;
     return encodeDeltaRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       subscribe: legacy ? [] : [...(model.wildcard ? ['*'] : []), ...model.names],
       initial: new Map([...model.has].map(([name, text]) => [name, `v:${text}`])),
     });
@@ -50,7 +50,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
       model.names.add(name);
       model.forced.add(name);
     }
-    const fields: DeltaFields = { typeUrl: TYPE_URL_OF[type], subscribe: add, unsubscribe: drop };
+    const fields: DeltaFields = { typeUrl: XDS[type].url, subscribe: add, unsubscribe: drop };
     this.up.push({ type, bytes: encodeDeltaRequest(fields), answers: false });
   }
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
@@ -63,16 +63,16 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
       assert.equal(version, `v:${text}`);
       if (!model.wildcard && !model.names.has(name)) continue;
       assert.ok(model.forced.has(name) || model.has.get(name) !== text, `${type} ${name} sent again`);
-      if (bad.length > 0 && (!isFullSetType(type) || bad.includes(name))) continue;
+      if (bad.length > 0 && (!XDS[type].fullSet || bad.includes(name))) continue;
       if (model.has.get(name) === text) model.forced.delete(name);
       model.has.set(name, text);
     }
-    if (bad.length === 0 || isFullSetType(type)) for (const name of response.removed) model.has.delete(name);
+    if (bad.length === 0 || XDS[type].fullSet) for (const name of response.removed) model.has.delete(name);
     return bad;
   }
   answer(type: XdsType, _model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
     return encodeDeltaRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       nonce: response.nonce,
       ...(error === undefined ? {} : { error }),
     });
@@ -100,11 +100,11 @@ export class SotwSimulation extends Simulation<SotwRequest> {
   }
   #names(type: XdsType, model: TypeModel): string[] {
     if (!model.wildcard) return [...model.names];
-    return isFullSetType(type) && model.names.size === 0 ? [] : ['*', ...model.names];
+    return XDS[type].fullSet && model.names.size === 0 ? [] : ['*', ...model.names];
   }
   first(type: XdsType, model: TypeModel): Buffer {
     return encodeSotwRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       names: this.#names(type, model),
       version: model.version,
     });
@@ -123,7 +123,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
       model.names.add(name);
     }
     const bytes = encodeSotwRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       names: this.#names(type, model),
       version: model.version,
       nonce: model.nonce,
@@ -131,7 +131,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     this.up.push({ type, bytes, answers: false });
   }
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
-    const full = isFullSetType(type);
+    const full = XDS[type].fullSet;
     const wanted = response.resources.filter(({ name }) => model.wildcard || model.names.has(name));
     const bad = wanted.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
     const news =
@@ -160,7 +160,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
   }
   answer(type: XdsType, model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
     return encodeSotwRequest({
-      typeUrl: TYPE_URL_OF[type],
+      typeUrl: XDS[type].url,
       names: this.#names(type, model),
       version: model.version,
       nonce: response.nonce,
@@ -171,7 +171,7 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     model.heard = request.names;
   }
   removes(type: XdsType): boolean {
-    return isFullSetType(type);
+    return XDS[type].fullSet;
   }
   resume(type: XdsType, model: TypeModel): void {
     // The version is about the whole set: an up-to-date proxy gets nothing, any other all of it.

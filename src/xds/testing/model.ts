@@ -3,11 +3,11 @@
  * and the two directions of the wire between it and the server's machine. What is particular to a protocol stands in
  * `model-protocols.ts`.
  */
+
 import assert from 'node:assert/strict';
-import type { XdsType } from '../../generate/types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
 import { type NameSet, NO_NAMES } from '../protocol/name-set.ts';
-import { isFullSetType, TYPE_URL_OF } from '../protocol/type-urls.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import { Content, type ParsedResponse } from './content.ts';
 
@@ -176,7 +176,7 @@ export abstract class Simulation<Request> {
     if (wire === undefined) return;
     const model = this.model(wire.type);
     const response = this.parse(wire.bytes);
-    assert.equal(response.typeUrl, TYPE_URL_OF[wire.type]);
+    assert.equal(response.typeUrl, XDS[wire.type].url);
     // An Envoy leaves what it has not asked for unanswered.
     if (!model.connected) {
       model.outstanding--;
@@ -192,7 +192,7 @@ export abstract class Simulation<Request> {
     const error =
       bad.length === 0
         ? undefined
-        : isFullSetType(wire.type)
+        : XDS[wire.type].fullSet
           ? `Error adding/updating ${NOUN[wire.type]}(s) ${bad.map((name) => `${name}: no good`).join(wire.type === 'cds' ? ', ' : '\n')}`
           : 'Proto constraint validation failed';
     if (error !== undefined) {

@@ -3,8 +3,9 @@
  * copies of all parts and requests each time, so that nothing of them can be remembered: it gives the same answers and
  * messages.
  */
+
 import assert from 'node:assert/strict';
-import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Parts } from '../../push/types.ts';
 import { AdsMachine, type PushResult } from '../protocol/machine.ts';
 import { NameSet, NO_NAMES } from '../protocol/name-set.ts';
