@@ -14,6 +14,7 @@ import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildKubernetes } from '../../test/harness/kubernetes/index.ts';
+import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
 import { runTestsInOwnNetwork } from './test-network.ts';
 
@@ -73,6 +74,20 @@ function testStage(name: string, options: TestStageOptions): Stage {
   };
 }
 
+/** What the linter cannot check is part of its stage. */
+function lintStage(): Stage {
+  const linter = programStage('lint', 'biome', 'check', '--error-on-warnings', '.');
+  return {
+    name: 'lint',
+    async run(filter) {
+      const outcome = await linter.run(filter);
+      const wide = wideLines(REPOSITORY);
+      for (const line of wide) process.stdout.write(`${line}\n`);
+      return wide.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
+    },
+  };
+}
+
 const CORES = availableParallelism();
 
 /** Without Go these tests are skipped: each says so and is counted. A build that fails fails the stage. */
@@ -83,7 +98,7 @@ async function prepareKubernetes(): Promise<void> {
 }
 
 const STAGES: readonly Stage[] = [
-  programStage('lint', 'biome', 'check', '--error-on-warnings', '.'),
+  lintStage(),
   programStage('types', 'tsc', '-p', 'tsconfig.json'),
   testStage('unit', {
     patterns: ['src/**/*.test.ts', 'workers/**/*.test.ts'],
