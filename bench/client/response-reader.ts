@@ -2,6 +2,7 @@
  * From pieces of a gRPC stream to discovery responses: the head is read, the resources are left to the book of known
  * bodies.
  */
+import { VarintDecoder } from '../../src/protobuf/wire/index.ts';
 import { type Body, type BodyIndex, BodyMatch } from './bodies.ts';
 import type { ProxyType } from './messages.ts';
 
@@ -29,18 +30,18 @@ const PREFIX_BYTES = 5;
 /** Field 2 of both responses, length-delimited: a resource. */
 const RESOURCES_TAG = 0x12;
 
+const decoder = new VarintDecoder();
+
 /** Reads the fields up to the first resource; undefined when more bytes are needed. */
 function readHead(bytes: Buffer, length: number): { head: ResponseHead; consumed: number } | undefined {
   const removed: string[] = [];
   let [version, url, nonce] = ['', '', ''];
   let at = 0;
   const varint = (): number => {
-    for (let value = 0, scale = 1; at < bytes.length; scale *= 128) {
-      const byte = bytes[at++] ?? 0;
-      value += (byte & 0x7f) * scale;
-      if (byte < 0x80) return value;
-    }
-    return Number.NaN;
+    const after = decoder.read(bytes, at, bytes.length);
+    if (after < 0) return Number.NaN;
+    at = after;
+    return decoder.value;
   };
   while (at < length) {
     if (at >= bytes.length) return undefined;

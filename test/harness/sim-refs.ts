@@ -3,6 +3,7 @@
  */
 import { hash } from 'node:crypto';
 import { envoy } from '../../src/protobuf/index.ts';
+import { LENGTH_DELIMITED, WireReader } from '../../src/protobuf/wire/index.ts';
 
 const HCM = 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -77,27 +78,9 @@ export function factsOf(type: ReadType, identity: string, bytes: Uint8Array): Fa
 
 /** Calls back for every length-delimited field of a message; other fields are passed over. Reads nothing twice. */
 export function eachField(message: Buffer, visit: (field: number, value: Buffer) => void): void {
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    let scale = 1;
-    for (;;) {
-      const byte = message[at++] ?? 0;
-      value += (byte & 0x7f) * scale;
-      if (byte < 0x80) return value;
-      scale *= 128;
-    }
-  };
-  while (at < message.length) {
-    const tag = varint();
-    const wire = tag & 7;
-    if (wire === 2) {
-      const length = varint();
-      visit(tag >>> 3, message.subarray(at, at + length));
-      at += length;
-    } else if (wire === 0) varint();
-    else at += wire === 1 ? 8 : 4;
-  }
+  const reader = new WireReader(message);
+  for (let field = reader.next(); field !== undefined; field = reader.next())
+    if (field.wireType === LENGTH_DELIMITED) visit(field.number, reader.content(field));
 }
 
 /** The value of an Any. */

@@ -5,8 +5,8 @@
  * generated code.
  */
 import { XDS } from '../../core/xds-types.ts';
+import { encodeFields, type FieldToWrite, LENGTH_DELIMITED, WireReader } from '../../protobuf/wire/index.ts';
 import type { WorkloadSecrets } from '../types.ts';
-import { byteValues, fields, message, text, texts, type WireField } from './wire.ts';
 
 export const SECRET_TYPE = XDS.sds.url;
 
@@ -47,18 +47,18 @@ export function certificateRequest(csr: string, ttlSeconds: number): Uint8Array 
 
 /** PEM texts of MeshCertificateResponse and TrustBundleResponse, which look the same. */
 export function pemList(bytes: Uint8Array): string[] {
-  return texts(fields(bytes), 1);
+  return texts(contentsOf(bytes), 1);
 }
 
 export function sotwRequest(bytes: Uint8Array): SotwRequest {
-  const found = fields(bytes);
+  const found = contentsOf(bytes);
   return { typeUrl: text(found, 4), names: texts(found, 3), nonce: text(found, 5), error: errorDetail(found, 6) };
 }
 
 export function deltaRequest(bytes: Uint8Array): DeltaRequest {
-  const found = fields(bytes);
-  const initialVersions = byteValues(found, 5).map((entry) => {
-    const pair = fields(entry);
+  const found = contentsOf(bytes);
+  const initialVersions = (found.get(5) ?? []).map((entry) => {
+    const pair = contentsOf(entry);
     return [text(pair, 1), text(pair, 2)] as const;
   });
   return {
@@ -140,7 +140,39 @@ function any(bytes: Uint8Array): Uint8Array {
 }
 
 /** The message of a google.rpc.Status; its presence alone is a rejection. */
-function errorDetail(found: readonly WireField[], field: number): string | undefined {
-  const status = byteValues(found, field).at(-1);
-  return status === undefined ? undefined : text(fields(status), 2);
+function errorDetail(found: Contents, field: number): string | undefined {
+  const status = found.get(field)?.at(-1);
+  return status === undefined ? undefined : text(contentsOf(status), 2);
+}
+
+/** A field to write; one that is undefined, 0 or '' is left out, as proto3 does. */
+type OptionalField = readonly [field: number, value: FieldToWrite[1] | undefined];
+
+function message(fields: readonly OptionalField[]): Buffer {
+  return encodeFields(fields.filter((field): field is FieldToWrite => Boolean(field[1])));
+}
+
+/** The strings, bytes and messages in a message, by field number. */
+type Contents = ReadonlyMap<number, readonly Buffer[]>;
+
+/** Throws CtlError invalid_argument for bytes that are no protobuf message. */
+function contentsOf(bytes: Uint8Array): Contents {
+  const contents = new Map<number, Buffer[]>();
+  const reader = new WireReader(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length));
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.wireType !== LENGTH_DELIMITED) continue;
+    const values = contents.get(field.number);
+    if (values === undefined) contents.set(field.number, [reader.content(field)]);
+    else values.push(reader.content(field));
+  }
+  return contents;
+}
+
+function texts(contents: Contents, field: number): string[] {
+  return (contents.get(field) ?? []).map((bytes) => bytes.toString());
+}
+
+/** The last value of the field; '' when there is none. */
+function text(contents: Contents, field: number): string {
+  return contents.get(field)?.at(-1)?.toString() ?? '';
 }

@@ -3,10 +3,10 @@
  * at each change of an endpoint. Field numbers are those of endpoint.proto, endpoint_components.proto, address.proto,
  * base.proto and wrappers.proto; a test compares it with the compiled messages.
  */
+import { BackwardWriter } from '../../protobuf/wire/index.ts';
 import { isSocketPath } from '../common/index.ts';
 import { type AssignedEndpoint, type AssignedLocality, assignEndpoints } from './assign.ts';
 import { HEALTH_STATUS, TLS_MODE } from './message.ts';
-import { BackwardWriter } from './protobuf-writer.ts';
 import type { EndpointsInput } from './resolve.ts';
 
 /** Bytes that an endpoint and its locality take, about: only to begin with a buffer that rarely has to grow. */

@@ -3,12 +3,15 @@
  * the same but for its name, by which Envoy knows whose it is, so nothing is built or encoded twice. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
  */
+import { InternalError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
+import { VarintDecoder } from '../../protobuf/wire/index.ts';
 import type { GeneratedResource } from '../types.ts';
 
 const { VirtualHost } = envoy.config.route.v3;
 const utf8 = new TextDecoder();
+const varint = new VarintDecoder();
 
 /** Tag of `VirtualHost.name` (1), which every piece has in first place. */
 const NAME_TAG = 0x0a;
@@ -34,25 +37,15 @@ export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array):
 
 function renamed(routes: string, piece: Uint8Array): GeneratedResource {
   // The piece's own tag is one byte.
-  const message = varint(piece, 1).end;
-  if (piece[message] !== NAME_TAG) throw new TypeError('a virtual host begins with its name');
-  const length = varint(piece, message + 1);
-  const rest = piece.subarray(length.end + length.value);
-  const name = `${routes}/${utf8.decode(piece.subarray(length.end, length.end + length.value))}`;
+  const message = varint.read(piece, 1, piece.length);
+  if (piece[message] !== NAME_TAG) throw new InternalError('a virtual host begins with its name');
+  const start = varint.read(piece, message + 1, piece.length);
+  const end = start + varint.value;
+  const rest = piece.subarray(end);
+  const name = `${routes}/${utf8.decode(piece.subarray(start, end))}`;
   const head = encode(VirtualHost, { name });
   const bytes = new Uint8Array(head.length + rest.length);
   bytes.set(head);
   bytes.set(rest, head.length);
   return { name, bytes, refs: [] };
-}
-
-/** The base-128 number at `start`, and where it ends. */
-function varint(bytes: Uint8Array, start: number): { readonly value: number; readonly end: number } {
-  let [value, scale, end] = [0, 1, start];
-  for (;;) {
-    const byte = bytes[end++] ?? 0;
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return { value, end };
-    scale *= 128;
-  }
 }

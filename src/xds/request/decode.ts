@@ -2,14 +2,13 @@
  * Discovery requests, decoded field by field with limits: the port may be open to anyone.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
-
 import type { Memos } from '../../core/memo.ts';
+import { WireReader } from '../../protobuf/wire/index.ts';
 import type { DeltaRequest, NameSets, SotwRequest } from '../protocol/index.ts';
 import type { KnownRun, ListFields } from './message-assembly.ts';
 import type { FormIndex } from './name-list-cache.ts';
 import { ListField, ListKinds } from './request-lists.ts';
 import type { RequestFormat } from './request-reader.ts';
-import { WireReader } from './wire.ts';
 
 /** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
 export const MAX_NACK_MESSAGE = 4096;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { encodeFields } from '../../protobuf/wire/index.ts';
 import { Entries, EntryTable } from './entry-table.ts';
-import { encodeStrings } from './wire.ts';
 
-const encode = (texts: readonly string[]): Buffer => encodeStrings(texts.map((text) => ({ number: 3, text })));
+const encode = (texts: readonly string[]): Buffer => encodeFields(texts.map((text) => [3, text]));
 const entriesOf = (texts: readonly string[]): Entries => new Entries(encode(texts), texts.length);
 const tableOf = (texts: readonly string[]): EntryTable => new EntryTable(entriesOf(texts));
 const texts = fc.uniqueArray(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 30 });

@@ -29,4 +29,3 @@ export { RequestFormats } from './decode.ts';
 export { parseNode } from './node.ts';
 export { type Claim, type PerClientQuota, ReceiveMemoryQuota } from './receive-memory-quota.ts';
 export { type RequestFormat, RequestReader, type RequestSink } from './request-reader.ts';
-export { encodeStrings, type StringField, WireReader } from './wire.ts';

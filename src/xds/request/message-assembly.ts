@@ -8,7 +8,7 @@
  * Between lists the fields are gathered in a small buffer, which is a well-formed message by itself: the request
  * without its known lists.
  */
-import { FieldScan, MAX_FIELD_HEAD_BYTES } from './field-scan.ts';
+import { FieldScanner, MAX_FIELD_HEAD_BYTES } from '../../protobuf/wire/index.ts';
 import type { ListForm, NameListBuilder } from './name-list-builder.ts';
 import { type FormIndex, HEAD_BYTES, headAt } from './name-list-cache.ts';
 
@@ -57,7 +57,7 @@ const MIN_GROWING_BYTES = 16 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 const NOTHING_KNOWN: readonly KnownRun[] = [];
 
-const scan = new FieldScan();
+const scan = new FieldScanner();
 
 /** Bytes from the given places on that are equal. */
 function equalBytes(a: Buffer, aStart: number, b: Buffer, bStart: number, length: number): number {

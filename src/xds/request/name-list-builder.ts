@@ -3,7 +3,7 @@
  * known yet: so what the first of them has said is what the others are compared with, and whoever is ahead adds to it.
  * One list is put together, not a thousand.
  */
-import { FieldScan } from './field-scan.ts';
+import { FieldScanner } from '../../protobuf/wire/index.ts';
 
 /** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
 export interface ListForm {
@@ -13,7 +13,7 @@ export interface ListForm {
 /** How the buffer grows: room is only taken for what has come, and for no more than was announced. */
 const GROWTH = 4;
 
-const scan = new FieldScan();
+const scan = new FieldScanner();
 
 export class NameListBuilder {
   /**

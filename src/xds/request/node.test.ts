@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';
 import {
   MAX_ADDRESSES,
@@ -12,7 +13,6 @@ import {
   MAX_STRING_BYTES,
   parseNode,
 } from './node.ts';
-import { encodeStrings } from './wire.ts';
 
 function sidecar(metadata: StructValue = {}, more?: Buffer) {
   return parseNode(encodeNode(SIDECAR_ID, metadata, more));
@@ -33,13 +33,13 @@ describe('parseNode', () => {
   it('reads what existing sidecars send', () => {
     const locality = nested(
       4,
-      encodeStrings([
-        { number: 1, text: 'eu' },
-        { number: 2, text: 'eu-1' },
+      encodeFields([
+        [1, 'eu'],
+        [2, 'eu-1'],
       ]),
     );
     const build = nested(8, nested(1, Buffer.from([8, 1, 16, 40, 24, 2])));
-    const extension = (name: string) => nested(9, encodeStrings([{ number: 1, text: name }]));
+    const extension = (name: string) => nested(9, encodeFields([[1, name]]));
     const node = sidecar(
       {
         NAMESPACE: 'shop',
@@ -129,12 +129,12 @@ describe('parseNode', () => {
   });
 
   it('skips structs of any depth under keys that it does not know', () => {
-    let deep: Buffer = encodeStrings([{ number: 3, text: 'bottom' }]);
+    let deep: Buffer = encodeFields([[3, 'bottom']]);
     for (let depth = 0; depth < 10_000; depth++) {
-      deep = nested(5, nested(1, Buffer.concat([encodeStrings([{ number: 1, text: 'k' }]), nested(2, deep)])));
+      deep = nested(5, nested(1, Buffer.concat([encodeFields([[1, 'k']]), nested(2, deep)])));
       if (deep.length > 300_000) break;
     }
-    const entry = nested(1, Buffer.concat([encodeStrings([{ number: 1, text: 'UNKNOWN' }]), nested(2, deep)]));
+    const entry = nested(1, Buffer.concat([encodeFields([[1, 'UNKNOWN']]), nested(2, deep)]));
     assert.equal(parseNode(Buffer.concat([encodeNode(SIDECAR_ID), nested(3, entry)])).namespace, 'shop');
   });
 

@@ -7,8 +7,8 @@ import { isIP } from 'node:net';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
 import { CtlError } from '../../core/errors.ts';
 import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
+import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
-import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
 /** Encoded size of a node: an Envoy with 800 extensions, their type URLs and rich metadata sends about 100 kB. */
 export const MAX_NODE_BYTES = 512 * 1024;
@@ -51,7 +51,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
-  if (field.wireType !== WIRE_BYTES) throw invalid('must be a string', what);
+  if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
   if (field.end - field.start > limit) throw invalid(`longer than ${limit} bytes`, what);
   return reader.text(field);
 }

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest, nested } from '../testing/content.ts';
 import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';
-import { encodeStrings } from './wire.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 
@@ -18,9 +18,9 @@ const versions = fc.array(fc.tuple(name, fc.constantFrom('1', '2', 'ü')), { max
 function mapEntry([key, value]: readonly [string, string]): Buffer {
   return nested(
     5,
-    encodeStrings([
-      { number: 1, text: key },
-      { number: 2, text: value },
+    encodeFields([
+      [1, key],
+      [2, value],
     ]),
   );
 }

@@ -2,14 +2,13 @@
  * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object
  * for the same content, found without making strings where it can be.
  */
-
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
+import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { type NameSet, type NameSets, NO_NAMES, type VersionMap } from '../protocol/index.ts';
 import type { KnownRun } from './message-assembly.ts';
 import { NameListCache } from './name-list-cache.ts';
-import { WIRE_BYTES, type WireField, WireReader } from './wire.ts';
 
 /**
  * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
@@ -98,7 +97,7 @@ function textReader(bytes: Buffer): (field: WireField) => string {
 }
 
 function checkText(reader: WireReader, field: WireField): void {
-  if (field.wireType !== WIRE_BYTES) reader.text(field);
+  if (field.wireType !== LENGTH_DELIMITED) reader.text(field);
 }
 
 function checkName(reader: WireReader, field: WireField): void {
@@ -160,7 +159,7 @@ export class ListKinds {
       known: new NameListCache(readVersions, MAX_NAMES_PER_REQUEST, 'lists of versions', memos),
       empty: NO_VERSIONS,
       check(reader, entry) {
-        if (entry.wireType !== WIRE_BYTES) reader.inside(entry);
+        if (entry.wireType !== LENGTH_DELIMITED) reader.inside(entry);
       },
     };
   }

@@ -5,12 +5,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { encodeFields, WireReader } from '../../protobuf/wire/index.ts';
 import type { DeltaRequest, SotwRequest } from '../protocol/index.ts';
 import { encodeDeltaRequest, encodeSotwRequest } from '../testing/content.ts';
 import { DELTA_REQUESTS, DELTA_UNSHARED_REQUESTS, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { cut, frame, give, MAX_BYTES, reading, typeUrl } from '../testing/reading.ts';
 import { type RequestFormat, RequestReader } from './request-reader.ts';
-import { encodeStrings, WireReader } from './wire.ts';
 
 function plain(request: DeltaRequest): unknown {
   return {
@@ -83,7 +83,7 @@ function broken(): { readonly reader: RequestReader<unknown>; readonly results: 
 
 /** A name as field 3. */
 function entry(name: string): Buffer {
-  return encodeStrings([{ number: 3, text: name }]);
+  return encodeFields([[3, name]]);
 }
 
 /** The entries with something changed at a place between 0 and 1. */

@@ -2,10 +2,9 @@
  * The standard gRPC health service, so that load balancers and probes can ask on the xDS port itself.
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
-
 import { CtlError } from '../../core/errors.ts';
 import { type GrpcService, PerAddressLimiter, prefixed, type StreamCall, type UnaryCall } from '../../grpc/index.ts';
-import { encodeStrings, WireReader } from '../request/index.ts';
+import { encodeFields, WireReader } from '../../protobuf/wire/index.ts';
 import { oneRequest } from './one-request.ts';
 import { HEALTH_PATHS } from './services.ts';
 
@@ -21,7 +20,7 @@ function response(value: number): Buffer {
 
 /** HealthCheckRequest {service 1}. */
 export function encodeHealthRequest(service: string): Buffer {
-  return service === '' ? Buffer.alloc(0) : encodeStrings([{ number: 1, text: service }]);
+  return service === '' ? Buffer.alloc(0) : encodeFields([[1, service]]);
 }
 
 /** Throws CtlError invalid_argument. */

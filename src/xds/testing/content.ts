@@ -1,9 +1,9 @@
 /** Test support: content in real bundles, and a model of what a proxy does with the messages of either protocol. */
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import { encodeFields, WireReader } from '../../protobuf/wire/index.ts';
 import { emptyBundle, nextBundle } from '../../push/bundles/bundle.ts';
 import { encodeResource } from '../../push/bundles/encode-resource.ts';
 import type { Bundle, EncodedResource, Parts } from '../../push/types.ts';
-import { encodeStrings, WireReader } from '../request/wire.ts';
 
 const TYPES = XDS_TYPES;
 
@@ -70,9 +70,9 @@ export class Content {
 
 /** A resource whose message says its own name, as every xDS message does, and whose version is its text. */
 export function resource(type: XdsType, name: string, text: string, refs: readonly string[] = []): EncodedResource {
-  const message = encodeStrings([
-    { number: 1, text: name },
-    { number: 2, text },
+  const message = encodeFields([
+    [1, name],
+    [2, text],
   ]);
   return encodeResource(type, name, `v:${text}`, message, refs);
 }
@@ -148,10 +148,7 @@ export function parseDelta(bytes: Buffer): ParsedResponse {
 
 /** A message field around encoded bytes. */
 export function nested(number: number, bytes: Uint8Array): Buffer {
-  // Latin-1 text of the same bytes cannot be used: encodeStrings writes UTF-8.
-  const head = encodeStrings([{ number, text: '\0'.repeat(bytes.length) }]);
-  head.set(bytes, head.length - bytes.length);
-  return head;
+  return encodeFields([[number, bytes]]);
 }
 
 /** google.protobuf.Struct with string values, or with nested structs. */
@@ -162,14 +159,14 @@ export interface StructValue {
 export function encodeStruct(value: StructValue): Buffer {
   return Buffer.concat(
     Object.entries(value).map(([key, one]) =>
-      nested(1, Buffer.concat([encodeStrings([{ number: 1, text: key }]), nested(2, encodeValue(one))])),
+      nested(1, Buffer.concat([encodeFields([[1, key]]), nested(2, encodeValue(one))])),
     ),
   );
 }
 
 function encodeValue(value: string | number | null | StructValue): Buffer {
   if (value === null) return Buffer.from([8, 0]);
-  if (typeof value === 'string') return encodeStrings([{ number: 3, text: value }]);
+  if (typeof value === 'string') return encodeFields([[3, value]]);
   if (typeof value === 'number') {
     const out = Buffer.alloc(9);
     out[0] = 0x11;
@@ -181,7 +178,7 @@ function encodeValue(value: string | number | null | StructValue): Buffer {
 
 /** An encoded Node. */
 export function encodeNode(id: string, metadata: StructValue = {}, more: Buffer = Buffer.alloc(0)): Buffer {
-  return Buffer.concat([encodeStrings([{ number: 1, text: id }]), nested(3, encodeStruct(metadata)), more]);
+  return Buffer.concat([encodeFields([[1, id]]), nested(3, encodeStruct(metadata)), more]);
 }
 
 export const SIDECAR_ID = 'sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local';
@@ -196,7 +193,7 @@ export interface SotwFields {
 }
 
 function textField(number: number, text: string | undefined): Buffer {
-  return text === undefined || text === '' ? Buffer.alloc(0) : encodeStrings([{ number, text }]);
+  return text === undefined || text === '' ? Buffer.alloc(0) : encodeFields([[number, text]]);
 }
 
 /** An encoded DiscoveryRequest. */
@@ -204,10 +201,10 @@ export function encodeSotwRequest(fields: SotwFields): Buffer {
   return Buffer.concat([
     textField(1, fields.version),
     fields.node === undefined ? Buffer.alloc(0) : nested(2, fields.node),
-    encodeStrings((fields.names ?? []).map((text) => ({ number: 3, text }))),
+    encodeFields((fields.names ?? []).map((text) => [3, text])),
     textField(4, fields.typeUrl),
     textField(5, fields.nonce),
-    fields.error === undefined ? Buffer.alloc(0) : nested(6, encodeStrings([{ number: 2, text: fields.error }])),
+    fields.error === undefined ? Buffer.alloc(0) : nested(6, encodeFields([[2, fields.error]])),
   ]);
 }
 
@@ -226,18 +223,18 @@ export function encodeDeltaRequest(fields: DeltaFields): Buffer {
   return Buffer.concat([
     fields.node === undefined ? Buffer.alloc(0) : nested(1, fields.node),
     textField(2, fields.typeUrl),
-    encodeStrings((fields.subscribe ?? []).map((text) => ({ number: 3, text }))),
-    encodeStrings((fields.unsubscribe ?? []).map((text) => ({ number: 4, text }))),
+    encodeFields((fields.subscribe ?? []).map((text) => [3, text])),
+    encodeFields((fields.unsubscribe ?? []).map((text) => [4, text])),
     ...[...(fields.initial ?? [])].map(([name, version]) =>
       nested(
         5,
-        encodeStrings([
-          { number: 1, text: name },
-          { number: 2, text: version },
+        encodeFields([
+          [1, name],
+          [2, version],
         ]),
       ),
     ),
     textField(6, fields.nonce),
-    fields.error === undefined ? Buffer.alloc(0) : nested(7, encodeStrings([{ number: 2, text: fields.error }])),
+    fields.error === undefined ? Buffer.alloc(0) : nested(7, encodeFields([[2, fields.error]])),
   ]);
 }

@@ -3,15 +3,14 @@
  * copies of all parts and requests each time, so that nothing of them can be remembered: it gives the same answers and
  * messages.
  */
-
 import assert from 'node:assert/strict';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Parts } from '../../push/types.ts';
 import { AdsMachine, type PushResult } from '../protocol/machine.ts';
 import { NameSet, NO_NAMES } from '../protocol/name-set.ts';
 import type { Protocol } from '../protocol/protocol.ts';
 import type { Answer } from '../protocol/subscription.ts';
-import { WireReader } from '../request/wire.ts';
 
 function copyOf(parts: Parts): Parts {
   const copies = XDS_TYPES.map((type) => [type, [...parts[type]]]);

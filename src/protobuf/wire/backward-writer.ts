@@ -1,15 +1,13 @@
 /**
- * A protobuf writer from back to front. A nested message is finished before its length has to be written in front of
- * it, so that nothing is measured first or copied after: endpoints change often, and each change is encoded on the main
- * thread. Wire format: https://protobuf.dev/programming-guides/encoding/
+ * Writes a protobuf message from its end to its beginning. A nested message is complete before its length is written in
+ * front of it, so that nothing is measured first or copied afterwards: endpoints change often, and each change is
+ * encoded on the main thread.
  */
+import { LENGTH_DELIMITED, VARINT, varintLength, writeVarint } from './varint.ts';
 
-const VARINT = 0;
-const LENGTH_DELIMITED = 2;
+const encoder = new TextEncoder();
 
-const text = new TextEncoder();
-
-/** Write the last field first. */
+/** Fields are written last first. */
 export class BackwardWriter {
   #buffer: Uint8Array;
   /** The message written so far is `#buffer` from here to its end. */
@@ -20,12 +18,12 @@ export class BackwardWriter {
     this.#start = capacity;
   }
 
-  /** What {@link message} needs to know where a nested message ends: call before writing its (last) field. */
+  /** The end of a nested message, for {@link message}: call it before the message's (last) field is written. */
   mark(): number {
     return this.#buffer.length - this.#start;
   }
 
-  /** ConcurrencyLimiter what was written since `mark` into field `field`, a nested message. */
+  /** Turns what was written since `mark` into field `field`, a nested message. */
   message(field: number, mark: number): void {
     this.#varint(this.mark() - mark);
     this.#tag(field, LENGTH_DELIMITED);
@@ -43,9 +41,9 @@ export class BackwardWriter {
     this.#tag(field, VARINT);
   }
 
-  /** What is encoded already: text, or whole fields. */
+  /** Bytes that are encoded already: text, or whole fields. */
   bytes(encoded: Uint8Array): void {
-    // First: making room may replace the buffer.
+    // In this order: reserving may replace the buffer.
     const at = this.#reserve(encoded.length);
     this.#buffer.set(encoded, at);
   }
@@ -60,8 +58,7 @@ export class BackwardWriter {
       const code = value.charCodeAt(i);
       if (code > 0x7f) {
         this.#start += value.length;
-        const bytes = text.encode(value);
-        this.bytes(bytes);
+        this.bytes(encoder.encode(value));
         return;
       }
       this.#buffer[at + i] = code;
@@ -73,15 +70,13 @@ export class BackwardWriter {
   }
 
   #varint(value: number): void {
-    let length = 1;
-    for (let rest = value; rest > 0x7f; rest = Math.floor(rest / 128)) length++;
-    let at = this.#reserve(length);
-    let rest = value;
-    for (; rest > 0x7f; rest = Math.floor(rest / 128)) this.#buffer[at++] = (rest % 128) + 128;
-    this.#buffer[at] = rest;
+    const at = this.#reserve(varintLength(value));
+    // Most tags and lengths have one byte.
+    if (value < 0x80) this.#buffer[at] = value;
+    else writeVarint(this.#buffer, at, value);
   }
 
-  /** Room for `length` bytes in front; returns where they begin. */
+  /** Reserves `length` bytes in front of the message; returns the offset of the first. */
   #reserve(length: number): number {
     if (this.#start < length) {
       const used = this.mark();
