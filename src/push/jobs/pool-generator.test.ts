@@ -40,7 +40,9 @@ function jobOf(key: string, caller = 'caller') {
 }
 
 const JOB = jobOf('view');
-const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [] }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
+/** The rest of an answer without failures. */
+const NO_MORE = { failures: [], lists: {} };
+const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [], failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
 
 describe('generation pool', () => {
   it('gives a job up that throws, at once and without asking for the replica again', async () => {
@@ -51,7 +53,7 @@ describe('generation pool', () => {
     );
     await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'cannot' });
     const { answer } = await pool.submit(JOB);
-    assert.deepEqual(answer, { from: 1, runs: 3, units: [] });
+    assert.deepEqual(answer, { from: 1, runs: 3, units: [], ...NO_MORE });
     assert.deepEqual(crashes, []);
   });
 
@@ -59,7 +61,7 @@ describe('generation pool', () => {
     const pool = poolOf(DONE);
     pool.prepare();
     const { answer } = await pool.submit(JOB);
-    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [], ...NO_MORE });
   });
 
   it('has jobs wait until there is a snapshot', async () => {
@@ -79,18 +81,30 @@ describe('generation pool', () => {
     await Promise.all(pool.threads.map((thread) => thread.terminate()));
     const { answer } = await pool.submit(JOB);
     // It was told everything before the job.
-    assert.deepEqual(answer, { from: 1, runs: 3, units: [] });
+    assert.deepEqual(answer, { from: 1, runs: 3, units: [], ...NO_MORE });
+  });
+
+  it('fails a job whose answer names unknown reads, and has the worker send everything with the next', async () => {
+    const pool = poolOf(
+      `const units = [{ type: 'cds', unit: 'web', number: 7, resources: [], reads: runs === 2 ? 5 : 0 }];
+       const reads = { fresh: task.forget === true, facts: ['mesh'], sets: Uint32Array.of(1, 0) };
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads, milliseconds: 0 };`,
+    );
+    await assert.rejects(pool.submit(JOB), { code: 'internal', message: /names reads that it has not sent/ });
+    const { answer, reads } = await pool.submit(JOB);
+    assert.deepEqual(answer, { forget: true, units: answer.units, ...NO_MORE });
+    assert.deepEqual(reads[0]?.facts, ['mesh']);
   });
 
   it('has a worker tell again what it only names, when nobody has that any more', async () => {
     const pool = poolOf(
-      `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, resources: task.forget || runs === 2 ? [] : undefined }];
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+      `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, reads: -1, resources: task.forget || runs === 2 ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
     );
     const first = await pool.submit(JOB);
     assert.deepEqual(
       [first.answer, first.recalled.size],
-      [{ forget: undefined, runs: 2, units: first.answer.units }, 0],
+      [{ forget: undefined, runs: 2, units: first.answer.units, ...NO_MORE }, 0],
     );
     const kept = [{ name: 'web' }] as never;
     first.heard.hear(7, kept);
@@ -98,15 +112,15 @@ describe('generation pool', () => {
     assert.deepEqual([second.answer.units[0]?.resources, second.recalled.get(7)], [undefined, kept]);
     // The third job names what was never told: it is repeated, and told then.
     const third = await pool.submit(JOB);
-    assert.deepEqual(third.answer, { forget: true, runs: 5, units: third.answer.units });
+    assert.deepEqual(third.answer, { forget: true, runs: 5, units: third.answer.units, ...NO_MORE });
     assert.deepEqual(third.answer.units[0]?.resources, []);
   });
 
   it('takes the numbers of a successor for its own, and not for those of the worker that died', async () => {
     const pool = poolOf(
       `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
-       const units = [{ type: 'cds', unit: 'web', number: 7, resources: task.forget ? [] : undefined }];
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ units }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+       const units = [{ type: 'cds', unit: 'web', number: 7, reads: -1, resources: task.forget ? [] : undefined }];
+       return { kind: 'done', version: task.update.toVersion, jobs: [{ units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
     );
     const first = await pool.submit(JOB);
     const kept = [{ name: 'web' }] as never;
@@ -141,7 +155,7 @@ describe('generation pool', () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') process.exit(3); ${DONE}`);
     await assert.rejects(pool.submit(jobOf('poison')), { code: 'internal', message: /exited with code: 3/ });
     const { answer } = await pool.submit(JOB);
-    assert.deepEqual(answer, { from: 1, runs: 2, units: [] });
+    assert.deepEqual(answer, { from: 1, runs: 2, units: [], ...NO_MORE });
   });
 
   it('does not blame a job for a replica that cannot be built, and tries that again', async () => {

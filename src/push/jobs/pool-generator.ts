@@ -8,6 +8,7 @@ import { backoff } from '../../core/backoff.ts';
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
 import type { GenerateAnswer } from '../protocol.ts';
+import { namesUnknownReads } from '../reads/index.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
 import { ReplicaLog } from './replica-log.ts';
@@ -219,6 +220,8 @@ export class PoolGenerator implements Generator {
       if (this.#answered(slot, log, waiting, told)) return true;
       throw new TypeError('a worker names units that it was to forget');
     } catch (error) {
+      // Numbers that were sent with the failed answer may not have been taken over: the worker is to send all again.
+      slot.heard = undefined;
       waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
       return true;
     }
@@ -232,6 +235,8 @@ export class PoolGenerator implements Generator {
     const { heard } = slot;
     if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');
     const reads = heard.reads.hear(answer.reads);
+    // The engine could not take half of an answer back.
+    if (namesUnknownReads(job, reads)) throw new TypeError('a worker names reads that it has not sent');
     const recalled = heard.recall(answer.jobs);
     if (recalled === undefined) return false;
     const { version, bytes, milliseconds } = answer;

@@ -39,6 +39,12 @@ export interface LateUnits extends Pick<LoggedChange, 'since' | 'reasons'> {
   readonly units: UnitSelection;
 }
 
+/** True when an answer names a set of facts by a number that is not known. */
+export function namesUnknownReads({ units, failures, lists }: JobAnswer, reads: NumberedReads): boolean {
+  const numbers = [...units, ...failures].map((each) => each.reads).concat(Object.values(lists));
+  return numbers.some((number) => number !== NO_READS && reads[number] === undefined);
+}
+
 /** A part of a view's reads: a unit, or the list of a type's units. */
 const partOf = (type: GeneratedType, unit?: Unit): string => (unit === undefined ? type : `${type}/${unit}`);
 
