@@ -93,6 +93,20 @@ class LateGenerator extends InlineGenerator {
   }
 }
 
+/** Reports the clusters of these hosts as failed. */
+class FailingGenerator extends InlineGenerator {
+  readonly failing = new Set<string>();
+
+  override async submit(source: JobSource): Promise<GeneratedJob> {
+    const job = await super.submit(source);
+    const isFailing = ({ type, unit }: { type: string; unit: string }) => type === 'cds' && this.failing.has(unit);
+    const failed = job.answer.units.filter(isFailing);
+    const failures = failed.map(({ type, unit, reads }) => ({ type, unit, reads, message: 'broken' }));
+    const units = job.answer.units.filter((unit) => !isFailing(unit));
+    return { ...job, answer: { ...job.answer, units, failures } };
+  }
+}
+
 function notingMesh(resources: ConstructorParameters<typeof Mesh>[1]): { mesh: Mesh; generator: NotingGenerator } {
   let generator: NotingGenerator | undefined;
   const mesh = new Mesh((snapshot: Snapshot) => {
@@ -237,6 +251,29 @@ describe('a placement that comes later', () => {
       assert.ok(resourceOf(proxy, 'cds', 'outbound|80||late.example.com'));
     }
     assert.deepEqual(mesh.failures, []);
+  });
+
+  it('begins with the last good clusters of another placement of its network where its own cannot be generated', async () => {
+    let generator: FailingGenerator | undefined;
+    const mesh = new Mesh(
+      (snapshot) => {
+        generator = new FailingGenerator(snapshot);
+        return generator;
+      },
+      [...SHOP, ...RULES],
+    );
+    assert.ok(generator !== undefined);
+    const one = mesh.connect(at(0, 'r0/z'));
+    await ready(mesh, one);
+    generator.failing.add('dns.example.com');
+    const two = mesh.connect(at(1, 'r1/z'));
+    await ready(mesh, two);
+    assert.equal(resourceOf(two, 'cds', DNS), resourceOf(one, 'cds', DNS));
+    assert.match(mesh.failures.join(), /dns\.example\.com.*broken/);
+    generator.failing.clear();
+    mesh.change([entry('dns', 'DNS', ZONES.slice(0, 3))]);
+    await turns();
+    assert.deepEqual([nearest(one, DNS), nearest(two, DNS)], ['r0/z', 'r1/z']);
   });
 
   it('waits for what the first generation makes', async () => {

@@ -18,9 +18,9 @@ import type { GeneratedJob } from '../jobs/index.ts';
 import type { GenerateJob } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import type { EncodedResource, PushReason } from '../types.ts';
-import { applyEdits, applyUnits, jobChanges, type UnitFailure } from './job-changes.ts';
+import { applyEdits, applyUnits, type Edits, jobChanges, type UnitFailure } from './job-changes.ts';
 import { type Member, PlacedView } from './placed-view.ts';
-import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
+import { type ChangedTypes, type Encoders, type PlacedBundles, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
@@ -52,6 +52,9 @@ export interface EndpointsResult<S extends Member> {
   readonly changed: readonly Placed<S>[];
   readonly failures: readonly BuildFailure[];
 }
+
+/** What placements lend each other. */
+type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'begun'>;
 
 /** The view in one of its placements. */
 type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
@@ -279,6 +282,7 @@ export class ViewState<S extends Member> {
       return { type, message: `${type} ${unit} of ${this.key}: ${message}` };
     });
     const ofPlaced = new Map(placed.map((each, index) => [each, edits[index] ?? new Map()]));
+    for (const { type, unit } of failures) if (type === 'cds') lendClusters(unit, ofPlaced);
     const complete = job.answer.complete.includes('cds') || this.#made.has('cds');
     const placements = this.#placed.values();
     const { changed, apply } = this.#bundles.next(
@@ -355,6 +359,21 @@ export class ViewState<S extends Member> {
       const key = `${finding.type}/${finding.unit}`;
       if (!failed.has(key)) this.#findings.set(key, [...(this.#findings.get(key) ?? []), finding]);
     }
+  }
+}
+
+/**
+ * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
+ * network has them. The priorities of endpoints may be those of another locality; without the clusters, routes to the
+ * host would lead nowhere.
+ */
+function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
+  const lenders = [...placements.keys()].filter(({ begun, clusters }) => begun && clusters.has(unit));
+  for (const [{ begun, placement }, edits] of placements) {
+    if (begun || edits.has(unit)) continue;
+    const lender = lenders.find((each) => each.placement.network === placement.network);
+    const clusters = lender?.clusters.get(unit);
+    if (clusters !== undefined) edits.set(unit, clusters);
   }
 }
 
