@@ -36,7 +36,7 @@ test('of two sources with one key the first configured is in force; a delete tak
   assert.equal(store.get(key), undefined);
 });
 
-test('that several sources have a document of one key is told when it begins, and not of every version', () => {
+test('documents of one key that differ are reported when they begin to, and not for every version', () => {
   const { files, api, east, shared } = open();
   for (const source of [files, api, east]) source.list();
   api.set(resource('VirtualService', 'a', 1));
@@ -44,9 +44,23 @@ test('that several sources have a document of one key is told when it begins, an
   for (const source of [east, api]) source.set(resource('Service', 'a', 1));
   assert.deepEqual(shared, []);
   files.set(resource('VirtualService', 'a', 1));
-  files.set(resource('VirtualService', 'a', 2));
+  files.set(resource('VirtualService', 'a', 3));
   east.set(resource('VirtualService', 'a', 2));
   assert.deepEqual(shared, ['VirtualService/ns/a files api', 'VirtualService/ns/a files api east']);
+});
+
+test('equal documents of several sources are not reported before one of them changes', () => {
+  const { files, api, east, shared } = open();
+  for (const source of [files, api, east]) {
+    source.set(resource('VirtualService', 'a', 1));
+    source.list();
+  }
+  assert.deepEqual(shared, []);
+  api.set(resource('VirtualService', 'a', 2));
+  assert.deepEqual(shared, ['VirtualService/ns/a files api']);
+  shared.length = 0;
+  files.set(resource('VirtualService', 'a', 2));
+  assert.deepEqual(shared, ['VirtualService/ns/a files east']);
 });
 
 test('what a list does not have is gone, its refused documents too; other sources keep theirs', () => {

@@ -38,7 +38,8 @@ export interface StoreOptions {
   /** Called when the document of such a problem is good or gone. */
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
   /**
-   * Called when a source gets a document of a key of which another one has one: all of the key, the one in force first.
+   * Called when a source's document of a key begins to differ from the one in force, which another source has: with the
+   * one in force first, then all that differ from it. Equal documents of several sources conflict in nothing.
    */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
   /** Called when the document in force goes from its source, and that of another source takes its place. */
@@ -164,10 +165,13 @@ export function createStore(options: StoreOptions): Store {
     if (!isKept(key)) return;
     const resource = 'resource' in event ? event.resource : undefined;
     const before = get(key);
+    const conflicting = sources.length > 1 ? conflictOf(documentsOf(key)) : undefined;
     const replaced = source.put(key, resource, event.type === 'hold');
     noteChange(key, before, event.at);
-    if (replaced === undefined && resource !== undefined && (before !== undefined || get(key) !== resource)) {
-      options.onShared?.(key, documentsOf(key));
+    if (conflicting !== undefined && resource !== undefined) {
+      const { inForce, others } = conflictOf(documentsOf(key));
+      const isNew = others.some((each) => !conflicting.others.some(({ source: known }) => known === each.source));
+      if (inForce !== undefined && isNew) options.onShared?.(key, [inForce, ...others]);
     }
     if (resource === undefined && replaced !== undefined && replaced === before) {
       const [next] = documentsOf(key);
@@ -248,6 +252,17 @@ export function createStore(options: StoreOptions): Store {
     },
     problems: () => sources.flatMap(({ problems }) => [...problems.values()]),
   };
+}
+
+/** The document in force, and those of other sources that say something else. */
+interface Conflict {
+  readonly inForce: SourceDocument | undefined;
+  readonly others: readonly SourceDocument[];
+}
+
+function conflictOf([inForce, ...others]: readonly SourceDocument[]): Conflict {
+  const { fingerprint } = inForce?.resource ?? {};
+  return { inForce, others: others.filter(({ resource }) => resource.fingerprint !== fingerprint) };
 }
 
 type ProblemEvent = Extract<AdmittedEvent, { readonly type: 'invalid' | 'resolved' }>;
