@@ -4,7 +4,7 @@
  */
 import { PMap } from '../core/pmap.ts';
 import type { MeshNetworks } from '../resources/index.ts';
-import type { NetworkFinder } from './networks.ts';
+import { addressId, type NetworkFinder } from './networks.ts';
 import { type Counts, nextCounts } from './places.ts';
 import type { ProxyPlace } from './types.ts';
 import { NETWORK_LABEL } from './workloads.ts';
@@ -62,12 +62,17 @@ export function networkOfProxy(
   return networksSaidBy(proxy).find((said) => all.has(said)) ?? networkOf(address, undefined);
 }
 
-/** Key of an address in a network: addresses of different networks may be equal. */
+/**
+ * Key of an address in a network: addresses of different networks may be equal. All ways to write an IPv6 address give
+ * the same key.
+ */
 export function networkAddress(network: string, address: string): string {
-  return `${network}/${address}`;
+  // IPv4 addresses are written in one way only.
+  const id = address.includes(':') ? (addressId(address) ?? address) : address;
+  return `${network}/${id}`;
 }
 
-/** The address of a key that {@link networkAddress} made: IP addresses have no slash. */
+/** The address of a key that {@link networkAddress} made, in the form of `addressId`: that has no slash. */
 export function addressOfKey(key: string): string {
   return key.slice(key.lastIndexOf('/') + 1);
 }

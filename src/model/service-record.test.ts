@@ -176,6 +176,14 @@ test('a port that has another number is served under that at the same addresses,
   assert.deepEqual([...changes.addresses], ['/10.0.0.1']);
 });
 
+test('a proxy finds its services by its IPv6 address, however that is written', () => {
+  const snapshot = meshOf([service('a/web'), slice('web-1', [{ address: '2001:DB8:0:0::01' }])], OPTIONS);
+  for (const written of ['2001:db8::1', '2001:0db8:0000::0001'])
+    assert.equal(snapshot.instancesAt('', written).length, 1, written);
+  const gone = step(snapshot, [slice('web-1', [{ address: '2001:db8::2' }])]).snapshot;
+  assert.equal(gone.instancesAt('', '2001:db8::1').length, 0);
+});
+
 test('a port that goes at an address leaves the other ports of the service served there', () => {
   const spec = {
     ports: [
