@@ -115,7 +115,8 @@ function contains(range: Range, bytes: readonly number[]): boolean {
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**
- * By CIDR, the longest prefix first, else that of the cluster's registry.
+ * A network that names the cluster's registry has all of its addresses; else the longest CIDR range decides. The same
+ * order as in Istio 1.7, whose registries do not look at ranges where a network names them.
  * @param clusterId of the program's own cluster
  */
 export function networkFinder(networks: MeshNetworks, clusterId: string): NetworkFinder {
@@ -131,8 +132,9 @@ export function networkFinder(networks: MeshNetworks, clusterId: string): Networ
   }
   ranges.sort((a, b) => b.bits - a.bits || compareText(a.network, b.network));
   return (address, cluster = clusterId) => {
+    const network = registries.get(cluster);
+    if (network !== undefined) return network;
     const bytes = ranges.length === 0 ? undefined : addressBytes(address);
-    const range = bytes && ranges.find((each) => contains(each, bytes));
-    return range?.network ?? registries.get(cluster) ?? '';
+    return (bytes && ranges.find((each) => contains(each, bytes))?.network) ?? '';
   };
 }

@@ -259,18 +259,32 @@ test('one host in several namespaces: two services, oldest first', () => {
   );
 });
 
-test('networks by CIDR, the longest first, then by registry', () => {
+test('a network that names a registry has all of its addresses, whatever ranges other networks name', () => {
+  const networks = {
+    networks: {
+      range: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] },
+      home: { endpoints: [{ fromRegistry: 'Orchestrator' }], gateways: [] },
+    },
+  };
+  const snapshot = meshOf([service('a/web'), endpoints('a/web', ['10.0.0.1', '192.168.0.1'])], { networks });
+  assert.deepEqual(
+    snapshot.endpoints.get(KEY)?.map(({ network }) => network),
+    ['home', 'home'],
+  );
+});
+
+test('where no network names the registry, the longest CIDR range decides', () => {
   const networks = {
     networks: {
       wide: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] },
       narrow: { endpoints: [{ fromCidr: '10.0.0.0/30' }, { fromCidr: 'fd00::/8' }], gateways: [] },
-      home: { endpoints: [{ fromRegistry: 'Orchestrator' }], gateways: [] },
+      other: { endpoints: [{ fromRegistry: 'far' }], gateways: [] },
     },
   };
   const addresses = ['10.0.0.1', '10.0.0.9', '192.168.0.1', 'fd00::1'];
   const snapshot = meshOf([service('a/web'), endpoints('a/web', addresses)], { networks });
   const found = (snapshot.endpoints.get(KEY) ?? []).map(({ address, network }) => `${address} ${network}`);
-  assert.deepEqual(found, ['10.0.0.1 narrow', '10.0.0.9 wide', '192.168.0.1 home', 'fd00::1 narrow']);
+  assert.deepEqual(found, ['10.0.0.1 narrow', '10.0.0.9 wide', '192.168.0.1 ', 'fd00::1 narrow']);
 });
 
 test('what changes nothing that is read changes nothing', () => {
