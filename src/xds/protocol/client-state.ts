@@ -3,7 +3,7 @@
  * exceptions are empty, so that a stream's state does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../../push/types.ts';
-import { covers, type Interest } from './selection.ts';
+import { covers, type Interest } from './interest.ts';
 
 /**
  * A resource that the proxy has; the bytes are unknown when only the proxy told us about it

@@ -3,7 +3,8 @@
  * gives an equal version, also after a restart and on another replica.
  */
 import { findIn, type Have } from './client-state.ts';
-import { covers, hashResource, type Interest, type Selections } from './selection.ts';
+import { covers, type Interest } from './interest.ts';
+import { hashResource, type Selections } from './selection.ts';
 import { EMPTY_HASH, hashToText, minus, plus, type SetHash } from './set-hash.ts';
 
 interface Asked {

@@ -9,19 +9,18 @@
  */
 
 import { CtlError } from '../../core/errors.ts';
-import { XDS } from '../../core/xds-types.ts';
+import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/types.ts';
-import { bodyOf } from './plan.ts';
-import { MAX_SUBSCRIBED_NAMES, type Protocol, type ResponseContext, WILDCARD, withoutWildcard } from './protocol.ts';
-import { ALL_GO } from './removes.ts';
+import { type Interest, MAX_SUBSCRIBED_NAMES, WILDCARD, withoutWildcard } from './interest.ts';
+import { bodyOf, type Plan } from './plan.ts';
+import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { DeltaRequest } from './requests.ts';
-import type { ResponseMessage } from './responses.ts';
 import { foreign, NO_DEVIATIONS, shown } from './resume.ts';
-import type { Interest } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
+import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
-export class DeltaProtocol implements Protocol<DeltaRequest> {
+export class DeltaProtocol implements Variant<DeltaRequest> {
   readonly mode = 'delta';
   readonly shared: SharedResults;
 
@@ -29,27 +28,22 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
     this.shared = shared;
   }
 
-  nonceOf(request: DeltaRequest): string {
-    return request.responseNonce;
-  }
-
-  receive(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[], nowMs: number): Answer {
-    if (subscription.interest === undefined) {
-      this.#start(subscription, request, parts);
-      return { kind: 'none', changed: [], quarantined: [] };
-    }
-    // It was sent what it had not asked for yet; this is its first request all the same.
+  resubscribe(
+    subscription: Subscription,
+    before: Interest,
+    request: DeltaRequest,
+    _answer: Answer,
+    parts: readonly Bundle[],
+  ): void {
+    // Virtual hosts were sent before the proxy asked for them: this is its first request all the same.
     if (request.initialVersions.size > 0) subscription.alsoHas(foreign(request.initialVersions, parts));
-    const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
-    // Changes of the subscription count whatever the nonce: they are not said again.
-    if (request.subscribe.size > 0 || request.unsubscribe.size > 0)
-      this.#change(subscription, subscription.interest, request);
-    return answer;
+    // Changes of the subscription count even when the nonce is stale: the proxy does not repeat them.
+    if (request.subscribe.size > 0 || request.unsubscribe.size > 0) this.#change(subscription, before, request);
   }
 
   #change(subscription: Subscription, before: Interest, request: DeltaRequest): void {
-    const added = withoutWildcard(request.subscribe, this.shared);
-    const dropped = withoutWildcard(request.unsubscribe, this.shared);
+    const added = withoutWildcard(request.subscribe, this.shared.names);
+    const dropped = withoutWildcard(request.unsubscribe, this.shared.names);
     const names = this.shared.names.change(before.names, added, dropped);
     if (names.size > MAX_SUBSCRIBED_NAMES)
       throw new CtlError(
@@ -68,11 +62,11 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
   }
 
   /** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
-  #start(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
+  subscribe(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
     const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
     const wildcard = (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
-    const names = withoutWildcard(request.subscribe, this.shared);
+    const names = withoutWildcard(request.subscribe, this.shared.names);
     subscription.subscribe({ wildcard, names });
     if (request.initialVersions.size === 0) {
       // An empty answer also ends the wait of a proxy for which there is nothing.
@@ -90,26 +84,22 @@ export class DeltaProtocol implements Protocol<DeltaRequest> {
     if (missing.length === 0 && overlay.size === 0) subscription.resumed(subscription.have);
   }
 
-  respond(subscription: Subscription, parts: readonly Bundle[], context: ResponseContext): ResponseMessage | undefined {
-    const { interest } = subscription;
-    if (interest === undefined) return undefined;
-    const removes = XDS[subscription.type].unreferenced ? ALL_GO : context.removes;
-    for (;;) {
-      const plan = subscription.plan(interest, parts, removes);
-      if (subscription.mustAnswer || plan.changed.length > 0 || plan.removed.length > 0) {
-        subscription.sent(context.nonce, plan, context.snapshot);
-        return {
-          typeUrl: XDS[subscription.type].url,
-          version: String(context.snapshot),
-          nonce: context.nonce,
-          removed: plan.removed,
-          body: bodyOf(plan, 'delta'),
-        };
-      }
-      subscription.skipped(plan);
-      if (!subscription.rejections.searching) return undefined;
-      // What was to be tried next is gone by now: on to the next group in doubt.
-      subscription.rejections.acknowledged();
-    }
+  removalPolicy(type: XdsType, unreferenced: RemovalPolicy): RemovalPolicy {
+    return XDS[type].unreferenced ? REMOVE_ALL : unreferenced;
+  }
+
+  removesAny(_subscription: Subscription, plan: Plan): boolean {
+    return plan.removed.length > 0;
+  }
+
+  encode(subscription: Subscription, _interest: Interest, plan: Plan, context: ResponseContext): EncodedPlan {
+    const message = {
+      typeUrl: XDS[subscription.type].url,
+      version: String(context.snapshot),
+      nonce: context.nonce,
+      removed: plan.removed,
+      body: bodyOf(plan, 'delta'),
+    };
+    return { message, plan };
   }
 }

@@ -17,6 +17,7 @@ import { Content } from '../testing/content.ts';
 import { MODEL_TYPES, resourceName, type Simulation } from '../testing/model.ts';
 import { DeltaSimulation, SotwSimulation } from '../testing/model-protocols.ts';
 import { MEMOS } from '../testing/protocols.ts';
+import type { AnyRequest } from './requests.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
 
@@ -71,13 +72,13 @@ function refsOf({ discovers }: { readonly discovers: boolean }, type: XdsType, n
   return type === 'cds' ? [resourceName('eds', name)] : [];
 }
 
-function run<Request>(sim: Simulation<Request>, plan: readonly Step[]): void {
+function run<Request extends AnyRequest>(sim: Simulation<Request>, plan: readonly Step[]): void {
   for (const step of plan) take(sim, step);
   settleAll([sim]);
 }
 
 /** Proxies of one server: of a step, all of them may be told from what was worked out for the first. */
-function runTogether<Request>(
+function runTogether<Request extends AnyRequest>(
   sims: readonly Simulation<Request>[],
   plan: readonly (readonly [whose: number, step: Step])[],
 ): void {
@@ -97,7 +98,7 @@ function runTogether<Request>(
   settleAll(sims);
 }
 
-function settleAll<Request>(sims: readonly Simulation<Request>[]): void {
+function settleAll<Request extends AnyRequest>(sims: readonly Simulation<Request>[]): void {
   for (const sim of sims) sim.settle();
   for (const sim of sims) {
     for (const one of MODEL_TYPES) sim.check(one);
@@ -106,7 +107,7 @@ function settleAll<Request>(sims: readonly Simulation<Request>[]): void {
   }
 }
 
-function take<Request>(sim: Simulation<Request>, step: Step): void {
+function take<Request extends AnyRequest>(sim: Simulation<Request>, step: Step): void {
   switch (step.kind) {
     case 'set':
       sim.content.set(step.type, resourceName(step.type, step.name), step.text, refsOf(sim, step.type, step.name));

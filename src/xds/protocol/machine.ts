@@ -7,13 +7,16 @@
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Parts, TypeStatus } from '../../push/types.ts';
 import { HAS_NOTHING, type Have } from './client-state.ts';
+import { receive, respond } from './driver.ts';
+import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
-import type { Protocol } from './protocol.ts';
-import { ALL_GO, NONE_GO } from './removes.ts';
+import { REMOVE_ALL, REMOVE_NONE } from './removal-policy.ts';
+import type { AnyRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
-import type { Interest, Selections } from './selection.ts';
+import type { Selections } from './selection.ts';
 import { type Answer, Subscription } from './subscription.ts';
+import type { Variant } from './variant.ts';
 import { VhdsState } from './vhds-state.ts';
 
 export interface Outgoing {
@@ -47,8 +50,8 @@ const NO_MESSAGES: readonly Outgoing[] = [];
 const NONE: readonly string[] = [];
 const NOT_DUE: readonly XdsType[] = [];
 
-export class AdsMachine<Request> {
-  readonly protocol: Protocol<Request>;
+export class AdsMachine<Request extends AnyRequest> {
+  readonly protocol: Variant<Request>;
   readonly #subscriptions: Readonly<Record<XdsType, Subscription>>;
   readonly #names: NameSets;
   readonly #selections: Selections;
@@ -69,7 +72,7 @@ export class AdsMachine<Request> {
   readonly #nonces = new Nonces();
   readonly #hosts: VhdsState;
 
-  constructor(protocol: Protocol<Request>) {
+  constructor(protocol: Variant<Request>) {
     const { names, selections, plans } = protocol.shared;
     this.protocol = protocol;
     this.#names = names;
@@ -99,10 +102,10 @@ export class AdsMachine<Request> {
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
-    const unanswered = type === 'vhds' ? this.#hosts.beforeAsked(this.protocol.nonceOf(request)) : NONE;
+    const unanswered = type === 'vhds' ? this.#hosts.beforeAsked(request.responseNonce) : NONE;
     const first = subscription.interest === undefined;
     this.#open |= BIT[type];
-    const answer = this.protocol.receive(subscription, request, parts[type], nowMs);
+    const answer = receive(this.protocol, subscription, request, parts[type], nowMs);
     subscription.mayHaveTaken(unanswered);
     if (first && subscription.have !== HAS_NOTHING) {
       this.#hosts.returned();
@@ -184,8 +187,8 @@ export class AdsMachine<Request> {
       if ((CLUSTER_USER_BITS & BIT[type]) !== 0 && this.#targetsPending()) continue;
       const nonce = this.#nonces.next(snapshot);
       const { have } = subscription;
-      const removes = type === 'vhds' ? this.#hosts.goes(parts.rds) : removals ? ALL_GO : NONE_GO;
-      const message = this.protocol.respond(subscription, parts[type], { nonce, snapshot, removes });
+      const removes = type === 'vhds' ? this.#hosts.goes(parts.rds) : removals ? REMOVE_ALL : REMOVE_NONE;
+      const message = respond(this.protocol, subscription, parts[type], { nonce, snapshot, removes });
       if (message === undefined) continue;
       this.#nonces.used();
       if (type === 'rds') this.#takeHosts(have, parts, snapshot, messages);
@@ -228,7 +231,7 @@ export class AdsMachine<Request> {
   #isComplete(subscription: Subscription, parts: Parts): boolean {
     const { type, have } = subscription;
     const waits = type === 'vhds' && have.overlay.size > 0;
-    return subscription.complete(parts[type], waits ? this.#hosts.goes(parts.rds) : ALL_GO);
+    return subscription.complete(parts[type], waits ? this.#hosts.goes(parts.rds) : REMOVE_ALL);
   }
 
   /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */

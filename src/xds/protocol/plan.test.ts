@@ -5,10 +5,10 @@ import type { Bundle } from '../../push/types.ts';
 import { Content } from '../testing/content.ts';
 import { SHARED } from '../testing/protocols.ts';
 import { type Have, NO_EXCEPTIONS } from './client-state.ts';
+import type { Interest } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';
 import type { Plan } from './plan.ts';
-import { ALL_GO, NONE_GO } from './removes.ts';
-import type { Interest } from './selection.ts';
+import { REMOVE_ALL, REMOVE_NONE } from './removal-policy.ts';
 
 const { names: sets, plans, versions } = SHARED;
 
@@ -53,7 +53,7 @@ describe('the plan of one step', () => {
               // Another proxy that has the same.
               const again = plans.step({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
               assert.equal(first, again);
-              for (const removes of [ALL_GO, NONE_GO])
+              for (const removes of [REMOVE_ALL, REMOVE_NONE])
                 if (first !== undefined)
                   assert.deepEqual(story(first), story(plans.whole(have, each, parts, removes, false)));
             }

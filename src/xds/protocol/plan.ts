@@ -4,9 +4,10 @@
  */
 import type { Bundle } from '../../push/types.ts';
 import { findIn, type Have, type Held, heldOf, NO_EXCEPTIONS, sameBundles } from './client-state.ts';
-import type { Removes } from './removes.ts';
+import type { Interest } from './interest.ts';
+import type { RemovalPolicy } from './removal-policy.ts';
 import type { Mode } from './responses.ts';
-import { chunked, type Interest, ResourceLists, type Selection, type Selections } from './selection.ts';
+import { chunked, ResourceLists, type Selection, type Selections } from './selection.ts';
 
 export interface Plan {
   readonly changed: ResourceLists;
@@ -91,7 +92,7 @@ export class Plans {
    * The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are
    * at them.
    */
-  whole(have: Have, interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
+  whole(have: Have, interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy, fresh: boolean): Plan {
     const selections = parts.map((bundle, index) =>
       this.#selections.select(bundle, fresh ? undefined : have.bases[index], interest),
     );

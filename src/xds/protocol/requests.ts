@@ -4,25 +4,26 @@ import type { NameSet } from './name-set.ts';
 /** Resource name → version, as a reconnecting proxy sends it. Equal content is one object, so that it can be a memo's key. */
 export type VersionMap = ReadonlyMap<string, string>;
 
-/** DiscoveryRequest of envoy/service/discovery/v3/discovery.proto. */
-export interface SotwRequest {
+/** What the requests of both variants have. */
+export interface AnyRequest {
   readonly typeUrl: string;
-  readonly versionInfo: string;
+  /** Nonce of the response that the request answers; empty when it answers none. */
   readonly responseNonce: string;
-  readonly names: NameSet;
   /** Message of `error_detail`; undefined unless the request is a NACK. */
   readonly nack: string | undefined;
   /** The encoded Node, when sent; a copy. */
   readonly node: Buffer | undefined;
 }
 
+/** DiscoveryRequest of envoy/service/discovery/v3/discovery.proto. */
+export interface SotwRequest extends AnyRequest {
+  readonly versionInfo: string;
+  readonly names: NameSet;
+}
+
 /** DeltaDiscoveryRequest of the same file. */
-export interface DeltaRequest {
-  readonly typeUrl: string;
-  readonly responseNonce: string;
+export interface DeltaRequest extends AnyRequest {
   readonly subscribe: NameSet;
   readonly unsubscribe: NameSet;
   readonly initialVersions: VersionMap;
-  readonly nack: string | undefined;
-  readonly node: Buffer | undefined;
 }

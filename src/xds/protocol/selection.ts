@@ -4,20 +4,10 @@
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle, EncodedResource } from '../../push/types.ts';
+import type { Interest } from './interest.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { fieldOf, type Mode } from './responses.ts';
 import { EMPTY_HASH, hashText, minus, plus, type SetHash } from './set-hash.ts';
-
-/** What a stream wants of a type. */
-export interface Interest {
-  readonly wildcard: boolean;
-  /** Names asked for explicitly, besides the wildcard. */
-  readonly names: NameSet;
-}
-
-export function covers(interest: Interest, name: string): boolean {
-  return interest.wildcard || interest.names.has(name);
-}
 
 /** Resources in lists that streams share. */
 export class ResourceLists {

@@ -20,10 +20,11 @@ import {
   withOthers,
   without,
 } from './client-state.ts';
+import { covers, type Interest } from './interest.ts';
 import { NONE_KEPT, type Plan, type Plans } from './plan.ts';
 import { Rejections } from './rejection.ts';
-import { ALL_GO, type Removes } from './removes.ts';
-import { covers, type Interest, ResourceLists } from './selection.ts';
+import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
+import { ResourceLists } from './selection.ts';
 
 /** A response that has not been acknowledged. */
 export interface Inflight {
@@ -47,7 +48,7 @@ export interface Answer {
   readonly quarantined: readonly string[];
 }
 
-const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
+export const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
 
 export class Subscription {
@@ -111,7 +112,7 @@ export class Subscription {
    * Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have
    * not.
    */
-  complete(parts: readonly Bundle[], removes: Removes = ALL_GO): boolean {
+  complete(parts: readonly Bundle[], removes: RemovalPolicy = REMOVE_ALL): boolean {
     if (!this.settled(parts)) return false;
     if (this.have.overlay.size === 0) return true;
     for (const name of this.have.overlay.keys())
@@ -246,6 +247,7 @@ export class Subscription {
 
   /** Records that the plan needs no response. */
   skipped(plan: Plan): void {
+    if (plan.removed.some((name) => this.held(name) !== undefined)) this.versionBehind = true;
     this.resumed(plan.next);
     this.#keep(plan);
   }
@@ -306,7 +308,7 @@ export class Subscription {
   }
 
   /** What is to be sent. What is gone and not to be removed now, the proxy keeps. */
-  plan(interest: Interest, parts: readonly Bundle[], removes: Removes): Plan {
+  plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     const { have } = this;
     if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
     const fresh = have === HAS_NOTHING;
@@ -324,7 +326,7 @@ export class Subscription {
     return this.#planByName(interest, parts, removes, fresh);
   }
 
-  #planByName(interest: Interest, parts: readonly Bundle[], removes: Removes, fresh: boolean): Plan {
+  #planByName(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy, fresh: boolean): Plan {
     const changed: EncodedResource[] = [];
     const removed: string[] = [];
     const overlay = new Map<string, Held | undefined>();

@@ -11,9 +11,10 @@
  */
 import type { Bundle } from '../../push/types.ts';
 import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './client-state.ts';
+import { covers } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';
-import type { Removes } from './removes.ts';
-import { covers, type Selections } from './selection.ts';
+import type { RemovalPolicy } from './removal-policy.ts';
+import type { Selections } from './selection.ts';
 import type { Subscription } from './subscription.ts';
 
 const NONE: readonly string[] = [];
@@ -132,7 +133,7 @@ export class VhdsState {
    * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration
    * that goes as a whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
    */
-  goes(routes: readonly Bundle[]): Removes {
+  goes(routes: readonly Bundle[]): RemovalPolicy {
     const { interest } = this.#rds;
     return (host) => {
       const name = host.slice(0, host.lastIndexOf('/'));

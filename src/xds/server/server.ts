@@ -15,7 +15,7 @@ import {
 } from '../../grpc/index.ts';
 import type { ConnectionStatus, PushEngine } from '../../push/types.ts';
 import type { Caller } from '../../security/types.ts';
-import { DeltaProtocol, type Protocol, SharedResults, SotwProtocol } from '../protocol/index.ts';
+import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { Health } from './health.ts';
@@ -23,7 +23,7 @@ import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SmallWrites } from './small-writes.ts';
-import { AdsStream, type AnyRequest } from './stream.ts';
+import { AdsStream } from './stream.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
 
 export interface XdsServerOptions {
@@ -120,9 +120,9 @@ function at(moment: number | undefined, now: () => number, run: () => void): { c
   return { cancel: () => clearTimeout(timer) };
 }
 
-/** A variant of the protocol, and how its requests are read. */
-interface Variant<Request> {
-  readonly protocol: Protocol<Request>;
+/** One of the two ADS methods: a variant of the protocol, and how its requests are read. */
+interface AdsMethod<Request extends AnyRequest> {
+  readonly protocol: Variant<Request>;
   readonly format: RequestFormat<Request>;
 }
 
@@ -226,7 +226,7 @@ export class XdsServer {
     call.end(error);
   }
 
-  #accept<Request extends AnyRequest>(call: StreamCall, variant: Variant<Request>): void {
+  #accept<Request extends AnyRequest>(call: StreamCall, method: AdsMethod<Request>): void {
     const { authenticate, maxStreams, observer } = this.#options;
     if (this.#draining) {
       this.#refuse(call, stopping());
@@ -240,7 +240,7 @@ export class XdsServer {
     }
     if (authenticate === undefined) {
       call.onClose(leave);
-      this.#open(call, undefined, variant);
+      this.#open(call, undefined, method);
       return;
     }
     // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
@@ -251,7 +251,7 @@ export class XdsServer {
         // It may have gone, or the server may be shutting down by now.
         if (call.closed) return;
         if (this.#draining) this.#refuse(call, stopping());
-        else this.#open(call, caller, variant);
+        else this.#open(call, caller, method);
       })
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
@@ -266,7 +266,7 @@ export class XdsServer {
       });
   }
 
-  #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, variant: Variant<Request>): void {
+  #open<Request extends AnyRequest>(call: StreamCall, caller: Caller | undefined, method: AdsMethod<Request>): void {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
     const transport = createTransport(call, {
       maxReceiveBytes: this.#options.maxReceiveBytes,
@@ -274,7 +274,7 @@ export class XdsServer {
     });
     const stream = new AdsStream<Request>({
       transport,
-      protocol: variant.protocol,
+      protocol: method.protocol,
       frames: this.#frames,
       smallWrites: this.#smallWrites,
       engine,
@@ -305,7 +305,7 @@ export class XdsServer {
       this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
       stream.close();
     });
-    transport.read(variant.format, {
+    transport.read(method.format, {
       message: (request) => {
         heard();
         stream.receive(request);

@@ -16,7 +16,7 @@ import type {
   PushSink,
 } from '../../push/types.ts';
 import type { Caller } from '../../security/types.ts';
-import { AdsMachine, type Answer, type Protocol } from '../protocol/index.ts';
+import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
 import type { Entrance } from './admission.ts';
 import { callerKey } from './caller-key.ts';
@@ -46,16 +46,9 @@ function withoutContent<Request extends AnyRequest>(request: Request): Request {
   return at < 0 ? request : { ...request, nack: `${request.nack?.slice(0, at)}…` };
 }
 
-/** What both kinds of requests have. */
-export interface AnyRequest {
-  readonly typeUrl: string;
-  readonly nack: string | undefined;
-  readonly node: Buffer | undefined;
-}
-
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
-  readonly protocol: Protocol<Request>;
+  readonly protocol: Variant<Request>;
   /** Of all streams of the server. */
   readonly frames: RecentFrames;
   readonly smallWrites: SmallWrites;

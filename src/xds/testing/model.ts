@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
 import { type NameSet, NO_NAMES } from '../protocol/name-set.ts';
+import type { AnyRequest } from '../protocol/requests.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import { Content, type ParsedResponse } from './content.ts';
 
@@ -106,7 +107,7 @@ class Allowances {
 type Wire = { readonly type: XdsType; readonly bytes: Buffer; readonly answers: boolean };
 
 /** A proxy, the server's machine, and the two directions of the wire between them. */
-export abstract class Simulation<Request> {
+export abstract class Simulation<Request extends AnyRequest> {
   readonly content: Content;
   readonly models = new Map<XdsType, TypeModel>(MODEL_TYPES.map((type) => [type, freshModel()]));
   machine: AdsMachine<Request>;

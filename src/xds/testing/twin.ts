@@ -9,8 +9,9 @@ import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Parts } from '../../push/types.ts';
 import { AdsMachine, type PushResult } from '../protocol/machine.ts';
 import { NameSet, NO_NAMES } from '../protocol/name-set.ts';
-import type { Protocol } from '../protocol/protocol.ts';
+import type { AnyRequest } from '../protocol/requests.ts';
 import type { Answer } from '../protocol/subscription.ts';
+import type { Variant } from '../protocol/variant.ts';
 
 function copyOf(parts: Parts): Parts {
   const copies = XDS_TYPES.map((type) => [type, [...parts[type]]]);
@@ -18,7 +19,7 @@ function copyOf(parts: Parts): Parts {
 }
 
 /** The request with lists of its own, as a server reads it whose memos are switched off. */
-function copyOfRequest<Request extends object>(request: Request): Request {
+function copyOfRequest<Request extends AnyRequest>(request: Request): Request {
   const copies = Object.entries(request).map(([key, value]) => {
     if (value instanceof NameSet && value !== NO_NAMES) return [key, new NameSet(new Set(value.names), value.hash)];
     return [key, value instanceof Map ? new Map(value) : value];
@@ -45,12 +46,12 @@ function plainResult({ messages, waiting }: PushResult): unknown {
   return { messages: plain, waiting };
 }
 
-export class TwinMachine<Request extends object> extends AdsMachine<Request> {
+export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request> {
   readonly #twin: AdsMachine<Request>;
   #pushing = false;
 
   /** @param unshared the same protocol, of a server whose memos are switched off */
-  constructor(protocol: Protocol<Request>, unshared: Protocol<Request>) {
+  constructor(protocol: Variant<Request>, unshared: Variant<Request>) {
     super(protocol);
     this.#twin = new AdsMachine(unshared);
   }

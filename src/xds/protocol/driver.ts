@@ -1,0 +1,54 @@
+/**
+ * Takes the requests of one type and makes its responses, in either variant of the protocol: the bookkeeping of nonces,
+ * plans and rejections is here, what the variants do differently comes in as a {@link Variant}.
+ */
+import type { Bundle } from '../../push/types.ts';
+import type { AnyRequest } from './requests.ts';
+import type { ResponseMessage } from './responses.ts';
+import { type Answer, NO_ANSWER, type Subscription } from './subscription.ts';
+import type { ResponseContext, Variant } from './variant.ts';
+
+/** Takes a request of the subscription's type. Throws CtlError invalid_argument when it subscribes to too much. */
+export function receive<Request extends AnyRequest>(
+  variant: Variant<Request>,
+  subscription: Subscription,
+  request: Request,
+  parts: readonly Bundle[],
+  nowMs: number,
+): Answer {
+  const before = subscription.interest;
+  if (before === undefined) {
+    variant.subscribe(subscription, request, parts);
+    return NO_ANSWER;
+  }
+  const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
+  variant.resubscribe(subscription, before, request, answer, parts);
+  return answer;
+}
+
+/**
+ * The response that brings the proxy to `parts`, recorded as sent; undefined when it needs none: the proxy then counts
+ * as being there. Not to be called while a response is outstanding.
+ */
+export function respond<Request extends AnyRequest>(
+  variant: Variant<Request>,
+  subscription: Subscription,
+  parts: readonly Bundle[],
+  context: ResponseContext,
+): ResponseMessage | undefined {
+  const { interest } = subscription;
+  if (interest === undefined) return undefined;
+  const removes = variant.removalPolicy(subscription.type, context.removes);
+  for (;;) {
+    const plan = subscription.plan(interest, parts, removes);
+    if (subscription.mustAnswer || plan.changed.length > 0 || variant.removesAny(subscription, plan)) {
+      const { message, plan: sent } = variant.encode(subscription, interest, plan, context);
+      subscription.sent(context.nonce, sent, context.snapshot);
+      return message;
+    }
+    subscription.skipped(plan);
+    if (!subscription.rejections.searching) return undefined;
+    // The group that was to be tried next no longer exists: try the next one.
+    subscription.rejections.acknowledged();
+  }
+}

@@ -1,0 +1,28 @@
+/** What a stream subscribes to of one type. */
+import { type NameSet, type NameSets, NO_NAMES, onlyName } from './name-set.ts';
+
+export interface Interest {
+  readonly wildcard: boolean;
+  /** Names that were asked for explicitly, besides the wildcard. */
+  readonly names: NameSet;
+}
+
+export function covers(interest: Interest, name: string): boolean {
+  return interest.wildcard || interest.names.has(name);
+}
+
+/**
+ * The name of the explicit wildcard
+ * (xDS protocol, "How the client specifies what resources to return").
+ */
+export const WILDCARD = '*';
+
+const ONLY_WILDCARD = onlyName(WILDCARD);
+
+/** The resource names of a request: all but the wildcard. */
+export function withoutWildcard(names: NameSet, sets: NameSets): NameSet {
+  return names.has(WILDCARD) ? sets.change(names, NO_NAMES, ONLY_WILDCARD) : names;
+}
+
+/** Most names that one stream may subscribe to, per type: as many as two of the largest requests have. */
+export const MAX_SUBSCRIBED_NAMES = 400_000;

@@ -1,0 +1,52 @@
+/**
+ * What state of the world and Delta do differently: how a request changes a subscription, and how a plan becomes a
+ * response. What they have in common is in `driver.ts`.
+ */
+import type { XdsType } from '../../core/xds-types.ts';
+import type { Bundle } from '../../push/types.ts';
+import type { Interest } from './interest.ts';
+import type { Plan } from './plan.ts';
+import type { RemovalPolicy } from './removal-policy.ts';
+import type { AnyRequest } from './requests.ts';
+import type { Mode, ResponseMessage } from './responses.ts';
+import type { SharedResults } from './shared-results.ts';
+import type { Answer, Subscription } from './subscription.ts';
+
+/** Where and when a response is made. */
+export interface ResponseContext {
+  readonly nonce: string;
+  /** Version of the snapshot that the parts belong to. */
+  readonly snapshot: number;
+  /** Which resources that no longer exist may be removed now: those that nothing refers to any more. */
+  readonly removes: RemovalPolicy;
+}
+
+export interface EncodedPlan {
+  readonly message: ResponseMessage;
+  /** What the message does to the proxy: the plan, without what the variant cannot express. */
+  readonly plan: Plan;
+}
+
+export interface Variant<Request extends AnyRequest> {
+  readonly mode: Mode;
+  /** Of the server that speaks it. */
+  readonly shared: SharedResults;
+  /** Takes the first request of a type. Throws CtlError invalid_argument when it subscribes to too much. */
+  subscribe(subscription: Subscription, request: Request, parts: readonly Bundle[]): void;
+  /**
+   * Takes a later request of a type; its nonce and error were taken before, as `answer`. Throws CtlError
+   * invalid_argument when it subscribes to too much.
+   */
+  resubscribe(
+    subscription: Subscription,
+    before: Interest,
+    request: Request,
+    answer: Answer,
+    parts: readonly Bundle[],
+  ): void;
+  /** Which resources a response of the type may remove. `unreferenced`: those that nothing refers to. */
+  removalPolicy(type: XdsType, unreferenced: RemovalPolicy): RemovalPolicy;
+  /** Whether a response is needed for what the plan removes. */
+  removesAny(subscription: Subscription, plan: Plan): boolean;
+  encode(subscription: Subscription, interest: Interest, plan: Plan, context: ResponseContext): EncodedPlan;
+}
