@@ -58,7 +58,6 @@ const UNFINISHED: readonly string[] = [
   'src/discovery/observers.test.ts',
   'src/discovery/open-files.test.ts',
   'src/discovery/outgoing.test.ts',
-  'src/discovery/program.ts',
   'src/generate/endpoints/encode.test.ts',
   'src/generate/filters/access-log.ts',
   'src/generate/gateways/auto-passthrough.test.ts',

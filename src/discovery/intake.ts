@@ -1,0 +1,116 @@
+/**
+ * The first part of the pipeline, sources → store: the store validates and keeps what sources report, and the caller
+ * learns which resources changed.
+ */
+
+import { systemClock } from '../core/clock.ts';
+import type { Metrics } from '../observe/index.ts';
+import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
+import type { SourceIdentity, SourceSink } from '../sources/index.ts';
+import { type AppliedSummary, createStore, SecurityHold, type Store } from '../store/index.ts';
+import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
+import { configuredSources, createSources, type Sources } from './inputs.ts';
+import { rootNamespaceOf } from './model-settings.ts';
+import { SourceMeter } from './observers.ts';
+import { openStateDirectory } from './state-directory.ts';
+
+export interface IntakeOptions {
+  readonly settings: DiscoverySettings;
+  /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
+  readonly mesh: MeshConfig;
+  readonly metrics: Metrics;
+  /** Called after each batch. `seenAt`: monotonic ms, when its source last saw a sign of a change. */
+  readonly onChanged: (keys: ReadonlySet<ResourceKey>, seenAt: number | undefined) => void;
+  /** Called when a source sees that something is changing, before it has read what. `at`: monotonic ms. */
+  readonly onChangePending: (at: number) => void;
+}
+
+export interface Intake {
+  readonly sources: Sources;
+  readonly store: Store;
+  /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
+  readonly hold: SecurityHold;
+  /**
+   * Starts the sources. Resolves when each has been read once. Rejects with CtlError when something cannot be read at
+   * start.
+   */
+  start(): Promise<void>;
+  /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
+  applyKeySet(event: ResourceEvent): void;
+  /** Ends the sources and writes what is kept over restarts. */
+  close(): Promise<void>;
+}
+
+/** Resolves when the last good policies are read; no source is started yet. Rejects with CtlError when they are not. */
+export async function openIntake(options: IntakeOptions): Promise<Intake> {
+  const { settings, mesh, metrics, onChanged, onChangePending } = options;
+  const rootNamespace = rootNamespaceOf(settings, mesh);
+  const lastGood = await openStateDirectory(settings.stateDir);
+  const hold = new SecurityHold({ lastGood, rootNamespace });
+  const sources = createSources(configuredSources(settings));
+  const store = createLoggedStore(settings, rootNamespace, sources, hold);
+  const meter = new SourceMeter(metrics);
+
+  const applied = (summary: AppliedSummary, seenAt?: number): void => {
+    meter.applied(summary);
+    onChanged(summary.changed, seenAt);
+  };
+  const sinkOf = (source: SourceIdentity): SourceSink => {
+    const { id } = source;
+    store.add(source);
+    const received = (summary: AppliedSummary, seenAt: number | undefined): void => {
+      meter.received(summary.events);
+      applied(summary, seenAt);
+    };
+    return {
+      apply: (events, seenAt) => received(store.apply(id, events), seenAt),
+      replace: (list, seenAt) => received(store.replace(id, list), seenAt),
+      changing: onChangePending,
+    };
+  };
+  return {
+    sources,
+    store,
+    hold,
+    async start() {
+      await sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
+      hold.synced();
+    },
+    applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
+    async close() {
+      await sources.close();
+      await lastGood.written();
+    },
+  };
+}
+
+/** A store that logs refused documents, and documents of several sources with one key. */
+function createLoggedStore(
+  { clusterID: cluster, appNamespace }: DiscoverySettings,
+  rootNamespace: string,
+  sources: Sources,
+  hold: SecurityHold,
+): Store {
+  const log = problemLog();
+  return createStore({
+    sources: [...sources.all, { id: KEY_SET_SOURCE, cluster }],
+    cluster,
+    appNamespaces: listOf(appNamespace),
+    rootNamespace,
+    hold,
+    onRefused: (source, problem) => log.refused(problem, hold.of(source, problem.id)),
+    onResolved: (_source, problem) => log.resolved(problem),
+    onShared: sharedLog(),
+    onTakeover: takeoverLog(),
+    onWarnings: warningLog(),
+  });
+}
+
+/** The entries of a comma-separated list. */
+function listOf(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
