@@ -1,24 +1,11 @@
 /**
- * Runs test files in a network namespace of their own, where `ADDRESSES` are local. The API server of Kubernetes
- * refuses endpoints with loopback addresses, and no address of the host may be taken for tests.
- *
- * The namespace has no name and ends with its last process. This file is also the program that runs inside it.
+ * Runs test files in a network namespace of their own, where 10.244.0.0/16 is local: the API server of Kubernetes
+ * refuses endpoints with loopback addresses, and tests may not take an address of the host. This file is also the
+ * program that runs inside.
  */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { canOwnNetwork, ownNetwork } from '../../test/harness/index.ts';
 import { type Outcome, runTests, type TestRun } from './test-files.ts';
-
-/** As the Pods of many clusters have; any address of it can be bound. */
-const ADDRESSES = '10.244.0.1/16';
-
-/** The addresses of a loopback interface are local as a whole network: every one of them can be bound at once. */
-const ENTER = `ip link set lo up && ip address add ${ADDRESSES} dev lo && exec "$@"`;
-
-/** `unshare` is in util-linux, which every Linux distribution has. */
-const unshare = (...argv: readonly string[]) => ['--net', '--', 'sh', '-c', ENTER, 'sh', ...argv];
-
-function canUnshare(): boolean {
-  return spawnSync('unshare', unshare('true')).status === 0;
-}
 
 type Request = Omit<TestRun, 'signal'>;
 
@@ -38,10 +25,11 @@ function outcomeOf(child: ChildProcess): Promise<Outcome> {
 
 /** As `runTests`; without the right to make a namespace, in the network of the host. */
 export async function runTestsInOwnNetwork(run: TestRun): Promise<Outcome> {
-  if (!canUnshare()) return await runTests(run);
+  if (!canOwnNetwork()) return await runTests(run);
   const { signal, ...request } = run;
-  const args = unshare(process.execPath, import.meta.filename);
-  const child = spawn('unshare', args, { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
+  const { command, args, env } = ownNetwork([process.execPath, import.meta.filename]);
+  const stdio = ['inherit', 'inherit', 'inherit', 'ipc'] as const;
+  const child = spawn(command, args, { env: { ...process.env, ...env }, stdio: [...stdio] });
   const stop = () => void child.kill('SIGTERM');
   signal.addEventListener('abort', stop);
   try {

@@ -28,10 +28,13 @@ export { freePort, freePorts, tempDir } from './files.ts';
 export { GO_ENVIRONMENT, goCommand, goVersion } from './go.ts';
 export { type RequestOptions, type Response, request } from './http.ts';
 export {
+  canOwnNetwork,
   createNetwork,
+  createNetworkHere,
   type Namespace,
   type Network,
   netnsUnavailable,
+  ownNetwork,
   redirectTraffic,
   runCtlAgent,
 } from './netns.ts';

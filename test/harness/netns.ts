@@ -1,14 +1,16 @@
 /**
- * Network namespaces for tests of traffic redirection: each has an own loopback, a veth pair to a bridge that joins the
- * namespaces of one network, and iptables rules of its own. Addresses come from 198.18.0.0/15, which RFC 2544 reserves
- * for tests, and from fd00::/8, and exist only inside the namespaces: the bridge too stands in one, so that nothing of
- * the host changes.
+ * Network namespaces for tests: each has a loopback interface of its own, a veth pair to a bridge that joins the
+ * namespaces of one network, and its own iptables rules. Addresses come from 198.18.0.0/15, which RFC 2544 reserves for
+ * tests, and from fd00::/8, and exist only inside the namespaces: the bridge too is in one, so that nothing of the host
+ * changes.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Child, startChild } from './child.ts';
+import { claimNumber } from './claims.ts';
 import type { Owner } from './owner.ts';
 
 const execute = promisify(execFile);
@@ -53,16 +55,21 @@ export interface Namespace {
 const RUN_TIMEOUT_MS = 120_000;
 
 export interface Network {
-  /** A new namespace with the next free address of the network. */
-  addNamespace(label: string): Promise<Namespace>;
+  /** A new namespace with the next free address of the network. It ends with the network's owner, or with another. */
+  addNamespace(label: string, owner?: Owner): Promise<Namespace>;
 }
 
-function namespace(owner: Owner, name: string, number: number): Namespace {
+/** Addresses of one network: number 1 is the bridge's. */
+const addressOf = (network: number, number: number) => `198.18.${network}.${number}`;
+const address6Of = (network: number, number: number) =>
+  network === 0 ? `fd00:c612::${number}` : `fd00:c612:${network}::${number}`;
+
+function namespace(owner: Owner, name: string, network: number, number: number): Namespace {
   const command = (argv: readonly string[]) => ['ip', 'netns', 'exec', name, ...argv];
   return {
     name,
-    address: `198.18.0.${number}`,
-    address6: `fd00:c612::${number}`,
+    address: addressOf(network, number),
+    address6: address6Of(network, number),
     command,
     async run(...argv) {
       const { stdout } = await execute('ip', command(argv).slice(1), { timeout: RUN_TIMEOUT_MS });
@@ -78,7 +85,7 @@ process.once('exit', () => {
   for (const name of alive) spawnSync('ip', ['netns', 'delete', name]);
 });
 
-async function createNamespace(owner: Owner, name: string, number: number): Promise<Namespace> {
+async function createNamespace(owner: Owner, name: string, network: number, number: number): Promise<Namespace> {
   await execute('ip', ['netns', 'add', name]);
   // Deleting a namespace takes its veth ends, rules and bridge with it.
   alive.add(name);
@@ -86,36 +93,96 @@ async function createNamespace(owner: Owner, name: string, number: number): Prom
     alive.delete(name);
     await execute('ip', ['netns', 'delete', name]);
   });
-  const created = namespace(owner, name, number);
+  const created = namespace(owner, name, network, number);
   await created.run('ip', 'link', 'set', 'lo', 'up');
   return created;
+}
+
+/** What the bridge of a network is in. */
+interface Hub {
+  readonly network: number;
+  readonly bridge: string;
+  run(...argv: readonly string[]): Promise<unknown>;
+}
+
+async function addBridge({ network, bridge, run }: Hub): Promise<void> {
+  await run('ip', 'link', 'add', bridge, 'type', 'bridge');
+  await run('ip', 'addr', 'add', `${addressOf(network, 1)}/24`, 'dev', bridge);
+  await run('ip', 'addr', 'add', `${address6Of(network, 1)}/64`, 'dev', bridge, 'nodad');
+  await run('ip', 'link', 'set', bridge, 'up');
+}
+
+function network(owner: Owner, id: string, hub: Hub): Network {
+  let next = 2;
+  return {
+    async addNamespace(label, itsOwner = owner) {
+      const number = next++;
+      const added = await createNamespace(itsOwner, `meshd-${id}-${label}`, hub.network, number);
+      const port = `p${hub.network}-${number}`;
+      await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);
+      await hub.run('ip', 'link', 'set', port, 'master', hub.bridge, 'up');
+      await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
+      await added.run('ip', 'addr', 'add', `${added.address6}/64`, 'dev', 'eth0', 'nodad');
+      await added.run('ip', 'link', 'set', 'eth0', 'up');
+      // A default route, so that connections to addresses that nobody has still leave through the redirection rules.
+      await added.run('ip', 'route', 'add', 'default', 'via', addressOf(hub.network, 1));
+      await added.run('ip', '-6', 'route', 'add', 'default', 'via', address6Of(hub.network, 1));
+      return added;
+    },
+  };
 }
 
 /** An empty network; everything in it goes away with its owner, also when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
   const id = randomBytes(6).toString('hex');
-  const hub = await createNamespace(owner, `meshd-${id}-hub`, 1);
-  await hub.run('ip', 'link', 'add', 'bridge', 'type', 'bridge');
-  await hub.run('ip', 'addr', 'add', `${hub.address}/24`, 'dev', 'bridge');
-  await hub.run('ip', 'addr', 'add', `${hub.address6}/64`, 'dev', 'bridge', 'nodad');
-  await hub.run('ip', 'link', 'set', 'bridge', 'up');
-  let next = 2;
-  return {
-    async addNamespace(label) {
-      const number = next++;
-      const added = await createNamespace(owner, `meshd-${id}-${label}`, number);
-      const port = `port${number}`;
-      await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);
-      await hub.run('ip', 'link', 'set', port, 'master', 'bridge', 'up');
-      await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
-      await added.run('ip', 'addr', 'add', `${added.address6}/64`, 'dev', 'eth0', 'nodad');
-      await added.run('ip', 'link', 'set', 'eth0', 'up');
-      // A default route, so that connections to addresses that nobody has still leave through the redirection rules.
-      await added.run('ip', 'route', 'add', 'default', 'via', hub.address);
-      await added.run('ip', '-6', 'route', 'add', 'default', 'via', hub.address6);
-      return added;
-    },
-  };
+  const { run } = await createNamespace(owner, `meshd-${id}-hub`, 0, 1);
+  const hub = { network: 0, bridge: 'bridge', run };
+  await addBridge(hub);
+  return network(owner, id, hub);
+}
+
+/** Networks that one namespace can have side by side. */
+const NETWORKS = { from: 1, end: 256 };
+
+/** Holds the network namespace of the host, for programs that were started in another one; see {@link ownNetwork}. */
+const HOST_NETWORK = 'MESHD_HOST_NETWORK';
+
+const currentNetwork = () => readlinkSync('/proc/self/ns/net');
+
+/** The addresses of a loopback interface are local as a whole network: every one of them can be bound at once. */
+const ENTER = 'ip link set lo up && ip address add 10.244.0.1/16 dev lo && exec "$@"';
+
+/**
+ * The command line that runs `argv` in a new network namespace where 10.244.0.0/16 is local, and the variables that it
+ * needs. The namespace has no name and ends with its last process.
+ */
+export function ownNetwork(argv: readonly string[]): { command: string; args: string[]; env: Record<string, string> } {
+  // `unshare` is in util-linux, which every Linux distribution has.
+  const args = ['--net', '--', 'sh', '-c', ENTER, 'sh', ...argv];
+  return { command: 'unshare', args, env: { [HOST_NETWORK]: currentNetwork() } };
+}
+
+/** Whether this process may make a namespace of its own. */
+export function canOwnNetwork(): boolean {
+  const { command, args } = ownNetwork(['true']);
+  return spawnSync(command, args).status === 0;
+}
+
+/**
+ * A network whose bridge is in the namespace of this process, which reaches it at the first address. Throws where that
+ * is the namespace of the host, whose interfaces are not for tests.
+ */
+export async function createNetworkHere(owner: Owner): Promise<Network & { readonly address: string }> {
+  const host = process.env[HOST_NETWORK];
+  if (host === undefined || host === currentNetwork())
+    throw new Error('expected a network namespace of its own, as the stage `kubernetes` of `npm test` has');
+  const number = claimNumber('bridge', NETWORKS.from, NETWORKS.end);
+  const bridge = `bridge${number}`;
+  const run = (...argv: readonly string[]) => execute(argv[0] ?? '', argv.slice(1), { timeout: RUN_TIMEOUT_MS });
+  const hub = { network: number, bridge, run };
+  owner.after(async () => void (await run('ip', 'link', 'delete', bridge)));
+  await addBridge(hub);
+  return { ...network(owner, randomBytes(6).toString('hex'), hub), address: addressOf(number, 1) };
 }
 
 export interface RedirectOptions {

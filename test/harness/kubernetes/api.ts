@@ -1,5 +1,7 @@
 /** Requests to a Kubernetes API server over HTTPS, with plain objects: no client library, so that tests see all of it. */
+import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
+import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseAllDocuments } from 'yaml';
 import type { Owner } from '../owner.ts';
@@ -74,6 +76,8 @@ export interface ApplyOptions {
 export interface KubernetesApi {
   /** Any request; an answer of any status is given back. */
   request(request: ApiRequest): Promise<ApiAnswer>;
+  /** The lines of an answer that does not end by itself, such as a watch. Throws `ApiError` when it is not 200. */
+  lines(path: string, signal: AbortSignal): AsyncIterable<string>;
   /** GET; throws `ApiError` when the answer is not 2xx. */
   get<T = ApiObject>(path: string): Promise<T>;
   /**
@@ -116,36 +120,51 @@ const messageOf = ({ status, body }: ApiAnswer): string => {
   }
 };
 
-function sender(access: ApiAccess, agent: Agent) {
-  const { hostname, port } = new URL(access.url);
-  const { credential } = access;
+/** Options of node:https for a server and a caller. */
+function connectionOptions({ url, ca, credential }: ApiAccess, agent: Agent) {
+  const { hostname, port } = new URL(url);
   const client = 'token' in credential ? {} : { cert: credential.certificate, key: credential.key };
   const authorization = 'token' in credential ? { authorization: `Bearer ${credential.token}` } : {};
-  return ({ method = 'GET', path, body, contentType = 'application/json' }: ApiRequest): Promise<ApiAnswer> =>
-    new Promise((resolve, reject) => {
-      const outgoing = httpsRequest({
-        agent,
-        host: hostname,
-        port,
-        ca: access.ca,
-        ...client,
-        method,
-        path,
-        headers: { ...authorization, accept: 'application/json', 'content-type': contentType },
-        signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS),
+  return { agent, host: hostname, port, ca, ...client, headers: { ...authorization, accept: 'application/json' } };
+}
+
+type ConnectionOptions = ReturnType<typeof connectionOptions>;
+
+function send(connection: ConnectionOptions, sent: ApiRequest): Promise<ApiAnswer> {
+  const { method = 'GET', path, body, contentType = 'application/json' } = sent;
+  const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+  // node:https leaves the length out for a DELETE, whose body would then be taken for the next request.
+  const length = text === undefined ? {} : { 'content-length': Buffer.byteLength(text) };
+  return new Promise((resolve, reject) => {
+    const headers = { ...connection.headers, 'content-type': contentType, ...length };
+    const signal = AbortSignal.timeout(REQUEST_TIMEOUT_MS);
+    const outgoing = httpsRequest({ ...connection, method, path, headers, signal });
+    outgoing.once('error', reject);
+    outgoing.once('response', (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+      incoming.once('error', reject);
+      incoming.once('end', () => {
+        const answer = Buffer.concat(chunks).toString();
+        resolve({ status: incoming.statusCode ?? 0, body: answer, json: () => JSON.parse(answer) as unknown });
       });
-      outgoing.once('error', reject);
-      outgoing.once('response', (incoming) => {
-        const chunks: Buffer[] = [];
-        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
-        incoming.once('error', reject);
-        incoming.once('end', () => {
-          const text = Buffer.concat(chunks).toString();
-          resolve({ status: incoming.statusCode ?? 0, body: text, json: () => JSON.parse(text) as unknown });
-        });
-      });
-      outgoing.end(body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body));
     });
+    outgoing.end(text);
+  });
+}
+
+async function* lines(connection: ConnectionOptions, path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const incoming = await new Promise<IncomingMessage>((resolve, reject) => {
+    const outgoing = httpsRequest({ ...connection, path, signal });
+    outgoing.once('error', reject);
+    outgoing.once('response', resolve);
+    outgoing.end();
+  });
+  if (incoming.statusCode !== 200) {
+    incoming.resume();
+    throw new ApiError(incoming.statusCode ?? 0, `no stream at ${path}`);
+  }
+  yield* createInterface({ input: incoming, signal });
 }
 
 /** The documents of YAML text, or the objects themselves. */
@@ -164,8 +183,9 @@ function objectsOf(documents: string | readonly object[]): ApiObject[] {
 export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   owner.after(() => agent.destroy());
-  const request = sender(access, agent);
-  const send = async (sent: ApiRequest): Promise<unknown> => {
+  const connection = connectionOptions(access, agent);
+  const request = (sent: ApiRequest) => send(connection, sent);
+  const answerOf = async (sent: ApiRequest): Promise<unknown> => {
     const answer = await request(sent);
     if (answer.status < 200 || answer.status > 299) throw new ApiError(answer.status, messageOf(answer));
     return answer.json();
@@ -174,7 +194,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
   const sendPatiently = async (sent: ApiRequest): Promise<unknown> => {
     for (let attempt = 0; ; attempt++) {
       try {
-        return await send(sent);
+        return await answerOf(sent);
       } catch (error) {
         const starting = error instanceof ApiError && STARTING_STATUSES.has(error.status);
         const namespaceMissing = error instanceof Error && error.message.includes('namespaces "');
@@ -208,7 +228,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
 
   const patch: KubernetesApi['patch'] = async (reference, changes, subresource) => {
     const target = await path(reference);
-    return (await send({
+    return (await answerOf({
       method: 'PATCH',
       path: subresource === undefined ? target : `${target}/${subresource}`,
       contentType: 'application/merge-patch+json',
@@ -233,7 +253,8 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
 
   return {
     request,
-    get: async <T>(from: string) => (await send({ path: from })) as T,
+    lines: (from, signal) => lines(connection, from, signal),
+    get: async <T>(from: string) => (await answerOf({ path: from })) as T,
     async apply(documents, options = {}) {
       const applied: ApiObject[] = [];
       for (const object of objectsOf(documents)) applied.push(await applyOne(object, options));

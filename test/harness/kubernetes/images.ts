@@ -1,0 +1,17 @@
+/** Images of the pretend kubelet: programs of the harness, by the names that tests and samples give them. */
+import { join } from 'node:path';
+import type { Image } from './kubelet.ts';
+
+const ECHO = join(import.meta.dirname, '../echo-main.ts');
+
+/** Answers HTTP on its first declared port with the name of its Pod. */
+const echo: Image = ({ podName, podIP, ports: [port = 8080] }) => [
+  process.execPath,
+  ECHO,
+  'http',
+  podName,
+  podIP,
+  String(port),
+];
+
+export const IMAGES = { echo } as const satisfies Readonly<Record<string, Image>>;

@@ -1,0 +1,299 @@
+/**
+ * A pretend scheduler and kubelet: makes a Node, binds every Pod that has none to it, and runs the Pod's containers as
+ * local processes in a network namespace with an address of its own. A container's image is the name of a local program
+ * (`images`). With the controller manager beside it a Deployment becomes Pods that are ready, and a Service gets
+ * EndpointSlices.
+ *
+ * What it knows of a Pod: containers with their image, arguments, and environment (values, and `fieldRef`s to the
+ * metadata's name, namespace, `podIP`, `nodeName`, `serviceAccountName`). A Pod is ready as long as every declared TCP
+ * port of its containers is listened on. A container that ends is started again. There are no probes, no volumes, no
+ * init containers; other fields are ignored.
+ */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Child } from '../child.ts';
+import type { Namespace, Network } from '../netns.ts';
+import type { Owner } from '../owner.ts';
+import { createScope, type Scope } from '../owner.ts';
+import { ApiError, type ApiObject, type KubernetesApi } from './api.ts';
+import { keyOf, watchCollection } from './watch.ts';
+
+/** A container as an image sees it. */
+export interface ContainerStart {
+  readonly name: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Of the declared TCP ports. */
+  readonly ports: readonly number[];
+  readonly podIP: string;
+  readonly podName: string;
+}
+
+/** The command line of a container's process. */
+export type Image = (container: ContainerStart) => readonly string[];
+
+export interface KubeletOptions {
+  /** As cluster admin. */
+  readonly api: KubernetesApi;
+  readonly network: Network;
+  readonly images: Readonly<Record<string, Image>>;
+  /** Default `node-1`. */
+  readonly nodeName?: string;
+  /** Of the Node, such as `topology.kubernetes.io/zone`. */
+  readonly nodeLabels?: Readonly<Record<string, string>>;
+}
+
+interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+  readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
+}
+
+interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvVar[];
+  readonly ports?: readonly { readonly containerPort: number; readonly protocol?: string }[];
+}
+
+interface Pod extends ApiObject {
+  readonly spec: {
+    readonly nodeName?: string;
+    readonly serviceAccountName?: string;
+    readonly containers: readonly Container[];
+  };
+}
+
+const READY_POLL_MS = 50;
+/** A container that ends at once is not started again and again. */
+const RESTART_MS = 500;
+
+/** `TCP_LISTEN` of the kernel, as proc(5) writes states of /proc/net/tcp. */
+const LISTEN = '0A';
+
+/** Ports that something listens on in the network namespace of a process. */
+async function listeningPorts(pid: number): Promise<ReadonlySet<number>> {
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
+  );
+  const rows = tables.flatMap((table) =>
+    table
+      .split('\n')
+      .slice(1)
+      .map((line) => line.trim().split(/\s+/)),
+  );
+  const listening = rows.filter(([, , , state]) => state === LISTEN);
+  return new Set(listening.map(([, local = '']) => Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16)));
+}
+
+function fieldOf(pod: Pod, podIP: string, path: string): string {
+  const fields: Readonly<Record<string, string | undefined>> = {
+    'metadata.name': pod.metadata.name,
+    'metadata.namespace': pod.metadata.namespace,
+    'metadata.uid': pod.metadata.uid,
+    'spec.nodeName': pod.spec.nodeName,
+    'spec.serviceAccountName': pod.spec.serviceAccountName ?? 'default',
+    'status.podIP': podIP,
+  };
+  const value = fields[path];
+  if (value === undefined) throw new Error(`the pretend kubelet knows no fieldRef ${path}`);
+  return value;
+}
+
+const tcpPorts = ({ ports = [] }: Container): number[] =>
+  ports.filter(({ protocol = 'TCP' }) => protocol === 'TCP').map(({ containerPort }) => containerPort);
+
+function containerStart(pod: Pod, container: Container, podIP: string): ContainerStart {
+  const value = ({ value: plain = '', valueFrom }: EnvVar) =>
+    valueFrom?.fieldRef === undefined ? plain : fieldOf(pod, podIP, valueFrom.fieldRef.fieldPath);
+  return {
+    name: container.name,
+    args: container.args ?? [],
+    env: Object.fromEntries((container.env ?? []).map((variable) => [variable.name, value(variable)])),
+    ports: tcpPorts(container),
+    podIP,
+    podName: pod.metadata.name,
+  };
+}
+
+/** One Pod that runs. */
+class RunningPod {
+  readonly #pod: Pod;
+  readonly #label: string;
+  readonly #options: KubeletOptions;
+  readonly #scope: Scope = createScope();
+  readonly #children = new Map<string, Child>();
+  readonly #ended = new AbortController();
+  #restarts = 0;
+  #reported = '';
+  #finished: Promise<unknown> = Promise.resolve();
+
+  /** The label is of its network namespace. */
+  constructor(pod: Pod, label: string, options: KubeletOptions) {
+    this.#pod = pod;
+    this.#label = label;
+    this.#options = options;
+  }
+
+  /** Returns at once; a failure becomes the Pod's status. */
+  start(): void {
+    this.#finished = this.#run().catch((error: unknown) => this.#report(undefined, messageOf(error)));
+  }
+
+  /** Ends its processes; settles when they have ended and the namespace is gone. */
+  async stop(): Promise<void> {
+    this.#ended.abort();
+    await this.#finished;
+    await this.#scope.close();
+  }
+
+  async #run(): Promise<void> {
+    const namespace = await this.#options.network.addNamespace(this.#label, this.#scope);
+    const { signal } = this.#ended;
+    const { containers } = this.#pod.spec;
+    const runs = containers.map((container) => this.#keepRunning(namespace, container, signal));
+    const observed = this.#observe(namespace, signal);
+    await Promise.all([...runs, observed]);
+  }
+
+  async #keepRunning(namespace: Namespace, container: Container, signal: AbortSignal): Promise<void> {
+    const image = this.#options.images[container.image];
+    if (image === undefined) throw new Error(`the pretend kubelet has no image ${container.image}`);
+    const start = containerStart(this.#pod, container, namespace.address);
+    const environment = Object.entries(start.env).map(([name, value]) => `${name}=${value}`);
+    const argv = ['env', ...environment, ...image(start)];
+    while (!signal.aborted) {
+      const child = await namespace.start(`${this.#pod.metadata.name}/${container.name}`, argv);
+      this.#children.set(container.name, child);
+      const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      await Promise.race([child.exited, aborted]);
+      this.#children.delete(container.name);
+      if (!signal.aborted) this.#restarts++;
+      await delay(RESTART_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** Reports the status whenever it changes. */
+  async #observe(namespace: Namespace, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const ready = await this.#readyContainers();
+      await this.#report(namespace.address, undefined, ready).catch(() => {
+        // The API server is away: said again at the next look.
+        this.#reported = '';
+      });
+      await delay(READY_POLL_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #readyContainers(): Promise<ReadonlySet<string>> {
+    const ready = new Set<string>();
+    for (const container of this.#pod.spec.containers) {
+      const child = this.#children.get(container.name);
+      if (child === undefined) continue;
+      const listening = await listeningPorts(child.pid);
+      if (tcpPorts(container).every((port) => listening.has(port))) ready.add(container.name);
+    }
+    return ready;
+  }
+
+  async #report(podIP: string | undefined, message?: string, ready: ReadonlySet<string> = new Set()): Promise<void> {
+    const status = podStatus(this.#pod, { podIP, message, ready, restarts: this.#restarts });
+    const text = JSON.stringify(status);
+    if (text === this.#reported) return;
+    this.#reported = text;
+    try {
+      await this.#options.api.patch(this.#pod, { status }, 'status');
+    } catch (error) {
+      // Deleted meanwhile.
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+    }
+  }
+}
+
+const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error));
+
+interface PodState {
+  readonly podIP: string | undefined;
+  readonly message: string | undefined;
+  readonly ready: ReadonlySet<string>;
+  readonly restarts: number;
+}
+
+function podStatus({ spec }: Pod, { podIP, message, ready, restarts }: PodState): object {
+  const all = spec.containers.every(({ name }) => ready.has(name));
+  const condition = (type: string, met: boolean) => ({ type, status: met ? 'True' : 'False' });
+  // Not the phase `Failed`, which is final: a ReplicaSet would make another Pod at once, and another.
+  const waiting = { reason: 'CannotRun', message };
+  return {
+    phase: podIP === undefined ? 'Pending' : 'Running',
+    ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
+    conditions: [
+      condition('PodScheduled', true),
+      condition('Initialized', true),
+      condition('ContainersReady', all),
+      condition('Ready', all),
+    ],
+    containerStatuses: spec.containers.map(({ name, image }) => ({
+      name,
+      image,
+      imageID: image,
+      ready: ready.has(name),
+      started: ready.has(name),
+      restartCount: restarts,
+      state: podIP === undefined ? { waiting } : { running: {} },
+    })),
+  };
+}
+
+/** Starts it; every Pod that it runs ends with the owner. */
+export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<void> {
+  const { api, nodeName = 'node-1', nodeLabels = {} } = options;
+  const running = new Map<string, RunningPod>();
+  let pods = 0;
+  await api.apply([
+    {
+      apiVersion: 'v1',
+      kind: 'Node',
+      metadata: { name: nodeName, labels: { 'kubernetes.io/hostname': nodeName, ...nodeLabels } },
+      status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'pretends to be' }] },
+    },
+  ]);
+  const bind = ({ metadata }: Pod) =>
+    api.request({
+      method: 'POST',
+      path: `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/binding`,
+      body: {
+        apiVersion: 'v1',
+        kind: 'Binding',
+        metadata: { name: metadata.name },
+        target: { kind: 'Node', name: nodeName },
+      },
+    });
+  const end = async (key: string) => {
+    const pod = running.get(key);
+    running.delete(key);
+    await pod?.stop();
+  };
+  const attend = async (object: ApiObject): Promise<void> => {
+    const pod = { ...object, apiVersion: 'v1', kind: 'Pod' } as unknown as Pod;
+    const key = keyOf(pod);
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      await end(key);
+      if (pod.spec.nodeName === nodeName) await api.delete(pod);
+    } else if (pod.spec.nodeName === undefined) {
+      await bind(pod);
+    } else if (pod.spec.nodeName === nodeName && !running.has(key)) {
+      const started = new RunningPod(pod, `pod${++pods}`, options);
+      running.set(key, started);
+      started.start();
+    }
+  };
+  // Requests that fail because the server is away are made again after the list that follows.
+  const quietly = (work: Promise<unknown>) => void work.catch(() => undefined);
+  owner.after(async () => void (await Promise.all([...running.keys()].map(end))));
+  watchCollection(owner, api, '/api/v1/pods', {
+    changed: (object) => quietly(attend(object)),
+    gone: (key) => quietly(end(key)),
+  });
+}

@@ -1,0 +1,75 @@
+/**
+ * List and watch of one collection, for programs of tests: every object that changes, and those that went. It starts
+ * over whenever the server ends the watch; nothing is kept between two lists but the names.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Owner } from '../owner.ts';
+import { ApiError, type ApiObject, type KubernetesApi } from './api.ts';
+
+export interface WatchHandler {
+  /** An object that was added, that changed, or that a list named again. */
+  changed(object: ApiObject): void;
+  /** `namespace/name` of one that is gone. */
+  gone(key: string): void;
+}
+
+interface WatchEvent {
+  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  readonly object: ApiObject;
+}
+
+interface ObjectList {
+  readonly metadata: { readonly resourceVersion: string };
+  readonly items: readonly Omit<ApiObject, 'apiVersion' | 'kind'>[] | null;
+}
+
+const RETRY_MS = 200;
+
+export const keyOf = ({ metadata }: Pick<ApiObject, 'metadata'>): string =>
+  `${metadata.namespace ?? ''}/${metadata.name}`;
+
+/** Watches a collection such as `/api/v1/pods` until the owner ends. Failures are retried: the server may be away. */
+export function watchCollection(owner: Owner, api: KubernetesApi, path: string, handler: WatchHandler): void {
+  const ended = new AbortController();
+  const { signal } = ended;
+  let known = new Set<string>();
+
+  const list = async (): Promise<string> => {
+    const { items, metadata } = await api.get<ObjectList>(path);
+    const listed = (items ?? []) as readonly ApiObject[];
+    const keys = new Set(listed.map(keyOf));
+    for (const key of known) if (!keys.has(key)) handler.gone(key);
+    known = keys;
+    for (const object of listed) handler.changed(object);
+    return metadata.resourceVersion;
+  };
+  const handle = ({ type, object }: WatchEvent): void => {
+    if (type === 'ERROR') throw new ApiError(410, 'the watch is too old');
+    if (type === 'BOOKMARK') return;
+    const key = keyOf(object);
+    if (type === 'DELETED') {
+      known.delete(key);
+      handler.gone(key);
+    } else {
+      known.add(key);
+      handler.changed(object);
+    }
+  };
+  const follow = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        const version = await list();
+        const query = `watch=1&allowWatchBookmarks=true&resourceVersion=${version}`;
+        for await (const line of api.lines(`${path}?${query}`, signal)) handle(JSON.parse(line) as WatchEvent);
+      } catch {
+        // Away, ended, or too old: the next list says what was missed.
+      }
+      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  };
+  const finished = follow();
+  owner.after(async () => {
+    ended.abort();
+    await finished;
+  });
+}
