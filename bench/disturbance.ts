@@ -1,15 +1,14 @@
 /**
- * What a measured round lost to others while it ran: to the hypervisor, which gives the cores to other machines
- * (`stolen`), and to processes of this machine that are no part of the bench (`others`). On a shared machine a round of
- * which much was lost says more about the neighbours than about the server. Linux only: elsewhere nothing is known, and
- * nothing counts as disturbed.
+ * The CPU time that a measured round lost: to the hypervisor, which gives the cores to other machines (`stolen`), and
+ * to processes of this machine outside of the bench (`others`). A round that lost much says more about the neighbors
+ * than about the server. Linux only: elsewhere the losses are unknown, and no round counts as disturbed.
  */
 import { readFileSync } from 'node:fs';
 
-/** Of all cores together, seconds since the machine's start, in steps of 10 ms. */
+/** CPU time of all cores together, seconds since the machine's start, in steps of 10 ms. */
 export interface CpuTimes {
   readonly busy: number;
-  /** Waiting for disks too. */
+  /** Includes waiting for disks. */
   readonly idle: number;
   readonly stolen: number;
 }
@@ -23,7 +22,7 @@ const TICKS_PER_SECOND = 100;
  */
 export function parseCpuTimes(text: string): CpuTimes | undefined {
   const fields = /^cpu +(.*)$/m.exec(text)?.[1]?.trim().split(/\s+/).map(Number);
-  // What guests of this machine used stands behind these, but is part of `user` already.
+  // The fields of guests follow these, but `user` already includes them.
   const [user, nice, system, idle, iowait, irq, softirq, steal] = fields ?? [];
   if (user === undefined || nice === undefined || system === undefined || idle === undefined) return undefined;
   if (iowait === undefined || irq === undefined || softirq === undefined || steal === undefined) return undefined;
@@ -54,7 +53,7 @@ export interface Lost {
 }
 
 /**
- * What was lost between two readings, in which the bench (server, proxies and its own process) used `ours` CPU seconds.
+ * The loss between two readings, between which the bench (server, proxies and its own process) used `ours` CPU seconds.
  * The kernel samples what cores do and measures what processes use, so `others` is off by some hundredths of a second,
  * never below 0.
  */
@@ -75,22 +74,22 @@ function share(part: number, whole: number): number {
   return whole <= 0 ? 0 : part / whole;
 }
 
-/** From which shares on a round is disturbed. */
+/** The shares above which a round counts as disturbed. */
 export interface Limits {
   readonly stolen: number;
   readonly others: number;
 }
 
 /**
- * Less than this is never a disturbance, seconds: a cheap round wants so little that one step of the kernel's count
- * would be more than any limit; and what others used is only known as well as the kernel's samples are.
+ * Losses below this never count, seconds: a cheap round uses so little CPU that one step of the kernel's count would
+ * exceed any limit, and the time of others is only as exact as the kernel's samples.
  */
 const LEAST_STOLEN_S = 0.02;
 const LEAST_OTHERS_S = 0.05;
-/** Sums of hundredths are not exact. */
+/** Tolerance for sums of hundredths, which are not exact in binary. */
 const ROUNDING = 1e-6;
 
-/** False where nothing is known. */
+/** False where the losses are unknown. */
 export function isDisturbed(lost: Lost | undefined, limits: Limits): boolean {
   if (lost === undefined) return false;
   const byStealing = lost.stolen > limits.stolen && lost.stolenSeconds > LEAST_STOLEN_S - ROUNDING;

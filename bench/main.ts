@@ -1,6 +1,6 @@
 /**
  * `npm run bench`: measures the real ctl-discovery from outside and prints one table. Without names every bench runs;
- * see `--help`. The server is what `npm run build` makes, because that is what production runs; `--server sources` runs
+ * see `--help`. The server is the one that `npm run build` makes, as in production; `--server sources` runs
  * the sources.
  */
 
@@ -41,7 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
   return failures.length === 0 ? 0 : 1;
 }
 
-// Children end with this process; a run that is cut short leaves its temporary folder to the system.
+// Children end with this process. An interrupted run leaves its temporary folder to the system.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
 
 main(process.argv.slice(2)).then(

@@ -1,4 +1,4 @@
-/** A generated mesh, a server on it and proxies of it: what most benches begin with, and how one change is measured. */
+/** A generated mesh with a server and proxies, from which most benches start, and the measurement of one change. */
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { tempDir } from '../test/harness/files.ts';
@@ -17,20 +17,20 @@ import { createIdentities, type Identities } from './world/identities.ts';
 import { type Change, type ChangeKind, namespaceName, World, type WorldSize } from './world/world.ts';
 
 /**
- * All is over when for so many steps, of so many ms, nothing was sent and the server used less than this part of a
- * core.
+ * The server is idle when for so many steps, of so many ms, nothing was sent and the server used less than this part
+ * of a core.
  */
 const QUIET_STEPS = 4;
 const STEP_MS = 50;
 const REST_LOAD = 0.15;
-/** A server that never rests is a finding, but not one to wait for, ms. */
+/** The longest wait for an idle server, ms. */
 const QUIET_TIMEOUT_MS = 60_000;
-/** A change that nobody sees is waited for this long, ms: several times the debounce. */
+/** How long to wait for messages after a change that no proxy sees, ms: several times the debounce. */
 const UNSEEN_MS = 1000;
 
 export interface BenchContext {
   readonly options: BenchOptions;
-  /** What the server is started with. */
+  /** The options that the server is started with. */
   readonly program: string;
   /** Folder for CPU profiles when asked for. */
   readonly profiles: string | undefined;
@@ -51,7 +51,7 @@ export interface Mesh {
   readonly identities: Identities | undefined;
   readonly client: Client;
   server: Server;
-  /** Just before that server was started. */
+  /** Monotonic ms just before that server was started. */
   started: Counters;
 }
 
@@ -62,7 +62,7 @@ export interface MeshOptions {
   readonly proxyNamespaces?: readonly string[];
 }
 
-/** Runs `work` with a mesh whose server is ready and whose proxies are not there yet; everything ends with it. */
+/** Runs `work` with a mesh whose server is ready and whose proxies are not connected; everything ends with `work`. */
 export async function withMesh<T>(
   context: BenchContext,
   { size: part = {}, world: worldPart = {} }: MeshOptions,
@@ -78,7 +78,7 @@ export async function withMesh<T>(
     await world.write();
     const identities = security === 'mtls' ? await createIdentities(scope) : undefined;
     const client = startClient(scope);
-    // Waits for the proxies' process, so that its own start is not beside the server's.
+    // Waits for the process of proxies, so that the two starts do not share the cores.
     const started = await countersWithout(client);
     const server = await startServer(scope, serverOptions(context, folder, identities));
     return await work({ size, world, identities, client, server, started }, scope);
@@ -96,14 +96,14 @@ function serverOptions(context: BenchContext, configDir: string, identities: Ide
   };
 }
 
-/** A new server in the place of the mesh's, on the same ports. */
+/** Replaces the mesh's server by a new one on the same ports. */
 export async function startAgain(context: BenchContext, owner: Owner, mesh: Mesh): Promise<void> {
   const options = serverOptions(context, mesh.world.folder, mesh.identities);
   mesh.started = await countersWithout(mesh.client);
   mesh.server = await startServer(owner, { ...options, ports: mesh.server.ports });
 }
 
-/** What `addRound` needs of a bench's context. */
+/** The part of a bench's context that `addRound` needs. */
 export function roundsOf({ options: { policy }, progress }: BenchContext): RoundsContext {
   return { policy, progress, pause: delay };
 }
@@ -117,7 +117,7 @@ export interface JoinOptions {
 export interface Joined extends Measured {
   /** Milliseconds from the server's start until each proxy had everything. */
   readonly latencies: readonly number[];
-  /** When the last one had. */
+  /** Monotonic ms at which the last one had everything. */
   readonly synced: Counters;
 }
 
@@ -144,17 +144,17 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
   return { latencies: at.map((arrival) => arrival - server.startedAt), synced, lost: lostIn(mesh.started, synced) };
 }
 
-/** Throws when it has not arrived everywhere. */
+/** Throws when the change has not arrived everywhere. */
 export function complete(arrivals: Arrivals, what: string): Arrivals {
   if (arrivals.missing > 0)
     throw new Error(`${what} has not arrived at ${arrivals.missing} of ${arrivals.at.length} proxies`);
   return arrivals;
 }
 
-/** The counters that a round is the difference of. */
+/** Counters; a round is the difference between two readings. */
 export interface Counters {
   readonly serverCpu: number;
-  /** CPU seconds of this process, which looks on. */
+  /** CPU seconds of this process, which only observes. */
   readonly benchCpu: number;
   readonly machine: CpuTimes | undefined;
   readonly totals: Totals;
@@ -165,13 +165,13 @@ interface CountedProcesses {
   readonly server: { readonly pid: number };
 }
 
-/** The server may be any process. */
+/** Reads the counters with any process as the server. */
 export async function countersOf({ client, server }: CountedProcesses): Promise<Counters> {
   const totals = await client.do({ op: 'totals' });
   return { ...ownCounters(), totals, serverCpu: cpuSeconds(server.pid) };
 }
 
-/** While there is no server. */
+/** Reads the counters while there is no server. */
 async function countersWithout(client: Client): Promise<Counters> {
   const totals = await client.do({ op: 'totals' });
   return { ...ownCounters(), totals, serverCpu: 0 };
@@ -182,13 +182,13 @@ function ownCounters(): Pick<Counters, 'benchCpu' | 'machine'> {
   return { benchCpu: (user + system) / 1e6, machine: readCpuTimes() };
 }
 
-/** What was lost to others between two readings of one server. */
+/** The loss to others between two readings of one server. */
 export function lostIn(before: Counters, after: Counters): Lost | undefined {
   const used = ({ serverCpu, benchCpu, totals }: Counters): number => serverCpu + benchCpu + totals.cpuSeconds;
   return lostBetween(before.machine, after.machine, used(after) - used(before));
 }
 
-/** Waits until nothing is sent any more and the server has worked off the answers; gives the counters then. */
+/** Waits until nothing is sent and the server has processed all answers; resolves with the counters. */
 export async function quiet(mesh: Mesh): Promise<Counters> {
   const deadline = monotonicMs() + QUIET_TIMEOUT_MS;
   let before = await countersOf(mesh);
@@ -204,7 +204,7 @@ export async function quiet(mesh: Mesh): Promise<Counters> {
 }
 
 export interface Round extends Measured {
-  /** Milliseconds from the change on disk, each watched proxy. */
+  /** Milliseconds from the change on disk, for each watched proxy. */
   readonly latencies: readonly number[];
   readonly serverCpu: number;
   readonly clientCpu: number;
@@ -225,7 +225,7 @@ export function nextWatch(): number {
   return ++watches;
 }
 
-/** Makes one change and follows it to the proxies. `proxies`: only these are to get it. */
+/** Makes one change and follows it to the proxies. `proxies`: only these should receive it. */
 export async function measureChange(
   context: BenchContext,
   mesh: Mesh,
@@ -258,13 +258,13 @@ export async function measureChange(
   };
 }
 
-/** What can be done only once takes another change before it is done again. */
+/** Undoes a change that cannot be made twice in a row, before it is repeated. */
 const WAY_BACK: Partial<Record<ChangeKind, ChangeKind>> = {
   'service added': 'service removed',
   'service removed': 'service added',
 };
 
-/** Measures the change of a kind in a round; another attempt at it begins with what the first one began with. */
+/** Measures the change of a kind in a round. A repetition starts from the same state as the first attempt. */
 export async function measureKind(
   context: BenchContext,
   mesh: Mesh,
@@ -303,7 +303,7 @@ export function rowOf(context: BenchContext, what: Label, mesh: Mesh, series: Se
   };
 }
 
-/** How long the first start took, which is not repeated, with the memory used now. */
+/** The row of the first start, which is not repeated, with the memory used now. */
 export function startRow(context: BenchContext, what: Label, mesh: Mesh, joined: Joined): Row {
   return {
     ...what,
@@ -318,7 +318,7 @@ export function memory(mesh: Mesh): Memory {
   return memoryOf(mesh.server.pid);
 }
 
-/** Every proxy has what a fresh one gets; says so in one word, or throws. */
+/** Checks that every proxy has what a new one gets. Returns one word for the table, or throws. */
 export async function verify(context: BenchContext, mesh: Mesh): Promise<string> {
   const { compared, differences } = await mesh.client.do({ op: 'verify', timeoutMs: context.options.timeoutMs });
   if (differences.length > 0) throw new Error(`proxies are not as fresh ones: ${differences.join('; ')}`);

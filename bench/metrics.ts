@@ -1,6 +1,6 @@
-/** Reading back what the program says of itself: sums and counts of its distributions from the Prometheus text. */
+/** Reads the program's own metrics: sums and counts of its distributions from the Prometheus text. */
 
-/** Of one distribution, or the part of it that came between two readings. */
+/** Sum and count of one distribution, or the difference between two readings. */
 export interface Distribution {
   readonly count: number;
   /** Seconds. */
@@ -20,7 +20,7 @@ export function readSamples(text: string): Samples {
   return samples;
 }
 
-/** What came to a distribution since `before`, over all of its labels. */
+/** The increase of a distribution since `before`, over all of its labels. */
 export function since(before: Samples, after: Samples, name: string): Distribution {
   const total = (samples: Samples, suffix: string): number => {
     let sum = 0;
@@ -47,7 +47,7 @@ export function sinceByLabel(before: Samples, after: Samples, name: string): Rea
   return found;
 }
 
-/** Mean in milliseconds; undefined when nothing came. */
+/** Mean in milliseconds; undefined without samples. */
 export function meanMs({ count, sum }: Distribution): number | undefined {
   return count === 0 ? undefined : (sum / count) * 1000;
 }

@@ -1,12 +1,11 @@
 /**
- * What a run of the benches is asked for: sizes, protocol, rounds, where results go. One table; the help text comes
- * from it.
+ * Options of a run: sizes, protocol, rounds, where results go. One table, from which the help text comes.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { RoundsPolicy } from './rounds.ts';
 
-/** How large the generated mesh is and how it is talked to. */
+/** The size of the generated mesh and the protocol. */
 export interface Size {
   readonly services: number;
   /** Per service. */
@@ -30,17 +29,17 @@ export function modeText({ mode, security }: Pick<Size, 'mode' | 'security'>): s
 export interface BenchOptions extends Size {
   /** Measured repetitions of each change. */
   readonly rounds: number;
-  /** Repetitions before them that are thrown away: code is compiled, caches are filled. */
+  /** Rounds before them that do not count, until code is compiled and caches are filled. */
   readonly warmUp: number;
-  /** When a round counts as disturbed, and how many of a row are run again for that. */
+  /** When a round counts as disturbed, and how many rounds of a row may be repeated. */
   readonly policy: RoundsPolicy;
   /** Length of the `churn` bench. */
   readonly seconds: number;
-  /** Longest wait for anything that the proxies are expected to get. */
+  /** Longest wait for anything that the proxies should receive. */
   readonly timeoutMs: number;
-  /** `dist`: what `npm run build` makes, as in production, built once per run. `sources`: as in development. */
+  /** `dist`: the output of `npm run build`, as in production, built once per run. `sources`: as in development. */
   readonly server: 'dist' | 'sources';
-  /** CPU profiles of the server, summed up in the report; they cost it some of its speed. */
+  /** Takes CPU profiles of the server, which the report sums up. They slow it down somewhat. */
   readonly profile: boolean;
   /** Folder of the report and its plots. */
   readonly out: string;
@@ -77,7 +76,7 @@ const ARGUMENTS = {
 export interface CommandLine {
   /** Names of the benches; empty: all. */
   readonly names: readonly string[];
-  /** One run for each protocol and security that were asked for. */
+  /** One run for each chosen combination of protocol and security. */
   readonly runs: readonly BenchOptions[];
 }
 
@@ -113,7 +112,7 @@ function oneOf<T extends string>(name: string, text: string, choices: readonly T
   return choice;
 }
 
-/** Throws an Error of one line for what cannot be understood. */
+/** Throws an Error of one line for invalid arguments. */
 export function parseCommandLine(args: readonly string[]): CommandLine {
   const strings = Object.fromEntries(
     Object.entries(ARGUMENTS).map(([name, { fallback }]) => [name, { type: 'string' as const, default: fallback }]),

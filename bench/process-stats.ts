@@ -1,4 +1,4 @@
-/** What the kernel says of a process (Linux): CPU time and resident memory. */
+/** CPU time and resident memory of a process, from the kernel (Linux). */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Ticks of /proc/PID/stat per second: USER_HZ, 100 on every Linux that Node runs on. */
@@ -27,7 +27,7 @@ function threadSeconds(pid: number): number | undefined {
 
 function statSeconds(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  // The command's name stands in parentheses and may hold anything; user and system time are the 14th and 15th field.
+  // The command's name is in parentheses and may contain anything. User and system time are the 14th and 15th field.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
@@ -35,7 +35,7 @@ function statSeconds(pid: number): number {
 export interface Memory {
   readonly rssMiB: number;
   readonly peakMiB: number;
-  /** Private memory: what no file stands behind. */
+  /** Private memory, which no file backs. */
   readonly anonMiB: number;
 }
 

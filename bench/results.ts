@@ -1,4 +1,4 @@
-/** What benches give: rows of one table with the same columns, and tables of their own where those do not fit. */
+/** The results of benches: rows of one table with the same columns, and further tables for everything else. */
 import type { Size } from './options.ts';
 import type { RoundsTally } from './rounds.ts';
 
@@ -18,9 +18,9 @@ export interface Row {
    * it.
    */
   readonly latency?: Quantiles;
-  /** Each quantile is the median over the rounds of that of one round: one bad round of three does not show in it. */
+  /** Each quantile is the median over the rounds of that quantile: one bad round of three does not change it. */
   readonly medianRound?: Quantiles;
-  /** How many rounds all this is of, and how far they can be believed. */
+  /** The number of rounds, and how disturbed they were. */
   readonly rounds?: RoundsTally;
   /** First to last proxy of a round, ms, median of the rounds. */
   readonly spreadMs?: number;
@@ -48,7 +48,7 @@ export interface Outcome {
 }
 
 /**
- * Of an even number of values, half-way between the two in the middle: of two rounds, neither the good nor the bad one.
+ * For an even number of values the mean of the two in the middle: of two rounds neither the good nor the bad one.
  */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
@@ -67,7 +67,7 @@ function quantiles(values: readonly number[]): Quantiles {
   return { p50: p50 ?? Number.NaN, p90: p90 ?? Number.NaN, p99: p99 ?? Number.NaN, max: max ?? Number.NaN };
 }
 
-/** Both ways to sum up what the rounds took; `rounds` holds the latencies of each. Nothing when there are none. */
+/** Both summaries of the latencies; `rounds` has those of each round. Nothing when there are none. */
 export function latencyOf(rounds: readonly (readonly number[])[]): Pick<Row, 'latency' | 'medianRound'> {
   const all = rounds.flat();
   if (all.length === 0) return {};

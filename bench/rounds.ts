@@ -1,37 +1,36 @@
 /**
- * The measured rounds of one row of the table: those that count, and how many were thrown away because the machine was
- * disturbed while they ran. A thrown-away round is run again; a row has only so many repetitions, so that a machine
- * that is never quiet ends too.
+ * The measured rounds of one row of the table. A round during which the machine was disturbed is discarded and
+ * repeated. The number of repetitions of a row is limited, so that a run ends even if the machine is never quiet.
  */
 import { isDisturbed, type Limits, type Lost, lostText } from './disturbance.ts';
 
 export interface RoundsPolicy extends Limits {
-  /** Rounds of one row that may be run again, in all. */
+  /** Rounds of one row that may be repeated, in all. */
   readonly repeats: number;
   /**
-   * Waited before each of them: disturbances come in phases, and a cheap round would spend all of its repetitions in
+   * The delay before each repetition: disturbances come in phases, and a cheap round would spend all repetitions in
    * one.
    */
   readonly pauseMs: number;
 }
 
 export interface Measured {
-  /** Undefined where it cannot be known. */
+  /** Undefined where it is unknown. */
   readonly lost: Lost | undefined;
 }
 
-/** What the table says of a row's rounds. */
+/** The table's summary of a row's rounds. */
 export interface RoundsTally {
   readonly counted: number;
-  /** Of those that count: run while the machine was disturbed, with no repetition left. */
+  /** Rounds that count although the machine was disturbed, because no repetition was left. */
   readonly disturbed: number;
   readonly thrownAway: number;
-  /** Worst shares among those that count; left out where they cannot be known. */
+  /** The worst shares among the rounds that count; absent where they are unknown. */
   readonly stolen?: number;
   readonly others?: number;
 }
 
-/** Rounds of one row, kept by whoever measures; `addRound` fills it. */
+/** Rounds of one row. The caller keeps it, and `addRound` fills it. */
 export interface Series<R extends Measured> {
   readonly counted: R[];
   thrownAway: number;
@@ -48,8 +47,8 @@ export interface RoundsContext {
 }
 
 /**
- * Measures one round and adds it; when the machine was disturbed, it is measured again as long as the series has
- * repetitions left. `measure` is told how often the round was measured before.
+ * Measures one round and adds it. If the machine was disturbed, the round is repeated while the series has repetitions
+ * left. `measure` receives the number of earlier attempts.
  */
 export async function addRound<R extends Measured>(
   { policy, progress, pause }: RoundsContext,
@@ -71,11 +70,11 @@ export async function addRound<R extends Measured>(
 
 export interface RoundCounts {
   readonly rounds: number;
-  /** Rounds before them, whatever they lost, that are for the caches and the compiler only. */
+  /** Warm-up rounds, which never count. */
   readonly warmUp?: number;
 }
 
-/** A whole series: rounds 1, 2, … after those that warm up, which are numbered up to 0. */
+/** A whole series: rounds 1, 2, … after the warm-up rounds, whose numbers end with 0. */
 export async function runRounds<R extends Measured>(
   context: RoundsContext,
   { rounds, warmUp = 0 }: RoundCounts,

@@ -13,7 +13,7 @@ import { monotonicMs } from './world/clock.ts';
 const REPOSITORY = join(import.meta.dirname, '..');
 const READY_TIMEOUT_MS = 60_000;
 
-/** The program to run: built now, aside, so that a build beside this run does not take it away. */
+/** Builds the program into a folder of its own, so that another build does not replace it during the run. */
 export async function programFor(owner: Owner, server: 'dist' | 'sources'): Promise<string> {
   if (server === 'sources') return join(REPOSITORY, 'src/ctl-discovery.ts');
   return join(await buildAside(owner), 'ctl-discovery.js');
@@ -22,14 +22,14 @@ export async function programFor(owner: Owner, server: 'dist' | 'sources'): Prom
 export interface ServerTls {
   readonly certificate: string;
   readonly key: string;
-  /** Whose certificates clients show. */
+  /** The authority of the clients' certificates. */
   readonly ca: string;
 }
 
 export interface ServerOptions {
   readonly program: string;
   readonly configDir: string;
-  /** Of an earlier process, for a restart that proxies find again. */
+  /** Ports of an earlier process, for a restart on the same addresses. */
   readonly ports?: ServerPorts;
   /** Files for the secured address; without them there is none. */
   readonly tls?: ServerTls;
@@ -40,7 +40,7 @@ export interface ServerOptions {
 export interface Server {
   readonly pid: number;
   readonly ports: ServerPorts;
-  /** Monotonic ms at which the process was started, and at which it said that it is ready. */
+  /** Monotonic ms at which the process was started, and at which it reported that it is ready. */
   readonly startedAt: number;
   readonly readyAt: number;
   samples(): Promise<Samples>;
@@ -49,10 +49,10 @@ export interface Server {
   kill(): Promise<void>;
 }
 
-/** By configuration directory, so that a server that is started again finds what the one before has kept. */
+/** By configuration directory, so that a restarted server finds the state of the one before. */
 const keptFolders = new WeakMap<Owner, Map<string, Promise<string>>>();
 
-/** For what a server keeps, beside no other server's. */
+/** A state directory that no other server uses. */
 function keptFolder(owner: Owner, configDir: string): Promise<string> {
   const folders = keptFolders.get(owner) ?? new Map<string, Promise<string>>();
   keptFolders.set(owner, folders);
@@ -70,7 +70,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ['--introspect_port', String(ports.introspection)],
-    // One line per connection is not what is measured.
+    // A log line for each connection would distort the measurement.
     ['--log_output_level', 'default:info,ads:warn'],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
     ...tlsFlags(options.tls),
@@ -81,8 +81,8 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     name: 'ctl-discovery',
     command: process.execPath,
     args: [...profiling, options.program, 'discovery', ...flags],
-    // The push engine is measured: making an authority's key at the start takes from 0.1 to 2 CPU s, each time another.
-    // So there is no authority, and no TLS where there are no files for it.
+    // The push engine is measured. Making an authority's key at the start would add 0.1 to 2 CPU s at random.
+    // So there is no authority, and no TLS without files for it.
     env: {
       ENABLE_CA_SERVER: 'false',
       CTL_CERT_PROVIDER: 'none',

@@ -39,7 +39,7 @@ export const BENCHES: readonly Bench[] = [
   agent,
 ];
 
-/** Throws for a name that is none. */
+/** Throws for an unknown name. */
 export function chooseBenches(names: readonly string[]): readonly Bench[] {
   for (const name of names)
     if (!BENCHES.some((bench) => bench.name === name))
@@ -50,7 +50,7 @@ export function chooseBenches(names: readonly string[]): readonly Bench[] {
 export interface SuiteResult {
   readonly outcomes: readonly Outcome[];
   readonly profiles: readonly Table[];
-  /** `name: message` of benches that failed; the others ran all the same. */
+  /** `name: message` of benches that failed. The others ran nevertheless. */
   readonly failures: readonly string[];
 }
 
@@ -76,7 +76,7 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     const program = await programFor(scopeOfRun, first.server);
     for (const options of runs)
       for (const { name, run } of benches) {
-        // Encoding, the model and the agent do not know of protocols.
+        // Encoding, the model and the agent do not depend on the protocol.
         if ([encode.name, model.name, agent.name, sign.name].includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {

@@ -13,7 +13,7 @@ function named(name: string): Buffer {
   return field(2, Buffer.concat([field(3, text), field(2, field(2, field(1, text)))]));
 }
 
-test('what a set becomes with a body of one book is not what it becomes with one of another', () => {
+test('a set keeps the results of bodies of two indexes apart', () => {
   const names = ['first', 'second'].map((name) => {
     const body = new BodyIndex('delta').take('eds', named(name));
     return [...NOTHING.after(body, [], false).map.keys()];

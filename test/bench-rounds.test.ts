@@ -1,4 +1,4 @@
-/** Which rounds of a bench count, how often they are run again, and what is said of them. */
+/** Which rounds of a bench count, how often they are repeated, and what the table says about them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type CpuTimes, isDisturbed, type Lost, lostBetween, readCpuTimes } from '../bench/disturbance.ts';
@@ -22,12 +22,12 @@ function times(fields: string): CpuTimes {
 
 const LIMITS = { stolen: 0.03, others: 0.1 } as const;
 
-test('what /proc/stat says is taken apart: busy, idle, stolen; guests are part of user', () => {
+test('/proc/stat is read as busy, idle and stolen time; guests are part of user', () => {
   const read = times('100 20 30 400 50 6 7 80 90 10');
   assert.deepEqual(read, { busy: 1.63, idle: 4.5, stolen: 0.8 });
 });
 
-test('where there is no /proc/stat, or one of an old kernel, nothing is known and nothing is disturbed', () => {
+test('without /proc/stat, or with that of an old kernel, losses are unknown and nothing counts as disturbed', () => {
   const missing = (): string => {
     throw new Error('ENOENT');
   };
@@ -41,23 +41,23 @@ test('where there is no /proc/stat, or one of an old kernel, nothing is known an
   assert.equal(isDisturbed(lost, LIMITS), false);
 });
 
-test('stolen is a share of what was wanted, others a share of all cores', () => {
+test('stolen is a share of the CPU time wanted, others a share of all cores', () => {
   // 10 s of two cores: 6 s busy, of which 4 the bench's, 2 s stolen, 12 s idle.
   const lost = lostBetween(times('1000 0 0 1000 0 0 0 500'), times('1500 0 100 2100 100 0 0 700'), 4);
   assert.deepEqual(lost, { stolen: 0.25, others: 0.1, stolenSeconds: 2, othersSeconds: 2 });
 });
 
-test('what the bench used beyond what the kernel sampled is not less than nothing for the others', () => {
+test('the time of others is never negative, even if the bench used more than the kernel sampled', () => {
   const lost = lostBetween(times('0 0 0 0 0 0 0 0'), times('100 0 0 100 0 0 0 0'), 1.2);
   assert.deepEqual([lost?.others, lost?.stolen], [0, 0]);
 });
 
-test('two readings at once lose nothing', () => {
+test('two readings at the same moment show no loss', () => {
   const same = times('5 0 0 5 0 0 0 5');
   assert.deepEqual(lostBetween(same, same, 0), { stolen: 0, others: 0, stolenSeconds: 0, othersSeconds: 0 });
 });
 
-/** What was lost in a round of a second of two cores, in ticks. */
+/** The loss in a round of one second on two cores, in ticks. */
 function lostOf({ stolen = 0, others = 0, ours = 100 }): Lost {
   const idle = 200 - stolen - others - ours;
   const lost = lostBetween(times('0 0 0 0 0 0 0 0'), times(`${ours + others} 0 0 ${idle} 0 0 0 ${stolen}`), ours / 100);
@@ -87,7 +87,7 @@ interface FakeRound extends Measured {
   readonly name: string;
 }
 
-/** Nothing is waited for; `waited` holds how long it would have been. */
+/** Pauses take no time; `waited` records their lengths. */
 function contextWith(repeats: number): { context: RoundsContext; said: string[]; waited: number[] } {
   const said: string[] = [];
   const waited: number[] = [];
@@ -96,7 +96,7 @@ function contextWith(repeats: number): { context: RoundsContext; said: string[];
   return { said, waited, context: { policy, progress: (text) => said.push(text), pause } };
 }
 
-/** Runs rounds whose losses are these, in the order in which they are run; then all are quiet. */
+/** Runs rounds with these losses, in this order; all later rounds are quiet. */
 async function runWith(repeats: number, rounds: number, losses: readonly (Lost | undefined)[]) {
   const { context, said, waited } = contextWith(repeats);
   const left = [...losses];
@@ -106,7 +106,7 @@ async function runWith(repeats: number, rounds: number, losses: readonly (Lost |
   return { names: series.counted.map(({ name }) => name), tally: tallyOf(series, LIMITS), said, waited };
 }
 
-test('a disturbed round is thrown away and run again', async () => {
+test('a disturbed round is discarded and repeated', async () => {
   const { names, tally, said, waited } = await runWith(3, 2, [QUIET, DISTURBED, DISTURBED]);
   assert.deepEqual(names, ['1.0', '2.2']);
   assert.deepEqual(tally, { counted: 2, disturbed: 0, thrownAway: 2, stolen: 0, others: 0 });
@@ -114,26 +114,26 @@ test('a disturbed round is thrown away and run again', async () => {
   assert.deepEqual(waited, [5000, 5000], 'each repetition gives the machine time to become quiet');
 });
 
-test('a row has so many repetitions for all its rounds together; what is disturbed after that counts and is marked', async () => {
+test('rounds of a row share their repetitions; after these a disturbed round counts and is marked', async () => {
   const { names, tally } = await runWith(3, 3, Array(6).fill(DISTURBED).with(5, WORSE));
   assert.deepEqual(names, ['1.3', '2.0', '3.0']);
   assert.deepEqual(tally, { counted: 3, disturbed: 3, thrownAway: 3, stolen: WORSE.stolen, others: WORSE.others });
 });
 
-test('no repetitions: each round is run once, and marked', async () => {
+test('without repetitions each round runs once and is marked', async () => {
   const { names, tally, waited } = await runWith(0, 2, [DISTURBED]);
   assert.deepEqual(waited, []);
   assert.deepEqual(names, ['1.0', '2.0']);
   assert.deepEqual([tally.counted, tally.disturbed, tally.thrownAway], [2, 1, 0]);
 });
 
-test('where nothing is known no round is run again, and no share is told', async () => {
+test('where losses are unknown no round is repeated and no share is shown', async () => {
   const { names, tally } = await runWith(3, 1, [undefined]);
   assert.deepEqual(names, ['1.0']);
   assert.deepEqual(tally, { counted: 1, disturbed: 0, thrownAway: 0 });
 });
 
-test('rounds that warm up are run once, however disturbed, and do not count', async () => {
+test('warm-up rounds run once, however disturbed, and do not count', async () => {
   const { context } = contextWith(3);
   const run: string[] = [];
   const series = await runRounds(context, { rounds: 1, warmUp: 2 }, async (round, attempt) => {
@@ -144,7 +144,7 @@ test('rounds that warm up are run once, however disturbed, and do not count', as
   assert.deepEqual([series.counted.length, series.thrownAway], [1, 0]);
 });
 
-test('a round that fails is not run again', async () => {
+test('a round that fails is not repeated', async () => {
   const { context } = contextWith(3);
   const series = createSeries<Measured>();
   await assert.rejects(
@@ -154,7 +154,7 @@ test('a round that fails is not run again', async () => {
   assert.deepEqual(series, { counted: [], thrownAway: 0 });
 });
 
-test('a round that is run again changes the same thing once more, and to something else', () => {
+test('a repeated round changes the same thing again, to another value', () => {
   const world = new World('/nowhere', { services: 12, endpoints: 2, namespaces: 2 });
   for (const kind of ['endpoint', 'route', 'policy', 'nothing visible'] as const) {
     const [first, second, next] = [world.change(kind, 1), world.change(kind, 1, 1), world.change(kind, 2)];
@@ -163,7 +163,7 @@ test('a round that is run again changes the same thing once more, and to somethi
   }
 });
 
-test('one bad round of three is the p99 of all, and not that of the median round', () => {
+test('one bad round of three decides the p99 of all rounds, but not that of the median round', () => {
   const { latency, medianRound } = latencyOf([
     [100, 155],
     [110, 150],
@@ -190,7 +190,7 @@ function verdicts(rows: readonly Row[]): (string | number | undefined)[][] {
   return (asideAims(rows)?.rows ?? []).map(([what, mode, figure, , , , verdict]) => [what, mode, figure, verdict]);
 }
 
-test('beside the aims: what was measured of what is aimed at, reached or not', () => {
+test('the table of aims shows measured figures beside their aims, reached or not', () => {
   const tally = { counted: 3, disturbed: 1, thrownAway: 3 };
   const rows = [
     row('start to in sync', 5900, 6.5, { rssMiB: 250, peakMiB: 700 }),
@@ -210,7 +210,7 @@ test('beside the aims: what was measured of what is aimed at, reached or not', (
   ]);
 });
 
-test('an aim for one protocol is not held against the other', () => {
+test('an aim for one protocol is not applied to the other', () => {
   const size: Size = { ...SIZE, mode: 'sotw' };
   const rows = [row('service added', 4400, 2.4), row('service added', 4400, 2.4, { size })];
   assert.deepEqual(verdicts(rows), [
@@ -221,7 +221,7 @@ test('an aim for one protocol is not held against the other', () => {
   ]);
 });
 
-test('over TLS it is the ratio to plain text of the same run that is judged, and nothing without that', () => {
+test('over TLS the ratio to plain text of the same run is judged, and nothing without plain text', () => {
   const size: Size = { ...SIZE, security: 'mtls' };
   const secured = row('route', 300, 0.3, { size });
   assert.equal(asideAims([secured]), undefined);
@@ -232,7 +232,7 @@ test('over TLS it is the ratio to plain text of the same run that is judged, and
   ]);
 });
 
-test('a ratio to plain text that was measured on a disturbed machine is not reached without saying so', () => {
+test('a reached ratio to plain text says if it was measured on a disturbed machine', () => {
   const rounds = { counted: 1, disturbed: 1, thrownAway: 1 };
   const secured = row('route', 300, 0.1, { size: { ...SIZE, security: 'mtls' } });
   assert.deepEqual(
@@ -246,7 +246,7 @@ test('a mesh of another size has no aims', () => {
   assert.equal(asideAims([]), undefined);
 });
 
-test('the table tells how many rounds count, and puts what is the same in all rows into its title', () => {
+test('the table shows how many rounds count, and moves columns with one value to its title', () => {
   const rounds = { counted: 3, disturbed: 1, thrownAway: 2, stolen: 0.123, others: 0.04 };
   const plain = row('route', 100, 1, { rounds });
   const [table] = tablesOf([{ rows: [plain, row('endpoint', 100, 1)] }]);
@@ -256,7 +256,7 @@ test('the table tells how many rounds count, and puts what is the same in all ro
   assert.ok(mixed?.columns.includes('mode') && !mixed.columns.includes('services'));
 });
 
-test('the command line says which rounds are disturbed and how many are run again', () => {
+test('the command line sets which rounds are disturbed and how many are repeated', () => {
   const policyOf = (...args: string[]) => parseCommandLine(args).runs[0]?.policy;
   assert.deepEqual(policyOf(), { repeats: 3, pauseMs: 5000, stolen: 0.03, others: 0.1 });
   assert.deepEqual(policyOf('--repeats', '0', '--pause', '1', '--stolen', '2.5', '--others', '100'), {

@@ -1,4 +1,4 @@
-/** Each bench once, small: rows are there and what they count is right. How long anything took is not looked at. */
+/** Each bench once at a small size: it has its rows and correct counts. Times are not checked. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
 import { test } from 'node:test';
@@ -50,7 +50,7 @@ function row({ rows }: Outcome, bench: string, what: string): Row {
 
 const { proxies } = SIZE;
 
-// Beside each other, because most of a small bench is waiting.
+// In parallel, because most of a small bench is waiting.
 test('benches', { concurrency: 3 }, async (t) => {
   const tests = [
     ...(['delta', 'sotw'] as const).flatMap((mode) => [

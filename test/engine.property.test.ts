@@ -1,7 +1,6 @@
 /**
- * The engine as a whole, against itself: after any changes, with proxies that come and go in between, each proxy has
- * what it would have from an engine that starts now and remembers no encoded endpoints; and a change that leaves a
- * proxy's configuration as it is sends it nothing.
+ * The engine as a whole: after any changes, with proxies that connect and disconnect in between, each proxy has what a
+ * new engine without caches would give it. A change that leaves a proxy's configuration as it is sends it nothing.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,26 +23,26 @@ import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { proxyNode } from './golden-harness/input.ts';
 import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 
-/** Some of them have the views of others, in other places. */
+/** Some of them share views with others, in other localities and networks. */
 const NODES = [
   ...KINDS,
   proxyNode('far', { address: '10.0.9.4', namespace: 'c', locality: 'r2/z1' }),
   proxyNode('foreign', { address: '10.0.9.3', namespace: 'c', locality: 'r1/z1', network: 'n2' }),
 ];
 
-/** A proxy that acknowledges all it is told. */
+/** A proxy that acknowledges everything. */
 class Client implements PushSink {
   session: ProxySession | undefined;
   /**
-   * Pushes, but for moves to other views or placements with equal content: only a stream can tell that there is nothing
-   * to send.
+   * Pushes, except for moves to other views or placements with equal content: only a stream can tell that there is
+   * nothing to send.
    */
   pushes = 0;
   #views = '';
   #told: Content | undefined;
 
   push(): Promise<PushOutcome> {
-    // Views that are there already: the push comes before `connect` has returned.
+    // If the views exist already, the push happens before `connect` has returned.
     if (this.session === undefined) return Promise.resolve('nothing');
     this.session.synced(this.session.version());
     const before = { views: this.#views, told: this.#told };
@@ -53,12 +52,12 @@ class Client implements PushSink {
     return Promise.resolve('sent');
   }
 
-  /** All is settled: it may have moved to views with equal content, of which it is told nothing. */
+  /** Called when all is settled: the proxy may have moved to views with equal content without a push. */
   settled(): void {
     if (this.session !== undefined) this.#remember(this.session);
   }
 
-  /** The engine gave it this session, and what its views have by now. */
+  /** The session that the engine created, and the current content of its views. */
   connected(session: ProxySession): void {
     this.session = session;
     this.#remember(session);
@@ -115,7 +114,7 @@ class World {
     this.engine.publish({ snapshot, changes, delta, resources, since: 0, reasons: new Set(['config']) });
   }
 
-  /** Connects the proxy, or disconnects it when it is there. */
+  /** Connects the proxy, or disconnects it when it is connected. */
   toggle(index: number): void {
     const node = NODES[index % NODES.length];
     const known = this.proxies.get(index);
@@ -135,10 +134,10 @@ class World {
       const { queued, underWay } = this.engine.stats();
       if (queued + underWay === 0 && [...this.engine.sessions()].every(({ settled }) => settled)) return;
     }
-    assert.fail('the engine does not come to rest');
+    assert.fail('the engine does not become idle');
   }
 
-  /** What an engine that starts now would give, with endpoints encoded each for itself. */
+  /** The content that a new engine gives, with all endpoints encoded separately. */
   async fresh(index: number): Promise<Content> {
     const model = emptyModel(this.#model.snapshot.networks);
     model.apply({ changes: [...this.#resources].map(([key, after]) => ({ key, before: undefined, after })) });
@@ -156,7 +155,7 @@ function emptyModel(networks = defaultMeshNetworks()): Model {
   return Model.empty(DEFAULT_SETTINGS, defaultMeshConfig(), networks);
 }
 
-/** The endpoints that a proxy's clusters ask for, past everything that the engine remembers by inputs and keys. */
+/** The endpoints that a proxy's clusters name, generated without any cache of the engine. */
 function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['eds'] {
   const found: Content['eds'] = [];
   const placement = placementOf(snapshot, session.node);
@@ -170,7 +169,7 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
   return found;
 }
 
-/** Versions are what counts here: the order of a bundle is tested with bundles. */
+/** Only versions are compared: tests of bundles cover their order. */
 function sorted({ cds, eds, sds, lds, rds, vhds }: Content): Content {
   const byName = (list: Content['cds']) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
@@ -184,7 +183,7 @@ function sorted({ cds, eds, sds, lds, rds, vhds }: Content): Content {
 }
 
 const toggles = fc.array(fc.nat(NODES.length * 2 - 1), { maxLength: 2 });
-/** Seldom, because all views are made afresh then. */
+/** Rare, because it makes all views again. */
 const networks = fc.oneof(
   { weight: 6, arbitrary: fc.constant(undefined) },
   { weight: 1, arbitrary: fc.constantFrom(...NETWORKS) },
@@ -194,7 +193,7 @@ const steps = fc.array(fc.record({ edits: STEP, networks, toggles, wait: fc.bool
   maxLength: 10,
 });
 
-test('every proxy has what a fresh engine gives it, and is pushed nothing that it has', async () => {
+test('every proxy has what a new engine gives it, and receives nothing that it has already', async () => {
   await fc.assert(
     fc.asyncProperty(FIRST, steps, async (base, plan) => {
       const world = new World();

@@ -1,4 +1,4 @@
-/** How the harness waits: by what happens and by the share of the machine that there is, not by the clock alone. */
+/** The harness waits by progress and by the share of the machine that is available, not by the clock alone. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { claim, eventually, freePorts, GiveUp } from './harness/index.ts';
 
-/** A clock that sleeping moves. */
+/** A clock that advances by sleeping. */
 function clock(crowding = 1) {
   let time = 0;
   const sleep = async (ms: number) => {
@@ -30,25 +30,25 @@ async function waitedFor(message: (attempt: number) => string, crowding = 1): Pr
   return machine.now();
 }
 
-test('waiting ends after the time when nothing happens', async () => {
+test('waiting ends at the timeout when there is no progress', async () => {
   assert.equal(await waitedFor(() => 'no'), 1_000);
 });
 
-test('on a crowded machine the time is longer, and ends all the same', async () => {
+test('on a crowded machine the timeout is longer, and still ends the wait', async () => {
   assert.equal(await waitedFor(() => 'no', 4), 4_000);
   assert.equal(await waitedFor(() => 'no', 1_000), 10_000);
 });
 
-test('another error is progress, other numbers in it are not', async () => {
+test('a different error is progress, different numbers in it are not', async () => {
   assert.equal(await waitedFor((attempt) => (attempt <= 5 ? 'refused' : 'answered 503')), 1_500);
   assert.equal(await waitedFor((attempt) => `port ${attempt}`), 1_000);
 });
 
-test('an error that is new each time is no progress for ever', async () => {
+test('an error that differs each time does not count as progress without end', async () => {
   assert.equal(await waitedFor((attempt) => 'x'.repeat(attempt)), 2_500);
 });
 
-test('what comes in time is given, and what can never come is given up', async () => {
+test('a result in time is returned, and a hopeless attempt ends the wait', async () => {
   let attempts = 0;
   const third = () => {
     if (++attempts < 3) throw new Error('not yet');
@@ -69,7 +69,7 @@ test('what comes in time is given, and what can never come is given up', async (
   assert.equal(machine.now(), 0);
 });
 
-test('a claim is seen by other processes, and ends with the one that has it', async () => {
+test('a reserved name is visible to other processes, and is freed when its process ends', async () => {
   const module = JSON.stringify(join(import.meta.dirname, 'harness/claims.ts'));
   const name = `test-${process.pid}-${Math.random()}`;
   const script = `import { claim } from ${module}; console.log(claim(${JSON.stringify(name)})); setInterval(() => {}, 1000);`;
@@ -85,7 +85,7 @@ test('a claim is seen by other processes, and ends with the one that has it', as
   assert.equal(claim(name), false);
 });
 
-test('ports that were given are not given again', async () => {
+test('reserved ports are not given out again', async () => {
   const ports = [...(await freePorts(40)), ...(await freePorts(40))];
   assert.equal(new Set(ports).size, 80);
 });

@@ -1,7 +1,7 @@
 /**
  * Golden files: `golden/<name>/in.yaml` (see `golden-harness/input.ts`) is what a user writes, `out.yaml` beside it
- * what proxies get for it. `UPDATE_GOLDEN=1` writes the outputs anew; review them like code. Each is also given to real
- * Envoys, the newest and the oldest that are supported.
+ * the configuration that proxies get for it. `UPDATE_GOLDEN=1` rewrites the outputs; review them like code. The newest
+ * and the oldest supported Envoy validate each of them.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -36,14 +36,14 @@ for (const name of readdirSync(FOLDER).sort()) {
       assert.ok(existsSync(expected), `no ${expected}: make it with UPDATE_GOLDEN=1`);
       assert.deepEqual(parse(text), parse(readFileSync(expected, 'utf8')));
     });
-    await t.test('is taken by Envoy, which has nothing deprecated to warn of', { skip }, async () => {
+    await t.test('is accepted by Envoy without warnings about deprecated fields', { skip }, async () => {
       for (const [proxy, output] of outputs) {
         const warnings = await validate(newest ?? '', bootstrapOf(output));
         const node = input.proxies.get(proxy);
         if (isAtLeast(node?.version ?? '', OLDEST_TRIED)) assert.doesNotMatch(warnings, /deprecated/i);
       }
     });
-    await t.test('is taken by the oldest Envoy', { skip: skipOldest }, async () => {
+    await t.test('is accepted by the oldest supported Envoy', { skip: skipOldest }, async () => {
       for (const output of outputs.values()) await validate(oldest ?? '', bootstrapOf(output));
     });
   });
@@ -62,7 +62,7 @@ function textOf({ show }: GoldenInput, outputs: ReadonlyMap<string, ProxyOutput>
   return stringify(Object.fromEntries(shown), { lineWidth: 0, aliasDuplicateObjects: false });
 }
 
-/** That a key is there, and not which: the certificates of golden files are thrown away now and then. */
+/** Shows that there is a key, but not which: the certificates of golden files are replaced from time to time. */
 function withoutKey(secret: JsonObject): JsonObject {
   const { tls_certificate: pair } = secret;
   return isObject(pair) ? { ...secret, tls_certificate: { ...pair, private_key: '…' } } : secret;

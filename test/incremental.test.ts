@@ -1,6 +1,6 @@
 /**
- * The safety net of incremental generation: after any sequence of changes, what a proxy has from generating only the
- * units that have read what changed is, byte for byte, what generating everything afresh gives.
+ * Incremental generation: after any sequence of changes, generating only the units that read a changed fact gives, byte
+ * for byte, the same result as generating everything.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh
 
 const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
 
-/** Where proxies are, whatever the mesh says of places at the time. */
+/** Placements of proxies, whatever the mesh's configuration of networks and localities is at the time. */
 const PLACEMENTS: readonly Placement[] = [
   NOWHERE,
   { network: 'n2', locality: 'r1/z1' },
@@ -37,17 +37,17 @@ const PLACEMENTS: readonly Placement[] = [
 
 type Units = Map<GeneratedType, Map<Unit, readonly string[]>>;
 
-/** What was read for it. */
+/** Its read set. */
 type Reads = Partial<Record<GeneratedType, TypeReads>>;
 
-/** What a view has now, kept up to date the way the engine does. */
+/** The content of a view, updated as the engine does. */
 interface Kept {
   readonly view: View;
   readonly units: Units;
   readonly reads: Reads;
 }
 
-/** Changes of resources, and seldom of the mesh configuration, because everything is made afresh then. */
+/** Changes of resources, and rarely of the mesh configuration, because that generates everything. */
 const STEPS = fc.array(
   fc.record({
     edits: STEP,
@@ -60,11 +60,11 @@ const STEPS = fc.array(
 );
 const [FIRST_MESH = defaultMeshConfig()] = MESHES;
 
-test('incremental generation equals fresh generation after any changes', () => {
+test('incremental generation equals full generation after any changes', () => {
   check((changed) => changed, 100);
 });
 
-test('a model whose memos are off gives the same bytes', () => {
+test('a model with memos switched off gives the same bytes', () => {
   fc.assert(
     fc.property(FIRST, fc.boolean(), (base, filtered) => {
       const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
@@ -80,8 +80,8 @@ test('a model whose memos are off gives the same bytes', () => {
   );
 });
 
-test('a changed fact that is not told leaves a view with what it had', () => {
-  // What somebody reads, by kind: the kind is the text before what it is about.
+test('a changed fact that is not reported leaves the view as it was', () => {
+  // Read facts by kind. The kind is the first part of the text.
   for (const kind of ['rule ', 'routes at ', 'AuthorizationPolicy/', 'ports']) {
     const broken = (changes: FactChanges): FactChanges =>
       new Map([...changes].filter(([fact]) => !fact.startsWith(kind)));
@@ -94,7 +94,7 @@ test('a changed fact that is not told leaves a view with what it had', () => {
   }
 });
 
-/** @param told what the views are told of the facts that changed */
+/** @param told the changed facts that are reported to the views */
 function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): void {
   fc.assert(
     fc.property(FIRST, STEPS, fc.boolean(), (base, steps, filtered) => {
@@ -110,7 +110,7 @@ function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): 
         const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh }, scopes);
         const changed = told(changedFacts(snapshot, applied.snapshot, applied.changes));
         for (const [key, has] of kept) {
-          // Nobody has a view whose scope is gone; should the scope be back, all of it is generated.
+          // No view exists without its scope. If the scope returns, everything is generated.
           if (has.view.part !== 'gateway' && applied.snapshot.scopeById(has.view.scope) === undefined) kept.delete(key);
           const selection = touchedUnits(has.reads, changed, has.view);
           if (selection !== undefined) update(has, applied.snapshot, selection);
@@ -118,7 +118,7 @@ function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): 
         snapshot = applied.snapshot;
         compare(kept, snapshot);
       }
-      // A control plane that starts now comes to the same bytes, and so does one that has no other proxy to share with.
+      // A new control plane produces the same bytes, and so does one with this proxy alone.
       for (const node of NODES) compare(kept, replay(empty(), resources.values()), [node]);
     }),
     { numRuns, endOnFailure: true },

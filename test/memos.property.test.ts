@@ -1,6 +1,5 @@
 /**
- * What is remembered makes no difference: a mesh whose memos are switched off generates what one with memos does, byte
- * for byte, after any changes.
+ * Memos change no result: after any changes a mesh with memos switched off generates the same bytes as one with memos.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +19,7 @@ const STEPS = fc.array(fc.record({ edits: STEP, mesh: fc.option(fc.constantFrom(
   maxLength: 5,
 });
 
-test('a mesh without memos generates what one with memos does', () => {
+test('a mesh without memos generates the same bytes as one with memos', () => {
   const known = new Set<string>();
   fc.assert(
     fc.property(FIRST, STEPS, (base, steps) => {
@@ -35,7 +34,7 @@ test('a mesh without memos generates what one with memos does', () => {
         for (const model of [on, off]) model.apply({ changes, ...(mesh !== null && { mesh }) });
         const jobs = jobsOf(on.snapshot);
         assert.deepEqual(jobsOf(off.snapshot), jobs);
-        // Of one alone: who holds a scope makes no difference either.
+        // Scopes are acquired in one of them only: that makes no difference either.
         for (const { view } of jobs) on.acquire(scopeOfView(view));
         assert.deepEqual(made(runJobs(off.snapshot, jobs)), made(runJobs(on.snapshot, jobs)));
       }

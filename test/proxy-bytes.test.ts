@@ -1,7 +1,7 @@
 /**
- * How many bytes one sidecar gets of a small mesh like that of the benches, type by type, so that no field comes to
- * every resource unseen. They are most of what a cold start costs, and of nearly everything over mutual TLS. More of
- * them need a reason; fewer, a lower bound here.
+ * The number of bytes that one sidecar gets in a small mesh, type by type, so that no field is added to every resource
+ * unnoticed. These bytes are most of the cost of a cold start, and of nearly everything over mutual TLS. An increase
+ * needs a reason; after a decrease lower the bound here.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -12,7 +12,7 @@ import { inline, Mesh, parse, sidecar } from '../src/push/testing/mesh.ts';
 
 const NAMESPACE = 'ns-00';
 const SERVICES = 9;
-/** Every so manyth service has routes and a rule with two subsets. */
+/** Every n-th service has routes and a rule with two subsets. */
 const RICH = 3;
 
 function* documents(): Generator<string> {
@@ -28,8 +28,7 @@ function* documents(): Generator<string> {
 type Bytes = Readonly<Partial<Record<XdsType, number>>>;
 
 /**
- * The resources themselves, as fields of a response; SotW leaves names and versions out. Endpoints have short names
- * there.
+ * The resources as fields of a response. SotW leaves out names and versions, and its endpoints have short names.
  */
 async function bytesOf(mode: 'delta' | 'sotw', sds: boolean): Promise<Bytes> {
   const resources = [...documents()].map((text) => parse(parseYaml(text)));

@@ -1,6 +1,6 @@
 /**
- * Workers against the main thread: after any changes, a worker that was told what changed, however late and through
- * however many updates, or that was started anew in between, generates what the main thread generates, byte for byte.
+ * Workers compared with the main thread: after any changes, a worker generates the same bytes as the main thread,
+ * however late and in however many updates it received the changes, also after a restart.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -31,7 +31,7 @@ const STEPS = fc.array(
     edits: STEP,
     mesh: seldom(MESHES),
     networks: seldom(NETWORKS),
-    /** The workers that have something to do after the change, and whether they died before. */
+    /** The workers that get a task after the change, and whether they were restarted before. */
     asked: fc.subarray(Array.from({ length: WORKERS }, (_, index) => index)),
     died: fc.subarray(
       Array.from({ length: WORKERS }, (_, index) => index),
@@ -43,7 +43,7 @@ const STEPS = fc.array(
   { minLength: 1, maxLength: 12 },
 );
 
-test('workers that lag, miss updates or start anew generate what the main thread generates', () => {
+test('workers that lag, skip updates or restart generate the same bytes as the main thread', () => {
   fc.assert(
     fc.property(FIRST, STEPS, fc.boolean(), (base, steps, edsForHeadless) => {
       const settings = { ...DEFAULT_SETTINGS, edsForHeadless };
@@ -66,7 +66,7 @@ test('workers that lag, miss updates or start anew generate what the main thread
           const worker = workers[index];
           if (worker === undefined) continue;
           const update = log.since(worker.version);
-          // As it crosses the border between threads.
+          // Cloned as between threads.
           const task = structuredClone({ update, jobs, forget: true as const, ...(released && { released }) });
           const answer = worker.replica.run(task);
           assert.ok(answer.kind === 'done', answer.kind === 'failed' ? answer.message : answer.kind);

@@ -1,5 +1,5 @@
 /**
- * Soak of the engine: thousands of proxies that come and go while configuration churns leave nothing behind in its
+ * Soak of the engine: thousands of proxies that connect and disconnect while configuration churns leave nothing in its
  * tables.
  */
 import assert from 'node:assert/strict';
@@ -22,12 +22,12 @@ function collector(): () => void {
 }
 
 function node(index: number): ProxyNode {
-  // Some addresses serve something, and localities differ: views come and go with the proxies.
+  // Some addresses have services, and localities differ: views are created and removed with the proxies.
   const plain = sidecar(`10.0.${index % 7}.${index % 250}`, `ns${index % NAMESPACES}`);
   return { ...plain, locality: `region/zone${index % 5 === 0 ? index % 1500 : 0}` };
 }
 
-test(`${CONNECTIONS} proxies that come and go under churn leave the engine's tables as they were`, async () => {
+test(`${CONNECTIONS} proxies that connect and disconnect under churn leave the engine's tables as they were`, async () => {
   const gc = collector();
   const mesh = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.1.1')]);
   const live: ProxySession[] = [];

@@ -1,6 +1,5 @@
 /**
- * A caller whose proxies want more different configurations than one caller may have, as its next proxy is told on the
- * wire.
+ * A caller whose proxies need more different configurations than one caller may have: the response to its next proxy.
  */
 
 import assert from 'node:assert/strict';
@@ -15,7 +14,7 @@ import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../src/xds/te
 import { quietObserver } from '../src/xds/testing/engine.ts';
 import { openCall } from '../src/xds/testing/peer.ts';
 
-/** What a sidecar has: the outbound and the inbound part. */
+/** The views of a sidecar: the outbound and the inbound part. */
 const VIEWS_OF_SIDECAR = 2;
 
 const mesh = new Mesh(inline, [service('shop', 'web')]);
@@ -42,10 +41,10 @@ after(async () => {
   await server.close({ drainMs: 0 });
 });
 
-/** What came of asking: how large the first response is, or how the stream ended before one. */
+/** The outcome: the size of the first response, or how the stream ended without one. */
 type Outcome = number | Pick<StatusObject, 'code' | 'details'>;
 
-/** A sidecar of this namespace that asks for its clusters; `proved`: with a credential of the namespace. */
+/** A sidecar of this namespace that subscribes to clusters; `proved`: with a credential of the namespace. */
 function ask(mode: 'sotw' | 'delta', namespace: string, proved = false): Promise<Outcome> {
   const client = new Client(`127.0.0.1:${server.ports()[0]}`, credentials.createInsecure(), {
     'grpc.use_local_subchannel_pool': 1,
@@ -60,7 +59,7 @@ function ask(mode: 'sotw' | 'delta', namespace: string, proved = false): Promise
   return new Promise((resolve) => {
     call.on('data', (bytes: Buffer) => resolve(bytes.length));
     call.on('status', resolve);
-    // Told by the status, too.
+    // The status reports it, too.
     call.on('error', () => {});
   });
 }
@@ -69,10 +68,10 @@ async function assertServed(outcome: Promise<Outcome>): Promise<void> {
   assert.equal(typeof (await outcome), 'number');
 }
 
-test('the proxy that would be one too many gets RESOURCE_EXHAUSTED, others and those of other callers are served', async () => {
+test('a proxy beyond the limit gets RESOURCE_EXHAUSTED; all others are served', async () => {
   await server.start();
   await assertServed(ask('delta', 'first'));
-  // All that one address may have, of which one proxy came over the wire.
+  // One address uses its whole limit; one of its proxies came over the network.
   for (let index = VIEWS_OF_SIDECAR; index < MAX_VIEWS_OF_CALLER; index += VIEWS_OF_SIDECAR)
     mesh.connect(sidecar('10.5.0.1', `ns-${index}`), undefined, '127.0.0.1');
   await mesh.settled();
@@ -84,7 +83,7 @@ test('the proxy that would be one too many gets RESOURCE_EXHAUSTED, others and t
     assert.match(outcome.details, /proxies of 127\.0\.0\.1 .* may not have more than 1024/);
   }
   assert.deepEqual(refused, ['resource_exhausted', 'resource_exhausted']);
-  // Replicas want nothing that is new, and another caller has views of its own.
+  // Replicas need no new views, and another caller has its own limit.
   await assertServed(ask('delta', 'first'));
   await assertServed(ask('delta', 'more', true));
 

@@ -1,5 +1,5 @@
 /**
- * What an agent costs the workload that it stands beside: how soon Envoy runs, and the memory of the agent's own
+ * What an agent costs its workload: how soon Envoy runs, and the memory of the agent's own
  * process.
  */
 import { chmod, readFile, writeFile } from 'node:fs/promises';
@@ -15,14 +15,14 @@ import { memoryOf } from '../process-stats.ts';
 import { median, type Table } from '../results.ts';
 import { startServer } from '../server.ts';
 
-/** Starts measured: each is half a second. */
+/** Number of starts measured. Each takes half a second. */
 const STARTS = 7;
-/** An hour of an eager prober (every 2 s) and of a scraper (every 15 s). */
+/** Requests of one hour: probes every 2 s and scrapes every 15 s. */
 const PROBES = 1800;
 const SCRAPES = 240;
-/** More than three months of certificates that are replaced every 12 hours. */
+/** More than three months of rotations, one every 12 hours. */
 const ROTATIONS = 200;
-/** So short that they follow each other as fast as the agent asks for them, which is twice a second. */
+/** Short enough that the agent renews as fast as it can, which is twice a second. */
 const CERTIFICATE_LIFE_MS = 3000;
 const GRACE_RATIO = '0.9';
 const ROTATIONS_TIMEOUT_MS = 300_000;
@@ -32,13 +32,13 @@ const MS_PER_TICK = 10;
 
 interface Sample {
   readonly startToExecMs: number;
-  /** Of all threads of the agent until then, which a busy machine does not change. */
+  /** CPU time of all threads of the agent until the start of Envoy. A busy machine does not change it. */
   readonly cpuToExecMs: number;
   readonly anonMiB: number;
   readonly rssMiB: number;
 }
 
-/** An "Envoy" that notes when it is started, and the agent's CPU time until then, and becomes the real one. */
+/** A wrapper that records its start time and the agent's CPU time, then runs the real Envoy in its place. */
 async function notingEnvoy(owner: Owner) {
   const folder = await tempDir(owner);
   const [path, note] = [join(folder, 'envoy'), join(folder, 'started')];
@@ -57,7 +57,7 @@ async function notingEnvoy(owner: Owner) {
   return { path, startedAt };
 }
 
-/** An authority that signs for everybody, and what an agent is told to call it. */
+/** An authority that signs every request, and the settings by which an agent calls it. */
 async function authority(owner: Owner) {
   const ca = await startTestCa();
   owner.after(() => ca.close());

@@ -20,7 +20,7 @@ export const churn: Bench = {
       await joinProxies(context, mesh);
       const before = await quiet(mesh);
       const pending = { endpoint: [] as Promise<number[]>[], service: [] as Promise<number[]>[] };
-      /** Milliseconds to each proxy; waited for beside the next changes. */
+      /** Milliseconds to each proxy. The next changes are made meanwhile. */
       const begin = async (kind: keyof typeof pending, change: Change): Promise<void> => {
         const watch = nextWatch();
         await client.do({ op: 'watch', watch, predicates: change.expect });
@@ -28,7 +28,7 @@ export const churn: Bench = {
         const arrived = client
           .do({ op: 'arrived', watch, timeoutMs })
           .then((arrivals: Arrivals) => complete(arrivals, `the change of ${change.path}`).at.map((each) => each - at));
-        // A failure is thrown where all are waited for.
+        // The place that awaits all of them throws its failure.
         arrived.catch(() => {});
         pending[kind].push(arrived);
       };
@@ -50,7 +50,7 @@ export const churn: Bench = {
       const service = (await Promise.all(pending.service)).flat();
       const after = await quiet(mesh);
       const verdict = await verify(context, mesh);
-      // One long round, which is not repeated.
+      // One long round that is never repeated.
       const series = { counted: [{ lost: lostIn(before, after) }], thrownAway: 0 };
       const rounds = tallyOf(series, context.options.policy);
       const all = {

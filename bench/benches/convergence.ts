@@ -1,6 +1,5 @@
 /**
- * From an edit of a file to its bytes at every proxy, for each kind of change; and what the program itself says about
- * it.
+ * Time from an edit of a file to its bytes at every proxy, for each kind of change, beside the program's own metrics.
  */
 import {
   type Bench,
@@ -43,7 +42,7 @@ export const convergence: Bench = {
     }),
 };
 
-/** Mean times as the program tells them, beside the mean seen from outside. */
+/** Mean times in the program's metrics, beside the mean measured from outside. */
 function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>, size: Size): Table {
   const rows = [...measured].map(([kind, { counted: rounds }]) => {
     const told = (name: string): { ms: number | undefined; count: number } => {
@@ -67,7 +66,7 @@ function agreement(measured: ReadonlyMap<ChangeKind, Series<Round>>, size: Size)
     ];
   });
   return {
-    title: `What the program says of itself (${modeText(size)}; means, ms)`,
+    title: `The program's own metrics (${modeText(size)}; means, ms)`,
     columns: [
       'change',
       'seen outside',

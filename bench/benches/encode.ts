@@ -1,5 +1,6 @@
 /**
- * What encoding costs, per resource type: protobufjs on ready objects, the writer in use, and making the objects first.
+ * The cost of encoding each resource type: protobufjs on existing objects, the writer in use, and with building the
+ * objects first.
  */
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.ts';
@@ -23,7 +24,7 @@ import { median } from '../results.ts';
 import { monotonicMs } from '../world/clock.ts';
 import { namespaceName, World, type WorldSize } from '../world/world.ts';
 
-/** What the generator and protobufjs have in common. */
+/** The interface that the generator and protobufjs have in common. */
 interface Codec {
   decode(bytes: Uint8Array): object;
   encode(message: object): { finish(): Uint8Array };
@@ -37,7 +38,7 @@ const CODECS = {
   eds: envoy.config.endpoint.v3.ClusterLoadAssignment,
 } as unknown as Readonly<Record<XdsType, Codec>>;
 
-/** Rounds thrown away: the compiler needs a few. */
+/** Rounds that do not count, until the code is compiled. */
 const WARM_UP = 3;
 
 /** Median milliseconds of `work`. */
@@ -105,7 +106,7 @@ function generatedRow(
   const encodeMs = timed(rounds, () => messages.map((message) => codec.encode(message).finish()));
   const bytes = resources.reduce((sum, resource) => sum + resource.bytes.length, 0);
   return {
-    // Clusters and listeners are written by protobufjs; routes too, but a virtual host that is as it was is not written
+    // protobufjs writes clusters, listeners and routes. An unchanged virtual host is not written
     // again.
     cells: [type, resources.length, bytes, encodeMs, encodeMs, timed(rounds, make)],
     asking: resources.flatMap(({ name, refs }) => (refs.length === 0 ? [] : [name])),

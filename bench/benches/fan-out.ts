@@ -1,5 +1,5 @@
 /**
- * How fast a route configuration reaches all proxies, against the same number of bytes written to as many plain TCP
+ * How fast a route configuration reaches all proxies, compared with writing the same bytes to as many plain TCP
  * sockets.
  */
 import { fork } from 'node:child_process';
@@ -25,7 +25,7 @@ import { monotonicMs } from '../world/clock.ts';
 
 const MB = 1e6;
 
-/** Port of a process that writes `bytes` to each of its sockets when told to. */
+/** Port of a process that writes `bytes` to each of its sockets on request. */
 async function rawServer(
   owner: Owner,
   bytes: number,

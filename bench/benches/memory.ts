@@ -16,7 +16,7 @@ export const memoryPerProxy: Bench = {
         (await server.samples()).get('ctl_stage_seconds_count{stage="generate"}') ?? 0;
       const rows: Row[] = [];
       let before: { proxies: number; rssMiB: number; generations: number } | undefined;
-      // One proxy brings the view; what the others add is theirs.
+      // The first proxy creates the view. The memory that the others add is their own.
       for (const proxies of [1, Math.max(2, Math.ceil(size.proxies / 2)), Math.max(3, size.proxies)]) {
         await joinProxies(context, mesh, { count: proxies, namespaces });
         await quiet(mesh);

@@ -1,6 +1,6 @@
 /**
- * What the model costs without the server around it: the step from one snapshot to the next, the first snapshot of a
- * large mesh, and the replica of a generation worker that was started anew.
+ * The cost of the model without a server: the step from one snapshot to the next, the first snapshot of a large mesh,
+ * and the replica of a generation worker that was restarted.
  */
 import { fileURLToPath } from 'node:url';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
@@ -17,7 +17,7 @@ import { changesOf, namespaceOf, nodeOf, podOf, routeOf, serviceOf, sliceOf } fr
 
 const NAMESPACES = 10;
 const NODES = 100;
-/** As the orchestrator's controller makes them, at most. */
+/** Endpoints of one slice, at most, as the orchestrator's controller makes them. */
 const SLICE = 100;
 /** Longest wait for a worker, ms. */
 const TIMEOUT_MS = 60_000;
@@ -44,7 +44,7 @@ function inUse(resources: readonly AnyResource[]): Model {
 type Cells = (string | number | undefined)[];
 
 interface Times {
-  /** Before the compiler has seen the code much. */
+  /** Steps that do not count, until the code is compiled. */
   readonly first: number;
   readonly median: number;
 }
@@ -60,7 +60,7 @@ function timed(work: () => void): number {
   return performance.now() - started;
 }
 
-/** Steps that set what `change` makes for the number of the step. */
+/** Steps that apply the resources that `change` returns for the number of the step. */
 function steps(start: Model, rounds: number, change: (round: number) => readonly AnyResource[]): Times {
   const values: number[] = [];
   for (let round = 1; round <= rounds; round++) {
@@ -70,7 +70,7 @@ function steps(start: Model, rounds: number, change: (round: number) => readonly
   return times(values);
 }
 
-/** One pod of a service after the other is not ready any more. */
+/** The pods of a service become unready one after the other. */
 function endpoint(endpoints: number, rounds: number): Times {
   const [namespace, service] = [namespaceOf(0, NAMESPACES), 'large'];
   const slices = Math.ceil(endpoints / SLICE);
@@ -85,7 +85,7 @@ function endpoint(endpoints: number, rounds: number): Times {
   return steps(start, rounds, (round) => [slice(round % slices, 1 + Math.floor(round / slices))]);
 }
 
-/** One VirtualService among many says something else. */
+/** One VirtualService among many changes. */
 function route(routes: number, rounds: number): Times {
   const of = (number: number) => [namespaceOf(number, NAMESPACES), `svc-${number}`] as const;
   const numbers = Array.from({ length: routes }, (_, number) => number);
@@ -120,7 +120,7 @@ interface Restart {
   readonly ready: number;
 }
 
-/** What a worker needs that has lost its replica, as after a crash. */
+/** The cost of a worker that has lost its replica, as after a crash. */
 async function restart({ snapshot }: Model): Promise<Restart> {
   const slot = new WorkerSlot(fileURLToPath(workerUrl('generate')), (error) => {
     throw error;

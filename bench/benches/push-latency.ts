@@ -8,7 +8,7 @@ import { type RoundsTally, runRounds, tallyOf } from '../rounds.ts';
 import type { ChangeKind } from '../world/world.ts';
 
 const KINDS = ['endpoint', 'route', 'service added', 'policy'] as const satisfies readonly ChangeKind[];
-/** In the order of the way. */
+/** In the order in which a push passes them. */
 const STAGES = ['snapshot', 'views', 'generate', 'intern', 'write'] as const;
 
 export const pushLatency: Bench = {

@@ -1,4 +1,4 @@
-/** Writes the same buffer to all of its sockets whenever it is told how many there are: the floor under a fan-out. */
+/** Writes one buffer to all of its sockets on request: the lower bound of a fan-out. */
 import { createServer, type Socket } from 'node:net';
 
 const BACKLOG = 4096;
@@ -16,7 +16,7 @@ server.listen({ host: '127.0.0.1', port: 0, backlog: BACKLOG }, () => {
   const address = server.address();
   process.send?.(typeof address === 'object' ? address?.port : undefined);
 });
-/** A client is connected before its connection was accepted here. */
+/** A client counts as connected before the server has accepted its connection. */
 function writeWhenAll(): void {
   if (sockets.size < awaited) return;
   awaited = Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
 /**
- * All proxies come back at once with what they had: to the same process, and to one that was started anew. Nothing has
- * changed, so nothing should be sent; the server being done is seen by its streams being open and its CPU at rest.
+ * All proxies reconnect at once with the configuration that they had: to the same process, and to a restarted one.
+ * Nothing has changed, so nothing should be sent. The server is done when all streams are open and its CPU is idle.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Owner } from '../../test/harness/owner.ts';
@@ -26,12 +26,12 @@ import { latencyOf, mean, median, type Row } from '../results.ts';
 import { type Measured, runRounds, type Series, tallyOf } from '../rounds.ts';
 import { monotonicMs } from '../world/clock.ts';
 
-/** The server is at rest when it used less than this part of a core in each of the last steps. */
+/** The server is idle when it used less than this part of a core in each of the last steps. */
 const REST_LOAD = 0.1;
 const STEP_MS = 50;
 const REST_STEPS = 5;
 
-/** Until all streams are open and the server has nothing more to do; monotonic ms at which that began. */
+/** Waits until all streams are open and the server is idle. Resolves with the monotonic ms at which that began. */
 async function settled(context: BenchContext, mesh: Mesh): Promise<number> {
   const deadline = monotonicMs() + context.options.timeoutMs;
   let resting = 0;
@@ -59,15 +59,15 @@ interface Return extends Measured {
   readonly ms: number;
   readonly before: Counters;
   readonly after: Counters;
-  /** CPU of the server's process for the return; of a new process all of it. */
+  /** CPU of the server's process for the reconnect; of a new process all of it. */
   readonly serverCpu: number;
 }
 
-/** All drop and come back to the same process. */
+/** All proxies disconnect and reconnect to the same process. */
 async function comeBack(context: BenchContext, mesh: Mesh): Promise<Return> {
   await quiet(mesh);
   await mesh.client.do({ op: 'drop' });
-  // The server has taken note of the ends before the rush begins.
+  // The server has seen the ends of the streams before the reconnects begin.
   await delay(500);
   const before = await countersOf(mesh);
   const at = monotonicMs();
@@ -77,7 +77,7 @@ async function comeBack(context: BenchContext, mesh: Mesh): Promise<Return> {
   return { ms, before, after, serverCpu: after.serverCpu - before.serverCpu, lost: lostIn(before, after) };
 }
 
-/** The process ends, and another one takes its place. */
+/** The process ends and is replaced by another one. */
 async function restart(context: BenchContext, mesh: Mesh, owner: Owner): Promise<Return> {
   const before = await quiet(mesh);
   await mesh.client.do({ op: 'connect', retry: true });

@@ -1,6 +1,6 @@
 /**
- * Many services, a Sidecar per namespace that lets its proxies see fifty of them, one proxy in each: one Sidecar is
- * changed.
+ * One Sidecar changes in a mesh with many services, where each namespace has a Sidecar that shows its one proxy fifty
+ * of them.
  */
 import {
   type Bench,

@@ -1,8 +1,8 @@
 /**
  * Certificates per second that the authority signs, and per second of CPU: all of what a request costs behind the gRPC
  * server, on the main thread and in one signing worker. Goals: 2,000 for RSA keys, 4,000 for P-256, on a machine whose
- * OpenSSL can: RSA signatures depend on the CPU's generation (three times as many with AVX-512 IFMA), so what OpenSSL
- * does alone stands beside.
+ * OpenSSL can: RSA signatures depend on the CPU's generation (three times as many with AVX-512 IFMA), so the table has
+ * the figures of OpenSSL alone, too.
  */
 import { createPrivateKey, randomBytes, sign as signature, verify } from 'node:crypto';
 import { createRoot } from '../../src/security/authority/self-signed-root.ts';
@@ -49,7 +49,7 @@ async function round(authority: Authority, request: string): Promise<Rate> {
 
 async function measure(authority: Authority, key: KeyPair, rounds: number): Promise<Rate> {
   const request = csr({ key });
-  // The first round is thrown away: the compiler needs it.
+  // The first round does not count: its code is being compiled.
   await round(authority, request);
   const rates: Rate[] = [];
   for (let count = 0; count < rounds; count++) rates.push(await round(authority, request));
@@ -60,8 +60,8 @@ async function measure(authority: Authority, key: KeyPair, rounds: number): Prom
 }
 
 /**
- * What the machine can do at most, per second of CPU: one signature by the authority's key and one verified of the
- * request's.
+ * The limit of the machine, per second of CPU: one signature by the authority's key and one verification of the
+ * request's signature.
  */
 function bound(authorityKey: string, key: KeyPair): number {
   const signer = createPrivateKey(authorityKey);

@@ -1,4 +1,4 @@
-/** One proxy in a hundred reads at 10 kB/s: what the others notice of it when routes change. */
+/** One proxy in a hundred reads at 10 kB/s: how much that delays the others when routes change. */
 import {
   type Bench,
   type BenchContext,
@@ -16,7 +16,7 @@ import { runRounds, type Series } from '../rounds.ts';
 const SLOW_PART = 0.01;
 const SLOW_BYTES_PER_SECOND = 10_000;
 
-/** `first`: number of the first round, so that none changes what another one did. */
+/** `first`: number of the first round, so that each round changes something else. */
 async function routes(
   context: BenchContext,
   mesh: Mesh,

@@ -1,6 +1,6 @@
 /**
- * The resources of responses, read once however many proxies get them: what arrives is compared with the bodies known
- * so far, in place and piece by piece, and only what nobody has got before is put together and parsed.
+ * The resources of responses, parsed once however many proxies get them: bytes that arrive are compared with the known
+ * bodies, in place and piece by piece. Only an unknown body is assembled and parsed.
  */
 import { anyValue, contentHash, eachField, factsOf } from '../../test/harness/sim-refs.ts';
 import type { Mode } from '../options.ts';
@@ -9,7 +9,7 @@ import type { ProxyType } from './messages.ts';
 /** One object for each name and content. */
 export interface Resource {
   readonly name: string;
-  /** Stands for the content: its hash (SotW), or name and version (Delta). */
+  /** Identifies the content: its hash (SotW), or name and version (Delta). */
   readonly identity: string;
   /** Delta only. */
   readonly version: string;
@@ -24,14 +24,14 @@ export interface Body {
   readonly resources: readonly Resource[];
 }
 
-/** Known bodies of one type and length that are tried; they differ in their first or in their last bytes. */
+/** Known bodies of one type and length that are compared; they differ in their first or in their last bytes. */
 const MAX_ALIKE = 64;
-/** Bytes of bodies kept; beyond it the oldest go and would be parsed again. */
+/** Bytes of bodies kept. Beyond it the oldest are dropped and would be parsed again. */
 const MAX_KEPT_BYTES = 768 * 1024 * 1024;
 
 const EMPTY: Body = { id: 0, bytes: Buffer.alloc(0), resources: [] };
 
-/** Distinct in all books: sets of resources remember by it what they became. */
+/** Unique in all caches: sets of resources use it as a key of their results. */
 let ids = 0;
 
 export class BodyIndex {
@@ -116,20 +116,20 @@ export class BodyIndex {
 
 /** One body on its way in. */
 export class BodyMatch {
-  readonly #book: BodyIndex;
+  readonly #bodies: BodyIndex;
   readonly #type: ProxyType;
   readonly #length: number;
   #filled = 0;
-  /** Equal to all that has come so far. */
+  /** Equal to all bytes that have arrived so far. */
   #candidate: Body | undefined;
   /** Used when no known body is equal. */
   #own: Buffer | undefined;
 
-  constructor(book: BodyIndex, type: ProxyType, length: number) {
-    this.#book = book;
+  constructor(bodies: BodyIndex, type: ProxyType, length: number) {
+    this.#bodies = bodies;
     this.#type = type;
     this.#length = length;
-    [this.#candidate] = book.candidates(type, length);
+    [this.#candidate] = bodies.candidates(type, length);
     if (this.#candidate === undefined) this.#own = Buffer.allocUnsafeSlow(length);
   }
 
@@ -143,17 +143,17 @@ export class BodyMatch {
     if (this.#own !== undefined) bytes.copy(this.#own, this.#filled);
     this.#filled += bytes.length;
     if (this.#filled < this.#length) return undefined;
-    return this.#own === undefined ? this.#candidate : this.#book.take(this.#type, this.#own);
+    return this.#own === undefined ? this.#candidate : this.#bodies.take(this.#type, this.#own);
   }
 
   #fits(body: Body | undefined, bytes: Buffer): boolean {
     return body?.bytes.compare(bytes, 0, bytes.length, this.#filled, this.#filled + bytes.length) === 0;
   }
 
-  /** Another known body that begins alike, or an own copy. */
+  /** Another known body with the same beginning, or a copy of the bytes so far. */
   #change(bytes: Buffer): void {
     const begun = this.#candidate?.bytes.subarray(0, this.#filled) ?? Buffer.alloc(0);
-    this.#candidate = this.#book
+    this.#candidate = this.#bodies
       .candidates(this.#type, this.#length)
       .find((body) => this.#fits(body, bytes) && body.bytes.subarray(0, this.#filled).equals(begun));
     if (this.#candidate !== undefined) return;

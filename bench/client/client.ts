@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Owner } from '../../test/harness/owner.ts';
 import type { Answers, Command, Reply } from './messages.ts';
 
-/** Beyond what a command may take by itself before the process counts as stuck, ms. */
+/** Time beyond a command's own limit after which the process counts as stuck, ms. */
 const GRACE_MS = 60_000;
 
 interface Pending {
@@ -27,7 +27,7 @@ export class Client {
     child.on('exit', (code, signal) => this.#failAll(new Error(`the proxies' process ended: ${signal ?? code}`)));
   }
 
-  /** Does the command there; rejects when it fails or the process is stuck. */
+  /** Runs the command in that process; rejects when it fails or the process is stuck. */
   do<C extends Command>(command: C): Promise<Answers[C['op']]> {
     const call = ++this.#calls;
     const limit = ('timeoutMs' in command ? command.timeoutMs : 0) + GRACE_MS;
@@ -59,7 +59,7 @@ export class Client {
   }
 }
 
-/** Starts the process; it ends with its owner, and by itself when the bench dies. */
+/** Starts the process. It ends with its owner, or when the bench dies. */
 export function startClient(owner: Owner): Client {
   const child = fork(join(import.meta.dirname, 'main.ts'), { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));

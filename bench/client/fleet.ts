@@ -1,4 +1,4 @@
-/** All simulated proxies of the process, and what they can be told to do. */
+/** All simulated proxies of the process, and the commands for them. */
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { monotonicMs } from '../world/clock.ts';
 import { type Body, BodyIndex } from './bodies.ts';
@@ -8,22 +8,22 @@ import { RawSink } from './raw-sink.ts';
 import { PROXY_TYPES, type ResponseHead } from './response-reader.ts';
 import { Watch } from './watch.ts';
 
-/** What a default UpstreamTlsContext of Envoy 1.40 was seen to agree on with this server. */
+/** The parameters that a default UpstreamTlsContext of Envoy 1.40 negotiates with this server. */
 const AS_ENVOY = {
   maxVersion: 'TLSv1.2',
   ciphers: 'ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256',
   ecdhCurve: 'X25519:P-256',
 } as const;
 
-/** Wait before a connection that broke is made again, ms: Envoy begins with a random part of half a second. */
+/** Delay before reconnecting, ms: Envoy starts with a random part of half a second. */
 const RETRY_MS = 250;
-/** Differences that are told one by one. */
+/** Number of differences that are reported one by one. */
 const MAX_DIFFERENCES = 5;
 
 export class Fleet {
   #proxies: BenchProxy[] = [];
   #open: OpenCommand | undefined;
-  #book: BodyIndex | undefined;
+  #bodies: BodyIndex | undefined;
   /** By namespace; empty for plain text. */
   #contexts: ReadonlyMap<string, SecureContext> = new Map();
   #raw: RawSink | undefined;
@@ -89,7 +89,7 @@ export class Fleet {
     this.#syncedAt.clear();
     this.#retry = false;
     this.#open = command;
-    this.#book = new BodyIndex(command.mode);
+    this.#bodies = new BodyIndex(command.mode);
     const { ca, identities = {} } = command.certificates ?? {};
     this.#contexts = new Map(
       Object.entries(identities).map(([namespace, { certificate: cert, key }]) => [
@@ -106,12 +106,12 @@ export class Fleet {
   #make(index: number, small: boolean): BenchProxy {
     const { namespaces, port } = this.#open ?? {};
     const namespace = namespaces?.[index % namespaces.length];
-    if (namespace === undefined || port === undefined || this.#book === undefined) throw new Error('nothing is open');
+    if (namespace === undefined || port === undefined || this.#bodies === undefined) throw new Error('nothing is open');
     return new BenchProxy({
       index,
       namespace,
       port,
-      book: this.#book,
+      bodies: this.#bodies,
       small,
       context: this.#contexts.get(namespace),
       received: (proxy, head, body, bytes) => this.#received(proxy, head, body, bytes),
@@ -187,7 +187,7 @@ export class Fleet {
     return { compared: this.#proxies.length, differences: differences.slice(0, MAX_DIFFERENCES) };
   }
 
-  /** An index of the same namespace behind those in use. */
+  /** An index of the same namespace beyond those in use. */
   #freshIndex(namespace: number): number {
     const count = this.#open?.namespaces.length ?? 1;
     return Math.ceil(this.#proxies.length / count) * count + namespace;

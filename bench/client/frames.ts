@@ -10,7 +10,7 @@ export const FRAME_HEADER_BYTES = 9;
 /** Largest DATA frame that is sent: the default SETTINGS_MAX_FRAME_SIZE. */
 export const MAX_FRAME_BYTES = 16_384;
 export const DEFAULT_WINDOW = 65_535;
-/** The largest window there is: the sender never waits for us. */
+/** The largest window that HTTP/2 allows: the sender never waits for the client. */
 export const LARGE_WINDOW = 2 ** 31 - 1;
 
 export const FLAG_ACK = 1;
@@ -58,7 +58,7 @@ function newField(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0, name.length]), Buffer.from(name), literal(0, value).subarray(1)]);
 }
 
-/** Everything that opens a gRPC call on a fresh connection. `window` is granted to the stream and the connection. */
+/** The bytes that open a gRPC call on a new connection. `window` is granted to the stream and the connection. */
 export function opening(path: string, authority: string, window: number): Buffer {
   const settings = Buffer.concat([setting(SETTING_ENABLE_PUSH, 0), setting(SETTING_INITIAL_WINDOW_SIZE, window)]);
   const fields = Buffer.concat([

@@ -1,6 +1,6 @@
 /**
- * One gRPC call on one TCP connection, reading into a buffer that all connections share: what has arrived is handed on
- * in place and is gone when the handler returns.
+ * One gRPC call on one TCP connection, reading into a buffer that all connections share: the handler gets the bytes in
+ * place, and they are overwritten after it returns.
  */
 import { connect, type Socket, type SocketConstructorOpts } from 'node:net';
 import { type ConnectionOptions, type SecureContext, connect as secureConnect, type TLSSocket } from 'node:tls';
@@ -23,16 +23,16 @@ import {
 
 const SHARED = Buffer.allocUnsafeSlow(256 * 1024);
 
-/** Bytes read before a large window is opened again. */
+/** Bytes read before a large window is granted again. */
 const REFILL_BYTES = 512 * 1024 * 1024;
 
-/** How often a crawling reader opens its window, ms. */
+/** How often a slow reader grants a window, ms. */
 const CRAWL_TICK_MS = 100;
 
 /** TLS with a client certificate. */
 export interface Security {
   readonly context: SecureContext;
-  /** Of an earlier connection of the same proxy: Envoy resumes too. */
+  /** A session of an earlier connection of the same proxy: Envoy resumes sessions, too. */
   readonly session: Buffer | undefined;
   readonly onSession: (session: Buffer) => void;
 }
@@ -55,18 +55,18 @@ export class GrpcStream {
   readonly #socket: Socket;
   readonly #header = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
   #headerFilled = 0;
-  /** Bytes of the current frame's payload that have not come yet. */
+  /** Bytes of the current frame's payload that are still missing. */
   #left = 0;
   #type = 0;
   #flags = 0;
   /** Payload of a frame other than DATA. */
   #control: Buffer[] = [];
-  /** What may be sent: on the stream, on the connection. */
+  /** The send windows of the stream and of the connection. */
   #streamWindow = DEFAULT_WINDOW;
   #connectionWindow = DEFAULT_WINDOW;
   #peerInitialWindow = DEFAULT_WINDOW;
   #waiting: Buffer[] = [];
-  /** Bytes read that the sender was not given back yet. */
+  /** Bytes read for which no window was granted again yet. */
   #unreturned = 0;
   #crawl: { readonly bytesPerTick: number; readonly timer: NodeJS.Timeout } | undefined;
   #over = false;
@@ -128,7 +128,7 @@ export class GrpcStream {
     this.#flush();
   }
 
-  /** Reads this many bytes per second from now on; 0: as fast as it can. */
+  /** From now on reads so many bytes per second; 0: as fast as it can. */
   crawl(bytesPerSecond: number): void {
     if (this.#crawl !== undefined) clearInterval(this.#crawl.timer);
     this.#crawl = undefined;
@@ -160,7 +160,7 @@ export class GrpcStream {
       if (room <= 0) break;
       const run: Buffer[] = [];
       let length = 0;
-      // Several small chunks go in one frame.
+      // One frame takes several small chunks.
       for (; next !== undefined && length < room; next = this.#waiting[0]) {
         const part = next.subarray(0, room - length);
         run.push(part);

@@ -1,4 +1,4 @@
-/** The process of simulated proxies: started by the bench, told what to do over IPC, and gone when the bench is. */
+/** The process of simulated proxies: the bench starts it and sends it commands over IPC. It ends with the bench. */
 import { Fleet } from './fleet.ts';
 import type { Question, Reply } from './messages.ts';
 
@@ -15,5 +15,5 @@ process.on('message', ({ call, command }: Question) => {
   );
 });
 process.on('disconnect', () => process.exit(0));
-// Ctrl-C in a terminal reaches this process too; the bench ends it when it has cleaned up.
+// Ctrl-C in a terminal reaches this process, too. The bench ends it after its own clean-up.
 process.on('SIGINT', () => {});

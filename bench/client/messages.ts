@@ -1,5 +1,5 @@
 /**
- * What the bench and the process of simulated proxies say to each other: a closed union of plain data over Node's IPC.
+ * Messages between the bench and the process of simulated proxies: a closed union of plain data over Node's IPC.
  */
 import type { Mode } from '../options.ts';
 
@@ -17,7 +17,7 @@ export interface Predicate {
 
 /** Certificates of proxies, PEM. */
 export interface ProxyCertificates {
-  /** Whom the proxies trust. */
+  /** The roots that the proxies trust. */
   readonly ca: string;
   /** By namespace. */
   readonly identities: Readonly<Record<string, { readonly certificate: string; readonly key: string }>>;
@@ -30,7 +30,7 @@ export interface OpenCommand {
   readonly count: number;
   /** Proxy i is in namespace i modulo their number. */
   readonly namespaces: readonly string[];
-  /** The last so many proxies can be made slow later: they have small windows. */
+  /** This many proxies, the last ones, have small windows and can be made slow later. */
   readonly slow: number;
   /** Connect over TLS with these; undefined: plain text. */
   readonly certificates?: ProxyCertificates;
@@ -38,9 +38,9 @@ export interface OpenCommand {
 
 export type Command =
   | OpenCommand
-  /** Answered when every proxy has all that it asks for. */
+  /** Answered when every proxy has all that it subscribes to. */
   | { readonly op: 'synced'; readonly timeoutMs: number }
-  /** Begins a watch; the answer comes when what proxies have was noted, so that the change can be made. */
+  /** Begins a watch. Answered when the current state of the proxies was recorded: the change can be made then. */
   | {
       readonly op: 'watch';
       readonly watch: number;
@@ -50,17 +50,17 @@ export type Command =
   /** Ends a watch: answered when it has arrived everywhere, or at the timeout. */
   | { readonly op: 'arrived'; readonly watch: number; readonly timeoutMs: number }
   | { readonly op: 'totals' }
-  /** Drops all connections without a word; what the proxies have stays. */
+  /** Closes all connections without notice. The proxies keep their configuration. */
   | { readonly op: 'drop' }
-  /** Connects those that are not; with `retry`, again and again when a connection breaks or cannot be made. */
+  /** Connects all unconnected proxies; with `retry`, until it succeeds and after each break. */
   | { readonly op: 'connect'; readonly retry: boolean }
-  /** The slow proxies read at this rate from now on; 0: as fast as they can. */
+  /** From now on the slow proxies read at this rate; 0: as fast as they can. */
   | { readonly op: 'crawl'; readonly bytesPerSecond: number }
-  /** Compares every proxy with a fresh one of its namespace. */
+  /** Compares every proxy with a new one of its namespace. */
   | { readonly op: 'verify'; readonly timeoutMs: number }
   /** Plain TCP connections that count bytes, so many to each in a round. */
   | { readonly op: 'rawOpen'; readonly port: number; readonly count: number; readonly bytes: number }
-  /** Answered when each of them has got the bytes of a round; the next round begins then. */
+  /** Answered when each connection has received the bytes of a round. Then the next round begins. */
   | { readonly op: 'rawArrived'; readonly timeoutMs: number };
 
 /**
@@ -78,9 +78,9 @@ export interface Totals {
   readonly resources: number;
   readonly messagesByType: Readonly<Record<ProxyType, number>>;
   readonly open: number;
-  /** Streams that ended without being asked to. */
+  /** Streams that ended without a command. */
   readonly broken: number;
-  /** Of the process of proxies, since its start. */
+  /** CPU of the process of proxies, since its start. */
   readonly cpuSeconds: number;
 }
 

@@ -1,10 +1,10 @@
 /**
- * One simulated proxy: asks for clusters and listeners, for the endpoints and routes that they name, acknowledges
- * everything, and after a break says what it has, as an Envoy does. Its state is references to shared sets.
+ * One simulated proxy. Like an Envoy it subscribes to clusters and listeners and to the endpoints and routes that they
+ * name, acknowledges everything, and reports what it has after a reconnect. Its state is references to shared sets.
  *
- * Virtual hosts as Envoy 1.40 was seen to ask for them over Delta: when the first route configuration that wants some
- * has come, all of them, in a request that names none; after a break likewise, behind the routes and with the versions
- * that it has.
+ * It subscribes to virtual hosts as Envoy 1.40 does over Delta: to all of them, in a request without names, when the
+ * first route configuration with VHDS has arrived; after a reconnect in the same way, after the routes and with the
+ * versions that it has.
  */
 import type { SecureContext } from 'node:tls';
 import type { Mode } from '../options.ts';
@@ -21,7 +21,7 @@ const PATH: Readonly<Record<Mode, string>> = {
   delta: `${SERVICE}/DeltaAggregatedResources`,
 };
 
-/** Clusters and listeners make a proxy ask for these. */
+/** Types that a proxy subscribes to because clusters and listeners name them. */
 const FOLLOWED = { cds: 'eds', lds: 'rds' } as const;
 
 interface TypeState {
@@ -35,11 +35,11 @@ export interface ProxyOptions {
   readonly index: number;
   readonly namespace: string;
   readonly port: number;
-  readonly book: BodyIndex;
+  readonly bodies: BodyIndex;
   readonly small: boolean;
   /** Undefined: plain text. */
   readonly context: SecureContext | undefined;
-  /** A response was taken over; `body` holds what it named. */
+  /** A response was applied. `body` has its resources. */
   readonly received: (proxy: BenchProxy, head: ResponseHead, body: Body, bytes: number) => void;
   readonly broken: (proxy: BenchProxy, reason: string) => void;
 }
@@ -59,7 +59,7 @@ export class BenchProxy {
   };
   #stream: GrpcStream | undefined;
   #discoversHosts = false;
-  /** Of the last TLS connection, to be resumed. */
+  /** The session of the last TLS connection, for resumption. */
   #session: Buffer | undefined;
   /** Sent with the first request of a stream. */
   #node: Buffer | undefined;
@@ -85,17 +85,17 @@ export class BenchProxy {
   }
 
   connect(): void {
-    const { index, namespace, port, book, small, received, broken } = this.options;
+    const { index, namespace, port, bodies, small, received, broken } = this.options;
     const [high, low] = [index >> 8, index & 255];
     const id = `sidecar~10.250.${high}.${low}~proxy-${index}.${namespace}~${namespace}.svc.cluster.local`;
     this.#node = encodeNode(id, namespace);
-    const reader = new ResponseReader(book, (head, body, bytes) => {
+    const reader = new ResponseReader(bodies, (head, body, bytes) => {
       this.#take(head, body);
       received(this, head, body, bytes);
     });
     this.#stream = new GrpcStream({
       port,
-      path: PATH[book.mode],
+      path: PATH[bodies.mode],
       small,
       security: this.#security(),
       data: (piece) => reader.piece(piece),
@@ -130,7 +130,7 @@ export class BenchProxy {
   #take(head: ResponseHead, body: Body): void {
     const { type, version, nonce, removed } = head;
     const state = this.#states[type];
-    const replace = this.options.book.mode === 'sotw' && (type === 'cds' || type === 'lds');
+    const replace = this.options.bodies.mode === 'sotw' && (type === 'cds' || type === 'lds');
     state.set = state.set.after(body, removed, replace);
     state.version = version;
     state.nonce = nonce;
@@ -140,19 +140,19 @@ export class BenchProxy {
   }
 
   #answer(type: ProxyType, { version, nonce, asked }: TypeState): Buffer[] {
-    return this.options.book.mode === 'sotw'
+    return this.options.bodies.mode === 'sotw'
       ? [sotwHead(type, version, nonce, undefined), asked.encoded]
       : [deltaHead(type, nonce, undefined)];
   }
 
-  /** Asks for virtual hosts once there are route configurations without theirs. */
+  /** Subscribes to virtual hosts once there are route configurations that leave them to discovery. */
   #discover({ refs }: ResourceSet): void {
     if (this.#discoversHosts || refs === NO_NAMES) return;
     this.#discoversHosts = true;
     this.#first('vhds', this.#states.vhds);
   }
 
-  /** Asks for exactly these names. */
+  /** Subscribes to exactly these names. */
   #follow(type: ProxyType, wanted: NameList): void {
     const state = this.#states[type];
     const before = state.asked;
@@ -161,16 +161,16 @@ export class BenchProxy {
     state.asked = wanted;
     state.set = state.set.without(gone);
     if (added.length === 0 && dropped.length === 0) return;
-    if (this.options.book.mode === 'sotw') this.#send(this.#answer(type, state));
+    if (this.options.bodies.mode === 'sotw') this.#send(this.#answer(type, state));
     else this.#send([deltaHead(type, '', undefined), added, dropped]);
   }
 
-  /** First request of a type on a stream; with what it has from an earlier one. */
+  /** The first request of a type on a stream, with the versions from an earlier stream. */
   #first(type: ProxyType, state: TypeState): void {
     const node = this.#node;
     this.#node = undefined;
     this.#send(
-      this.options.book.mode === 'sotw'
+      this.options.bodies.mode === 'sotw'
         ? [sotwHead(type, state.version, '', node), state.asked.encoded]
         : [deltaHead(type, '', node), state.asked.encoded, state.set.versions],
     );

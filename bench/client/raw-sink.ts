@@ -1,4 +1,4 @@
-/** Plain TCP connections that only count: what the machine can do at best. */
+/** Plain TCP connections that only count bytes: the best that the machine can do. */
 import { connect, type Socket } from 'node:net';
 import { monotonicMs } from '../world/clock.ts';
 import type { Arrivals } from './messages.ts';
@@ -44,7 +44,7 @@ export class RawSink {
     });
   }
 
-  /** When each connection has got its bytes of this round; then the next round begins. */
+  /** Resolves when each connection has received its bytes of this round. Then the next round begins. */
   async arrived(timeoutMs: number): Promise<Arrivals> {
     const missing = (): number => this.#lines.filter(({ at }) => at === 0).length;
     let left = missing();

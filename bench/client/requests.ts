@@ -1,4 +1,4 @@
-/** Discovery requests as chunks: a few bytes of a proxy's own, and lists of names that proxies share. */
+/** Discovery requests as chunks: a few bytes for each proxy, and lists of names that proxies share. */
 import { encode, envoy } from '../../src/protobuf/index.ts';
 import { encodeFields, type FieldToWrite } from '../../src/protobuf/wire/index.ts';
 import type { Resource } from './bodies.ts';

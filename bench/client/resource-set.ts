@@ -1,12 +1,13 @@
 /**
- * What a proxy has of a type, as an immutable set that all proxies in the same state share: the step from one set to
- * the next is made once and remembered, so that a thousand proxies that get the same bytes cost one.
+ * The resources that a proxy has of a type, as an immutable set that all proxies in the same state share. The step from
+ * one set to the next is computed once and cached, so that a thousand proxies that get the same bytes cost as much as
+ * one.
  */
 import { hash } from 'node:crypto';
 import type { Body, Resource } from './bodies.ts';
 import { encodeNames, encodeVersions } from './requests.ts';
 
-/** Names that proxies ask for, with the bytes that say so. */
+/** Names that proxies subscribe to, with their encoding. */
 export class NameList {
   readonly names: readonly string[];
   readonly has: ReadonlySet<string>;
@@ -27,7 +28,7 @@ export class NameList {
     return this.#encoded;
   }
 
-  /** What a Delta request says to get here from `before`. */
+  /** The fields of a Delta request that lead from `before` to these names. */
   stepFrom(before: NameList): { readonly added: Buffer; readonly dropped: Buffer; readonly gone: readonly string[] } {
     let step = this.#steps.get(before);
     if (step === undefined) {
@@ -42,7 +43,7 @@ export class NameList {
 
 export const NO_NAMES = new NameList([]);
 
-/** One list for equal names, held weakly: lists of the past go with the sets that asked for them. */
+/** One list for equal names, held weakly, so that it is freed with the sets that use it. */
 const lists = new Map<string, WeakRef<NameList>>();
 
 function listOf(names: readonly string[]): NameList {
@@ -98,7 +99,7 @@ export class ResourceSet {
     return next;
   }
 
-  /** What its resources make a proxy ask for. */
+  /** The names that its resources make a proxy subscribe to. */
   get refs(): NameList {
     this.#refs ??= listOf([...new Set([...this.map.values()].flatMap(({ refs }) => refs))]);
     return this.#refs;

@@ -1,5 +1,5 @@
 /**
- * From pieces of a gRPC stream to discovery responses: the head is read, the resources are left to the book of known
+ * From pieces of a gRPC stream to discovery responses: reads the head and leaves the resources to the cache of known
  * bodies.
  */
 import { VarintDecoder } from '../../src/protobuf/wire/index.ts';
@@ -69,7 +69,7 @@ function readHead(bytes: Buffer, length: number): { head: ResponseHead; consumed
 }
 
 export class ResponseReader {
-  readonly #book: BodyIndex;
+  readonly #bodies: BodyIndex;
   readonly #deliver: (head: ResponseHead, body: Body, bytes: number) => void;
   /** Prefix or head that is not complete yet. */
   #pending: Buffer | undefined;
@@ -78,8 +78,8 @@ export class ResponseReader {
   #head: ResponseHead | undefined;
   #match: BodyMatch | undefined;
 
-  constructor(book: BodyIndex, deliver: (head: ResponseHead, body: Body, bytes: number) => void) {
-    this.#book = book;
+  constructor(bodies: BodyIndex, deliver: (head: ResponseHead, body: Body, bytes: number) => void) {
+    this.#bodies = bodies;
     this.#deliver = deliver;
   }
 
@@ -116,7 +116,7 @@ export class ResponseReader {
     const read = readHead(bytes.subarray(0, length), length);
     if (read === undefined) return undefined;
     this.#head = read.head;
-    const expected = this.#book.expect(read.head.type, length - read.consumed);
+    const expected = this.#bodies.expect(read.head.type, length - read.consumed);
     if (expected instanceof BodyMatch) this.#match = expected;
     else this.#done(expected);
     return read.consumed;

@@ -1,18 +1,17 @@
-/** A change on its way: notes for each proxy when all that shows its arrival has come. */
+/** Watches a change: records for each proxy when it has everything that shows the arrival of the change. */
 import type { Body } from './bodies.ts';
 import type { Arrivals, Predicate } from './messages.ts';
 import type { BenchProxy } from './proxy.ts';
 import type { ResponseHead } from './response-reader.ts';
 
 interface Waiting {
-  /** Predicates that have not come true, with what the proxy had before. */
+  /** Predicates that are not yet true, with the proxy's state before. */
   open: { readonly predicate: Predicate; readonly before: string | undefined }[];
   at: number;
 }
 
 /**
- * What the proxy calls a resource: endpoints are stated by their cluster, which says what they are called
- * (`service_name`).
+ * The proxy's name of a resource: endpoints are given by their cluster, whose `service_name` is their name.
  */
 function nameAt(proxy: BenchProxy, { type, name }: Predicate): string {
   return type === 'eds' ? (proxy.set('cds').map.get(name)?.refs[0] ?? name) : name;
@@ -69,7 +68,7 @@ export class Watch {
     if (this.#missing === 0) this.#settled?.();
   }
 
-  /** When it has arrived everywhere, or the time is over. */
+  /** Resolves when the change has arrived everywhere, or at the timeout. */
   async arrivals(timeoutMs: number): Promise<Arrivals> {
     if (this.#missing > 0)
       await new Promise<void>((resolve) => {

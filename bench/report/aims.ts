@@ -1,17 +1,17 @@
 /**
- * What the project aims at, and what a run measured beside it. The aims are for one size of mesh, in plain text, and
- * count from outside: 1,000 services of 5 endpoints, 1,000 proxies in 10 namespaces, every service visible to every
- * proxy, proxies on the same two cores.
+ * The project's aims, beside the figures of a run. The aims are for one size of mesh in plain text, measured from
+ * outside: 1,000 services of 5 endpoints, 1,000 proxies in 10 namespaces, every service visible to every proxy, proxies
+ * on the same two cores.
  */
 import { type Mode, modeText, type Size } from '../options.ts';
 import type { Row, Table } from '../results.ts';
 
 const SIZE = { services: 1000, endpoints: 5, proxies: 1000, namespaces: 10 } as const satisfies Partial<Size>;
 
-/** Over TLS with client certificates every figure may be so many times the plain one. */
+/** Over TLS with client certificates every figure may be this many times the plain one. */
 const MTLS_FACTOR = 1.6;
 
-/** One number of a row. `key` also tells what the number is to the reader. */
+/** One number of a row. `key` is also its name in the report. */
 const FIGURES = {
   'max s': ({ latency }: Row) => seconds(latency?.max),
   'p99 s': ({ latency }: Row) => seconds(latency?.p99),
@@ -23,7 +23,7 @@ const FIGURES = {
 } as const satisfies Readonly<Record<string, (row: Row) => number | undefined>>;
 type Figure = keyof typeof FIGURES;
 
-/** The same figures in the median round, for those that one bad round can spoil. */
+/** The same figures in the median round, for figures that one bad round can spoil. */
 const IN_MEDIAN_ROUND: Partial<Record<Figure, (row: Row) => number | undefined>> = {
   'max s': ({ medianRound }) => seconds(medianRound?.max),
   'p99 s': ({ medianRound }) => seconds(medianRound?.p99),
@@ -83,7 +83,7 @@ function seconds(milliseconds: number | undefined): number | undefined {
 
 type Cells = (string | number | undefined)[];
 
-/** A line for each figure of an aim that was measured; undefined when none was, or the mesh had another size. */
+/** A line for each measured figure of an aim; undefined when none was measured, or the mesh had another size. */
 export function asideAims(rows: readonly Row[]): Table | undefined {
   const sized = rows.filter(({ size }) => isAimed(size));
   const lines = sized.flatMap((row) =>
@@ -107,7 +107,7 @@ function linesOf(aim: Aim, row: Row, rows: readonly Row[]): Cells[] {
     ({ bench, what, size }) =>
       bench === row.bench && what === row.what && size.mode === row.size.mode && size.security === 'plain',
   );
-  // Nothing sent is aimed at over TLS as well; the rest only beside the plain figures of the same run.
+  // "Nothing is sent" is an aim over TLS, too; all others are ratios to the plain figures of the same run.
   return figures.flatMap(([figure, most]) => {
     if (most === 0) return lineOf(aim, figure, row, 0);
     return plain === undefined ? [] : lineOf(aim, figure, row, MTLS_FACTOR, plain);
@@ -115,8 +115,7 @@ function linesOf(aim: Aim, row: Row, rows: readonly Row[]): Cells[] {
 }
 
 /**
- * With `plain`, what is shown and judged is how many times that row's figure it is. None when the figure was not
- * measured.
+ * With `plain`, the ratio to that row's figure is shown and judged. None when the figure was not measured.
  */
 function lineOf({ aim }: Aim, figure: Figure, row: Row, most: number, plain?: Row): Cells[] {
   const measured = (pick: ((row: Row) => number | undefined) | undefined): number | undefined => {
@@ -133,8 +132,7 @@ function lineOf({ aim }: Aim, figure: Figure, row: Row, most: number, plain?: Ro
 }
 
 /**
- * What was reached on a disturbed machine is reached all the same; not so a ratio, of which the disturbed part may be
- * what it is measured by.
+ * An aim that is reached on a disturbed machine is reached. A ratio is not: the disturbed part may be its base.
  */
 function verdict(value: number, middle: number | undefined, most: number, row: Row, plain?: Row): string {
   const reached = value <= most;

@@ -44,7 +44,7 @@ function mapOf(url: string): SourceMap | undefined {
   return maps.get(url);
 }
 
-/** File and line of a function in its source; of the path the end, which is what tells a file. */
+/** File and line of a function in its source; the end of the path is enough to recognize the file. */
 function place({ url, lineNumber, columnNumber }: CallFrame): string {
   if (url === '') return '(native)';
   const entry = mapOf(url)?.findEntry(lineNumber, columnNumber);
@@ -61,7 +61,7 @@ function add(times: Times, name: string, ms: number): void {
   times.set(name, (times.get(name) ?? 0) + ms);
 }
 
-/** Time in each function itself, and with all that it called. */
+/** Time in each function itself, and including its callees. */
 function timesOf(profile: CpuProfile): { own: Times; total: Times } {
   const names = new Map<number, string>();
   const parents = new Map<number, number>();

@@ -10,7 +10,7 @@ const MB = 1e6;
 interface Column {
   readonly name: string;
   readonly of: (row: Row) => string | number | undefined;
-  /** When it is the same in all rows it stands in the title instead, to leave room. */
+  /** A value that is the same in all rows moves to the title, to save width. */
   readonly inTitle?: (value: string) => string;
 }
 
@@ -47,11 +47,11 @@ const COLUMNS: readonly Column[] = [
   { name: 'note', of: ({ note }) => note },
 ];
 
-/** What the columns of the main table mean, for those who do not know them. */
+/** The meanings of the columns of the main table. */
 export const LEGEND: readonly string[] = [
-  'Latency (ms): from the edit on disk (one `rename`) to the last byte that shows it at each proxy. p50, p90, p99 and max: of all proxies and counted rounds together, so that one bad round is enough to make p99 bad. p99 med: the median over the rounds of the p99 of each round.',
-  'rounds: how many count, of how many that were run: the others were thrown away because the machine was disturbed. (n!): so many of those that count were disturbed all the same. In the worst round that counts, stolen: the share of the CPU time wanted on this machine that the hypervisor kept back; others: the share of all cores that processes other than the bench used.',
-  'spread: from the first to the last proxy, ms. CPU s: of ctl-discovery; client s: CPU seconds of the simulated proxies; both the median round. MB (gRPC messages as received), messages, resources: per round, all proxies together. RSS and peak: of ctl-discovery, MiB.',
+  'Latency (ms): from the edit on disk (one `rename`) to the last byte of it at each proxy. p50, p90, p99 and max: over all proxies and counted rounds, so that one bad round decides p99. p99 med: the median over the rounds of the p99 of each round.',
+  'rounds: how many rounds count, of how many; the others were discarded because the machine was disturbed. (n!): n of those that count were disturbed. In the worst round that counts, stolen: the share of the CPU time wanted on this machine that the hypervisor withheld; others: the share of all cores that processes outside of the bench used.',
+  'spread: from the first to the last proxy, ms. CPU s: of ctl-discovery; client s: of the simulated proxies; both in the median round. MB (gRPC messages as received), messages, resources: per round, all proxies together. RSS and peak: of ctl-discovery, MiB.',
 ];
 
 function roundsText({ counted, thrownAway, disturbed }: RoundsTally): string {
@@ -62,7 +62,7 @@ function percentText(part: number | undefined): string | undefined {
   return part === undefined ? undefined : percent(part);
 }
 
-/** Enough digits to compare with. */
+/** A number with enough digits to compare. */
 export function shown(value: string | number | undefined): string {
   if (value === undefined) return '';
   if (typeof value === 'string') return value;

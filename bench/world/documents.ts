@@ -1,5 +1,5 @@
 /**
- * The generated mesh as YAML texts: the same numbers give the same bytes. Each function writes one resource; what
+ * The generated mesh as YAML texts: equal numbers give equal bytes. Each function writes one resource; what
  * varies from round to round comes in as `version`.
  */
 
@@ -14,7 +14,7 @@ export interface ServiceRef {
   readonly name: string;
   readonly namespace: string;
   readonly host: string;
-  /** Distinct for each service: addresses are made of it. */
+  /** Unique for each service: addresses are derived from it. */
   readonly number: number;
 }
 
@@ -23,7 +23,7 @@ export function serviceRef(number: number, namespace: string): ServiceRef {
   return { name, namespace, host: `${name}.${namespace}.mesh.bench`, number };
 }
 
-/** An address in 10.`net`.0.0 and the nets behind it. */
+/** An address in 10.`net`.0.0 and the networks after it. */
 function address(net: number, number: number): string {
   return `10.${net + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
 }
@@ -101,7 +101,7 @@ export function authorizationPolicy(namespace: string): string {
   ].join('');
 }
 
-/** A Sidecar for its whole namespace that lets it see exactly these services. */
+/** A Sidecar for its whole namespace, which shows exactly these services. */
 export function sidecar(namespace: string, services: readonly ServiceRef[]): string {
   const hosts = services.map(({ namespace: of, host }) => `        - ${of}/${host}\n`).join('');
   return `${head(API, 'Sidecar', 'default', namespace)}  egress:\n    - hosts:\n${hosts}`;

@@ -1,7 +1,7 @@
 /**
- * Certificates of a made-up mesh for the benches over TLS: a root of their own, a server certificate for localhost, and
- * one identity for each namespace, as the proxies of one service account share theirs in no mesh: a handshake costs the
- * server the same. Made with `openssl`, so that nothing of what is measured makes its own papers.
+ * Certificates for the benches over TLS: a root, a server certificate for localhost, and one identity for each
+ * namespace. Proxies of a real mesh do not share certificates, but a handshake costs the server the same. `openssl`
+ * makes them, so that no measured code issues its own certificates.
  */
 import { execFile } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';

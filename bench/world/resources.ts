@@ -1,4 +1,4 @@
-/** Resources of a generated mesh as the store hands them over, for benches of the model alone. */
+/** Resources of a generated mesh in the form that the store passes on, for benches of the model alone. */
 import { SCHEMAS } from '../../src/resources/schemas.ts';
 import { type AnyResource, type Kind, keyOf, type ResourceChange } from '../../src/resources/types.ts';
 
@@ -53,7 +53,7 @@ export function nodeOf(number: number): AnyResource {
   return resource('Node', '', `node-${number}`, {}, { 'topology.kubernetes.io/zone': `zone-${number % 3}` });
 }
 
-/** A slice of a service with these pods; `broken`: how many of them are not ready. */
+/** A slice of a service with these pods; `broken` is the number of unready ones. */
 export function sliceOf(
   namespace: string,
   service: string,

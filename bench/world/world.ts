@@ -16,11 +16,11 @@ import {
   virtualService,
 } from './documents.ts';
 
-/** One edit of the directory, and what shows at a proxy that it has arrived. */
+/** One edit of the directory, and what a proxy has when the edit has arrived. */
 export interface Change {
   /** Relative to the directory. */
   readonly path: string;
-  /** Undefined: the file goes. */
+  /** Undefined: the file is removed. */
   readonly text: string | undefined;
   readonly expect: readonly Predicate[];
 }
@@ -39,9 +39,9 @@ export interface WorldSize {
   readonly services: number;
   readonly endpoints: number;
   readonly namespaces: number;
-  /** Namespaces whose proxies see `hostsPerSidecar` services by a Sidecar. */
+  /** Namespaces whose proxies see `hostsPerSidecar` services because of a Sidecar. */
   readonly sidecars?: number;
-  /** Of the proxies that are watched: over Delta, virtual hosts are resources of their own. */
+  /** The protocol of the watched proxies: over Delta, virtual hosts are separate resources. */
   readonly mode?: Mode;
 }
 
@@ -49,10 +49,10 @@ export interface WorldSize {
 const RICH = 3;
 /** At most half of the services, so that a window can move. */
 const HOSTS_PER_SIDECAR = 50;
-/** More than the rounds of a run, and not so many that one service gets the addresses of the next. */
+/** More than the rounds of a run, but few enough that no service gets the addresses of the next. */
 const VERSIONS_BETWEEN_ATTEMPTS = 30;
 const ROUTES = String(HTTP_PORT);
-/** Sees nothing of the mesh, and is seen by nobody. */
+/** A namespace that sees no other and that no other sees. */
 const HIDDEN = 'ns-hidden';
 
 export function namespaceName(index: number): string {
@@ -83,7 +83,7 @@ export class World {
     return serviceRef(number, namespaceName(number % this.size.namespaces));
   }
 
-  /** A service with routes and a rule, another one for each round. */
+  /** A service with routes and a rule, a different one in each round. */
   #rich(round: number): ServiceRef {
     const count = Math.ceil(this.size.services / RICH);
     return this.service(RICH * (round % count));
@@ -130,7 +130,7 @@ export class World {
     await rm(this.#staging, { recursive: true, force: true });
   }
 
-  /** Does the edit in one step; returns the monotonic time, ms, just before it was visible. */
+  /** Makes the edit in one step; returns the monotonic time, ms, just before it was visible. */
   async apply({ path, text }: Change): Promise<number> {
     const target = join(this.folder, path);
     if (text === undefined) {
@@ -147,8 +147,8 @@ export class World {
   }
 
   /**
-   * The change of this kind in this round; `service removed` takes away what `service added` of the same round brought.
-   * Another attempt changes the same service to something else again.
+   * The change of this kind in this round; `service removed` removes what `service added` of the same round added.
+   * A repetition changes the same service to yet another value.
    */
   change(kind: ChangeKind, round: number, attempt = 0): Change {
     const { services, endpoints } = this.size;
@@ -189,7 +189,7 @@ export class World {
     }
   }
 
-  /** Shows that the routes to a service have come, changed or gone. */
+  /** The sign that the routes to a service were added, changed or removed. */
   #routes(service: ServiceRef, state: 'present' | 'changed' | 'gone'): Predicate {
     return this.size.mode === 'delta'
       ? { type: 'vhds', state, name: `${ROUTES}/${service.host}:${HTTP_PORT}` }
@@ -206,7 +206,7 @@ export class World {
     };
   }
 
-  /** Another window of services for one Sidecar: the last one comes in, the first one goes. */
+  /** Moves the window of services of one Sidecar by one: a service enters at its end and one leaves at its start. */
   scope(index: number, round: number): Change {
     const hosts = this.#scopeOf(index, round + 1);
     const last = hosts.at(-1);

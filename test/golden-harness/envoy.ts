@@ -1,4 +1,4 @@
-/** Asks the real Envoy whether it would take a configuration: `envoy --mode validate` over a static bootstrap. */
+/** Lets the real Envoy validate a configuration: `envoy --mode validate` with a static bootstrap. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -14,13 +14,13 @@ import type { ProxyOutput } from './output.ts';
 
 const run = promisify(execFile);
 
-/** Certificates in golden files stand in `/certs/`: `tls.crt`, `tls.key` (a throw-away pair) and `ca.crt`. */
+/** Golden files name certificates in `/certs/`: `tls.crt`, `tls.key` (a pair for tests only) and `ca.crt`. */
 const CERTIFICATES = '/certs/';
-/** Where Envoys without agent read the authorities of their system; there need not be any on this machine. */
+/** The file from which Envoys without an agent read the system's authorities. It may be missing on this machine. */
 const SYSTEM_AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 const TEST_CERTIFICATES = fileURLToPath(new URL('certs/', import.meta.url));
 
-/** Where a proxy's certificates come from: its agent's socket, as in the agent's bootstrap. Nobody listens there. */
+/** The agent's socket, from which a proxy gets certificates, as in the agent's bootstrap. Nothing listens there. */
 const AGENT: JsonObject = {
   name: SDS_CLUSTER,
   type: 'STATIC',
@@ -36,18 +36,18 @@ const AGENT: JsonObject = {
   },
 };
 
-/** As in the agent's bootstrap: older Envoys take only short regular expressions by themselves. */
+/** As in the agent's bootstrap: older Envoys accept only short regular expressions by default. */
 const RUNTIME: JsonObject = { 're2.max_program_size.error_level': 32_768 };
 
-/** The binaries that golden files are given to; undefined when there is none. */
+/** The binaries that validate golden files; undefined when there is none. */
 export function envoyBinaries(): { readonly newest: string | undefined; readonly oldest: string | undefined } {
   const [newest, oldest] = [envoyPath(), oldestEnvoyPath()].map((path) => (existsSync(path) ? path : undefined));
   return { newest, oldest };
 }
 
 /**
- * Everything a proxy gets as one static bootstrap. Endpoints, routes and secrets are put where Envoy would hold them,
- * because it does not look at them otherwise before they are fetched.
+ * The whole configuration of a proxy as one static bootstrap. Endpoints, routes and secrets are inlined, because Envoy
+ * would otherwise not check them before it fetches them.
  */
 export function bootstrapOf(output: ProxyOutput): JsonObject {
   const assignments = new Map(output.endpoints.map((assignment) => [nameOf(assignment), assignment]));
@@ -63,7 +63,7 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
   };
 }
 
-/** Resolves with what Envoy warns of when it takes the bootstrap, rejects with its complaint when it does not. */
+/** Resolves with Envoy's warnings if it accepts the bootstrap; rejects with its message if it does not. */
 export async function validate(binary: string, bootstrap: JsonObject): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'golden-'));
   try {
@@ -106,8 +106,8 @@ function withEndpoints(cluster: JsonObject, assignments: ReadonlyMap<string, Jso
   };
 }
 
-/** Each HTTP connection manager's `rds` becomes the route configuration that it names. */
-/** A route configuration with the virtual hosts in it that it leaves to discovery. */
+/** Replaces each HTTP connection manager's `rds` by the route configuration that it names. */
+/** A route configuration that includes the virtual hosts that it leaves to discovery. */
 function withHosts({ vhds, ...route }: JsonObject, hosts: readonly JsonObject[]): JsonObject {
   if (vhds === undefined) return route;
   const prefix = `${nameOf(route)}/`;
@@ -123,7 +123,7 @@ function withRoutes(value: JsonValue, routes: ReadonlyMap<string, JsonObject>): 
   return { ...fields, route_config: routes.get(String(rds.route_config_name)) ?? null };
 }
 
-/** Each TLS context that asks for secrets over ADS has what they hold. */
+/** Replaces the names of secrets over ADS in each TLS context by their content. */
 function withSecrets(value: JsonValue, secrets: ReadonlyMap<string, JsonObject>): JsonValue {
   if (Array.isArray(value)) return value.map((item: JsonValue) => withSecrets(item, secrets));
   if (!isObject(value)) return value;

@@ -1,9 +1,9 @@
 /**
- * What a golden test is made from: `in.yaml` is a header document and then resources as a user writes them.
+ * The input of a golden test: `in.yaml` has a header document, followed by resources as a user writes them.
  *
  *   golden:                      # the header
  *     about: what the golden file shows
- *     show: [clusters, endpoints]  # optional: which types stand in out.yaml (all are validated)
+ *     show: [clusters, endpoints]  # optional: the types in out.yaml (all are validated)
  *     settings: {sniffOutbound: false}  # optional: ModelSettings
  *     mesh: {…}                  # optional: mesh configuration, as in its file
  *     networks: {…}              # optional: mesh networks, as in their file
@@ -24,7 +24,7 @@ import type { AnyResource } from '../../src/resources/types.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets'] as const;
 export type Shown = (typeof SHOWN)[number];
-/** Few proxies have secrets, and few virtual hosts that are resources of their own. */
+/** Few proxies have secrets, and few have virtual hosts as separate resources. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
 
 const proxy = z.strictObject({
@@ -37,13 +37,13 @@ const proxy = z.strictObject({
   network: z.string().default(''),
   locality: z.string().default(''),
   extensions: z.array(z.string()).optional(),
-  /** Of its Envoy. */
+  /** The version of its Envoy. */
   version: z.string().default('1.40.0'),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
   /** Whether they come from Istio's agent. */
   istioAgent: z.boolean().default(false),
-  /** The service account that its credential proves; without, it has shown none. */
+  /** The service account that its credential proves; absent: no credential. */
   account: z.string().optional(),
   discoversVirtualHosts: z.boolean().default(false),
   shortEndpointNames: z.boolean().default(false),
@@ -66,7 +66,7 @@ export interface GoldenInput {
   readonly show: readonly Shown[];
 }
 
-/** Reads an `in.yaml`; throws for whatever is wrong with it, because a golden test of nothing would always pass. */
+/** Reads an `in.yaml`. Throws for any mistake in it, because a golden test of nothing would always pass. */
 export function readInput(file: string): GoldenInput {
   const documents = parseAllDocuments(readFileSync(file, 'utf8'));
   for (const { errors } of documents) if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);

@@ -1,4 +1,4 @@
-/** All that a random mesh has generated for its proxies, in a form that can be compared. */
+/** Everything that is generated for the proxies of a random mesh, in a form that can be compared. */
 import type { Snapshot } from '../../src/model/types.ts';
 import type { GenerateJob, JobAnswer } from '../../src/push/protocol.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/proxies/proxy-views.ts';
@@ -6,7 +6,7 @@ import { NODES } from './random-mesh.ts';
 
 const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
 
-/** Jobs that make everything of every view. */
+/** Jobs that generate all units of every view. */
 export function jobsOf(snapshot: Snapshot): GenerateJob[] {
   const views = NODES.flatMap((node) => viewsOf(snapshot, node));
   const places = NODES.map((node) => placementOf(snapshot, node));
@@ -17,8 +17,8 @@ export function jobsOf(snapshot: Snapshot): GenerateJob[] {
 }
 
 /**
- * What jobs made, unit by unit. A unit that is the same object for several views is told once, and only named after
- * that.
+ * The results of jobs, unit by unit. A unit that is the same object for several views is listed once and referred to by
+ * name after that.
  */
 export function made({ jobs, bytes }: { readonly jobs: readonly JobAnswer[]; readonly bytes: ArrayBuffer }): unknown {
   const told = new Map<number, unknown>();

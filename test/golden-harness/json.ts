@@ -5,7 +5,7 @@ export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Endpoints call their name `cluster_name`. */
+/** The name of an endpoint resource is its field `cluster_name`. */
 export function nameOf(resource: JsonObject): string {
   return String(resource.name ?? resource.cluster_name);
 }

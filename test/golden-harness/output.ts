@@ -1,4 +1,4 @@
-/** What the proxies of a golden test get, as plain data in the notation of Envoy's own YAML. */
+/** The configuration of the proxies of a golden test, as plain data in the notation of Envoy's own YAML. */
 
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { XDS } from '../../src/core/xds-types.ts';
@@ -11,13 +11,13 @@ import type { Shown } from './input.ts';
 import { isObject, nameOf } from './json.ts';
 
 export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
-  /** `metric: message` of what was found wrong. */
+  /** `metric: message` of each finding. */
   readonly findings: readonly string[];
 };
 
 const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
 
-/** Everything that a proxy gets, resources in the order of their names. Throws when a unit could not be built. */
+/** The whole configuration of a proxy, resources sorted by name. Throws when a unit could not be generated. */
 export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
   const output = {
     clusters: [] as JsonObject[],

@@ -1,4 +1,4 @@
-/** What the random mesh is made of: resources that speak of each other. */
+/** The parts of the random mesh: resources that refer to each other. */
 import { readFileSync } from 'node:fs';
 import {
   endpoints,
@@ -15,21 +15,21 @@ import {
   sidecar,
 } from './random-mesh-texts.ts';
 
-/** Endpoints that differ in all by which clusters and proxies choose among them. */
+/** Endpoints that differ in every property by which clusters and proxies choose among them. */
 const HERE = '{address: 10.0.3.1, locality: r1/z1, labels: {v: "1"}}';
 const THERE = '{address: 10.0.3.2, locality: r2/z1, network: n2, labels: {v: "2"}}';
 
 const [CERTIFICATE = '', KEY = ''] = ['tls.crt', 'tls.key'].map((name) =>
   readFileSync(new URL(`certs/${name}`, import.meta.url), 'utf8'),
 );
-/** Another certificate for the same key, as far as bytes go. */
+/** Another certificate for the same key, with different bytes. */
 const RENEWED = `${CERTIFICATE}# renewed\n`;
 
-/** Where keys of tokens are fetched from, by a rule that Envoy needs all its extensions for. */
+/** The URL of token keys, in a rule for which Envoy needs all its extensions. */
 export const KEYS_URI = 'https://keys.test/';
 const TOKEN_RULE = `{issuer: b, jwksUri: "${KEYS_URI}", audiences: [x], outputPayloadToHeader: x-b}`;
 
-/** Each slot is one resource, absent or in one of these forms. */
+/** Each slot is one resource: absent, or in one of these forms. */
 export const BASIC_SLOTS: readonly (readonly string[])[] = [
   [
     service('a', 'web', '10.96.0.1', [80, 81]),
@@ -164,7 +164,7 @@ export const BASIC_SLOTS: readonly (readonly string[])[] = [
     ),
     route('b', 'edge', '{hosts: [e.example.com], gateways: [edge], tcp: [{route: [{destination: {host: api}}]}]}'),
   ],
-  // What depends on who asks, and what only some see: views that share the rest must not share this.
+  // Resources that depend on the caller or that only some proxies see: views that share the rest must not share these.
   [
     route(
       'b',

@@ -1,6 +1,6 @@
 /**
- * More of the random mesh: what only some see, hosts that several speak of and that wildcards cover, several listeners
- * of one Sidecar, and so many services on one port that all that is done otherwise with many is done.
+ * More of the random mesh: resources that only some proxies see, hosts that several resources name and that wildcards
+ * cover, several listeners of one Sidecar, and enough services on one port for every code path for many services.
  */
 import {
   bulkHosts,
@@ -15,9 +15,9 @@ import {
   sidecarIn,
 } from './random-mesh-texts.ts';
 
-/** Each slot is one resource, absent or in one of these forms. */
+/** Each slot is one resource: absent, or in one of these forms. */
 export const WIDE_SLOTS: readonly (readonly string[])[] = [
-  // Two namespaces that say the same host, and who sees which of them.
+  // Two namespaces that name the same host, with different visibility.
   [
     entryIn('d', 'names', 'DNS', '{hosts: [x.example.com, s.example.com], endpoints: [{address: d.example.com}]'),
     entryIn('d', 'names', 'STATIC', "{hosts: [x.example.com], exportTo: ['.', c], endpoints: [{address: 10.0.3.9}]"),
@@ -28,7 +28,7 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
       "{hosts: ['*.example.com', web.a.svc.cluster.local], exportTo: [b], endpoints: [{address: d.example.com}]",
     ),
   ],
-  // Enough services on one port for all that is done otherwise with many.
+  // Enough services on one port for every code path for many services.
   [
     entryIn('b', 'bulk', 'STATIC', `{hosts: [${bulkHosts(0, 70)}], endpoints: [{address: 10.0.3.1}]`),
     entryIn('b', 'bulk', 'STATIC', `{hosts: [${bulkHosts(1, 70)}], endpoints: [{address: 10.0.3.1}]`),

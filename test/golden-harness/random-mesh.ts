@@ -1,7 +1,7 @@
 /**
- * A small mesh whose resources come, go and change at random and speak of each other: services, endpoints, entries,
- * rules, routes, a gateway, a Sidecar, networks; and proxies of different localities and networks that see different
- * parts of it. For property tests.
+ * A small mesh whose resources are added, removed and changed at random and refer to each other: services, endpoints,
+ * entries, rules, routes, a gateway, a Sidecar, networks; and proxies of different localities and networks that see
+ * different parts of it. For property tests.
  */
 import fc from 'fast-check';
 import { parse } from 'yaml';
@@ -26,15 +26,15 @@ const FORMS: readonly (readonly AnyResource[])[] = [
       forms.map((form) => parse(form) as unknown),
     ),
   ),
-  // What is fetched comes and goes apart from the policies that ask for it.
+  // Fetched keys appear and disappear independently of the policies that name them.
   [makeKeySet(KEYS_URI, '{"keys":["first"]}'), makeKeySet(KEYS_URI, '{"keys":["second"]}')],
   [makeKeySet(`${OIDC_REFERENCE}https://a.test`, '{"keys":[]}')],
 ];
 
-/** A service with two forms of ports, one of which the authorizer has, is the one that policies ask. */
+/** The external authorizer of policies: a service with two forms of ports, one of which has the provider's port. */
 const PROVIDERS = [{ name: 'asked', envoyExtAuthzGrpc: { service: 'api.b.svc.cluster.local', port: 90 } }];
 
-/** Configurations that a mesh may have; the first is the one that it begins with. */
+/** Possible mesh configurations; the mesh starts with the first. */
 export const MESHES: readonly MeshConfig[] = [
   {},
   { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } },
@@ -79,7 +79,7 @@ export const NODES: readonly ProxyNode[] = [
     sds: true,
     account: 'edge',
   }),
-  // Says that it is the same gateway, and runs as somebody else.
+  // Claims to be the same gateway, but runs under another service account.
   proxyNode('not-edge', {
     type: 'router',
     address: '10.0.8.9',
@@ -89,7 +89,7 @@ export const NODES: readonly ProxyNode[] = [
   }),
 ];
 
-/** Networks that a mesh may have; the first are those that it begins with. */
+/** Possible mesh networks; the mesh starts with the first. */
 export const NETWORKS: readonly MeshNetworks[] = [
   undefined,
   { n2: { endpoints: [{ fromCidr: '10.0.1.0/24' }], gateways: [{ address: '192.0.2.98', port: 15443 }] } },
@@ -100,7 +100,7 @@ export const NETWORKS: readonly MeshNetworks[] = [
   return parsed.value;
 });
 
-/** A resource as it becomes: undefined for gone. */
+/** The new state of a resource; undefined: removed. */
 export interface Edit {
   readonly slot: number;
   readonly form: number | undefined;
@@ -109,7 +109,7 @@ export interface Edit {
 const SLOT = fc.nat(FORMS.length - 1);
 const FORM = fc.option(fc.nat(11), { nil: undefined, freq: 4 });
 
-/** Most is there at first, because changes show where resources speak of each other. */
+/** Most resources exist at the start, because changes have effects where resources refer to each other. */
 export const FIRST: fc.Arbitrary<readonly Edit[]> = fc.tuple(
   ...FORMS.map((_, index) => fc.record({ slot: fc.constant(index), form: FORM })),
 );
@@ -118,7 +118,7 @@ export const STEP: fc.Arbitrary<readonly Edit[]> = fc.array(fc.record({ slot: SL
   maxLength: 2,
 });
 
-/** Resource changes of one step, each resource once; what is there already changes nothing. */
+/** Resource changes of one step, each resource once. Setting a resource to its current state changes nothing. */
 export function merged(changes: readonly Edit[], resources: Map<ResourceKey, AnyResource>): ResourceChange[] {
   const result = new Map<ResourceKey, ResourceChange>();
   for (const { slot, form } of changes) {

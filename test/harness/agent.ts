@@ -35,15 +35,15 @@ export interface AgentOptions {
   readonly podNamespace?: string;
   /** Default `app: <name>`. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** Over `interceptionMode: NONE` outside a namespace, `concurrency: 1`, and the ports. */
+  /** Merged over `interceptionMode: NONE` outside a namespace, `concurrency: 1`, and the ports. */
   readonly proxyConfig?: Readonly<Record<string, unknown>>;
   readonly env?: Readonly<Record<string, string>>;
   readonly flags?: readonly string[];
   /** Default: free ones, and inside a namespace the standard ones. */
   readonly ports?: AgentPorts;
-  /** Runs it inside. */
+  /** Runs the agent inside this namespace. */
   readonly netns?: Namespace;
-  /** Runs it, and so Envoy, as this user; needs root. */
+  /** Runs the agent, and with it Envoy, as this user; needs root. */
   readonly uid?: number;
   /** Envoy may open transparent sockets, which redirection by TPROXY needs. */
   readonly transparent?: boolean;
@@ -57,9 +57,9 @@ export interface Agent {
   readonly name: string;
   readonly ports: AgentPorts;
   readonly pid: number;
-  /** Where it keeps the bootstrap and its sockets. */
+  /** The folder of the bootstrap and the sockets. */
   readonly folder: string;
-  /** Process id of its Envoy; undefined when none runs. */
+  /** Process id of the agent's Envoy; undefined when none runs. */
   envoyPid(): Promise<number | undefined>;
   /** GET of a path on one of its ports; outside a namespace only. */
   http(port: keyof AgentPorts, path: string, method?: string): Promise<Response>;
@@ -81,7 +81,7 @@ export async function agentPorts(): Promise<AgentPorts> {
   return { admin, status, readiness, prometheus };
 }
 
-/** Starts an agent; it and its Envoy end with their owner. */
+/** Starts an agent. The agent and its Envoy end with their owner. */
 export async function startAgent(owner: Owner, options: AgentOptions): Promise<Agent> {
   const { name, role = 'sidecar', netns, podNamespace = 'default', labels = { app: name } } = options;
   const ports = options.ports ?? (netns === undefined ? await agentPorts() : STANDARD_AGENT_PORTS);
@@ -112,7 +112,7 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
   const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
   const agent = controlled(child, name, ports, folder, netns);
-  // The harness kills what does not end; an Envoy in a process group of its own would stay.
+  // The harness kills a process that does not end; an Envoy in its own process group would remain.
   owner.after(() => killEnvoy(agent));
   if (options.waitReady !== false) await agent.waitReady();
   return agent;
@@ -122,7 +122,7 @@ async function killEnvoy(agent: Agent): Promise<void> {
   const pid = lastEnvoyPid(agent.output());
   if (pid === undefined) return;
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
-  // Another process may have got the number since.
+  // Another process may have received the process id since.
   if (command.includes(agent.folder)) process.kill(pid, 'SIGKILL');
 }
 

@@ -60,15 +60,15 @@ function dynamicResources(mode: 'sotw' | 'delta'): JsonObject {
 }
 
 /**
- * The bootstrap in JSON form. It has been through the binary form, so that a field Envoy does not know is an error
- * here.
+ * The bootstrap in JSON form. It was converted to the binary form and back, so that a field that Envoy does not have is
+ * an error here.
  */
 export function bootstrapJson(options: BootstrapOptions): JsonValue {
   const { id, metadata = {}, locality, adminAddress, adminPort, ads, staticResources } = options;
   const bootstrap: JsonObject = {
     node: { id, cluster: id.split('~')[2] ?? id, metadata, ...(locality === undefined ? {} : { locality }) },
     admin: { address: { socket_address: { address: adminAddress, port_value: adminPort } } },
-    // Envoy's own limit for regular expressions refuses what people write; sidecars of such meshes start with this one.
+    // Envoy's default limit for regular expressions is too low for what users write; sidecars start with this one.
     layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32768 } }] },
     static_resources: {
       listeners: staticResources?.listeners ?? [],

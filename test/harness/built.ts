@@ -1,6 +1,6 @@
 /**
- * Both programs as `npm run build` makes them, in a folder of the caller's own: a build beside this run does not take
- * it away.
+ * Both programs as `npm run build` makes them, in a folder of the caller's own, so that another build does not replace
+ * them.
  */
 import { execFile } from 'node:child_process';
 import { rm } from 'node:fs/promises';
@@ -12,7 +12,7 @@ const REPOSITORY = join(import.meta.dirname, '../..');
 /** The build takes a few seconds. */
 const BUILD_TIMEOUT_MS = 120_000;
 
-/** Builds now; gives the folder, which goes with its owner. It is below the repository, where packages are found. */
+/** Builds into a folder that is removed with its owner. It is below the repository, where packages are found. */
 export async function buildAside(owner: Owner): Promise<string> {
   const folder = join(REPOSITORY, `.cache/built-${process.pid}`);
   owner.after(() => rm(folder, { recursive: true, force: true }));

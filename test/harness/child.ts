@@ -4,18 +4,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { GiveUp } from './eventually.ts';
 import type { Owner } from './owner.ts';
 
-/** Enough for what led to a failure, little enough that a chatty process cannot fill the memory. */
+/** Enough to show what led to a failure, little enough that a verbose process cannot fill the memory. */
 const OUTPUT_LIMIT = 256 * 1024;
 
 /** How long a process may take to end after SIGTERM before it is killed, in milliseconds. */
 const STOP_TIMEOUT_MS = 30_000;
 
-/** Children that still run. A process that exits without running its owners' hooks takes them along. */
+/** Children that still run. A process that exits without running its owners' hooks ends them on its way out. */
 const running = new Set<ChildProcess>();
 process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL');
 });
-// The test runner ends a file's process with SIGTERM, by which no exit handler would run. A program that owns a scope
+// The test runner ends a file's process with SIGTERM, which runs no exit handlers. A program that owns a scope
 // closes it on signals itself.
 if (process.env.NODE_TEST_CONTEXT !== undefined) process.once('SIGTERM', () => process.exit(143));
 
@@ -36,15 +36,15 @@ export interface Exit {
 export interface Child {
   readonly name: string;
   readonly pid: number;
-  /** The last part of what it wrote to stdout and stderr. */
+  /** The end of its output on stdout and stderr. */
   output(): string;
-  /** Throws `GiveUp` with its output when it has ended; for use while waiting for it to become ready. */
+  /** Throws `GiveUp` with its output when the process has ended. For use while waiting for it to become ready. */
   assertRunning(): void;
   readonly exited: Promise<Exit>;
   signal(signal: NodeJS.Signals): void;
-  /** SIGTERM, then SIGKILL when it takes too long; settles when the process has ended. */
+  /** Sends SIGTERM, then SIGKILL when that takes too long; settles when the process has ended. */
   stop(): Promise<Exit>;
-  /** SIGKILL; settles when the process has ended. */
+  /** Sends SIGKILL; settles when the process has ended. */
   kill(): Promise<Exit>;
 }
 
@@ -59,7 +59,7 @@ function watchOutput(process: ChildProcess): () => string {
   return () => text.slice(-OUTPUT_LIMIT);
 }
 
-/** Starts a process; it is stopped with its owner, and when the owner has failed its output is printed. */
+/** Starts a process that stops with its owner. When the owner has failed, its output is printed. */
 export async function startChild(owner: Owner, options: ChildOptions): Promise<Child> {
   const { name, command, args, env, cwd } = options;
   const spawned = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });

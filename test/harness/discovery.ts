@@ -13,17 +13,17 @@ export interface DiscoveryPorts {
   readonly http: number;
   readonly monitoring: number;
   readonly introspection: number;
-  /** Of the secured address. Left out: any free one, which nobody knows. */
+  /** Port of the secured address. Absent: any free port, which the test does not learn. */
   readonly secure?: number;
 }
 
 export interface DiscoveryOptions {
   readonly configDir: string;
-  /** Over a SELF_SIGNED_CA_DIR and a CTL_STATE_DIR in a folder of the owner's. */
+  /** Variables, merged over a SELF_SIGNED_CA_DIR and a CTL_STATE_DIR in a folder of the owner. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Added behind the harness' own flags, so that they win: `['--log_output_level', 'ads:debug']`. */
+  /** Appended to the harness' own flags, so that they take precedence: `['--log_output_level', 'ads:debug']`. */
   readonly flags?: readonly string[];
-  /** Those of an earlier process, for a restart that proxies find again. Default: free ones. */
+  /** Ports of an earlier process, for a restart on the same addresses. Default: free ports. */
   readonly ports?: DiscoveryPorts;
   /** Default: the sources. */
   readonly program?: string;
@@ -54,7 +54,7 @@ export async function discoveryPorts(): Promise<DiscoveryPorts> {
 }
 
 /**
- * Where the authority keeps its root, per owner and configuration directory: a process that is started again finds it.
+ * The authority's directory, per owner and configuration directory, so that a restarted process finds its root.
  */
 const caDirs = new WeakMap<Owner, Map<string, Promise<string>>>();
 

@@ -1,9 +1,9 @@
-/** The echo backends themselves, without life cycle: used in this process and by `echo-main.ts` in one of its own. */
+/** The echo backends themselves, without life cycle: used in this process and, by `echo-main.ts`, in another one. */
 import { createServer as createHttpServer, type Server as HttpServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server } from 'node:http2';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 
-/** What the HTTP backend answers about the request that reached it. */
+/** The HTTP backend's answer about the request that it received. */
 export interface EchoReply {
   readonly name: string;
   readonly method: string;
@@ -51,7 +51,7 @@ export function httpEcho(name: string): HttpServer {
 /** Greets with its name and a line feed, then sends back what it receives. */
 export function tcpEcho(name: string): TcpServer {
   return createTcpServer((socket) => {
-    // A client that resets its connection is no fault of the backend.
+    // A client may reset its connection; the backend ignores it.
     socket.on('error', () => socket.destroy());
     socket.write(`${name}\n`);
     socket.pipe(socket);
@@ -82,7 +82,7 @@ export function http2Echo(name: string): Http2Server {
   });
 }
 
-/** Says nothing until it is spoken to, then its name and what it received. */
+/** Sends nothing until it receives something, then its name and what it received. */
 export function quietTcpEcho(name: string): TcpServer {
   return createTcpServer((socket) => {
     socket.on('error', () => socket.destroy());

@@ -24,7 +24,7 @@ export interface Echo {
   readonly port: number;
   /** Connections accepted so far. */
   connections(): number;
-  /** Stops listening and cuts the open connections; again after a stop does nothing. */
+  /** Stops listening and closes the open connections. A second call does nothing. */
   stop(): Promise<void>;
 }
 
@@ -97,7 +97,7 @@ export interface TcpExchange {
   readonly timeoutMs?: number;
 }
 
-/** Connects, sends, and gives what came back once it contains `until`; throws when the peer closes before. */
+/** Connects, sends, and resolves with the answer once it contains `until`; rejects when the peer closes before. */
 export function exchange(options: TcpExchange): Promise<string> {
   const { port, address = '127.0.0.1', send, until, timeoutMs = 15_000 } = options;
   return new Promise((resolve, reject) => {

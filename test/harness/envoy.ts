@@ -17,7 +17,7 @@ export function envoyPath(): string {
   return process.env.ENVOY_PATH ?? join(import.meta.dirname, '../../.cache/envoy-1.40.0/envoy/_bin/envoy');
 }
 
-/** The oldest Envoy that generated configuration must be good for; `npm test` sets OLDEST_ENVOY_PATH. */
+/** The oldest Envoy that must accept generated configuration; `npm test` sets OLDEST_ENVOY_PATH. */
 export function oldestEnvoyPath(): string {
   return process.env.OLDEST_ENVOY_PATH ?? join(import.meta.dirname, '../../.cache/envoy-1.36.2/envoy/_bin/envoy');
 }
@@ -33,7 +33,7 @@ export interface EnvoyOptions extends Omit<BootstrapOptions, 'adminPort' | 'admi
   readonly mode?: 'sotw' | 'delta';
   /** Runs it inside, with its admin port on the loopback there. */
   readonly namespace?: Namespace;
-  /** Runs it as this user, which redirection rules can tell apart; needs root. */
+  /** Runs Envoy as this user, so that redirection rules can recognize it; needs root. */
   readonly uid?: number;
   /** That user may open transparent sockets, which redirection by TPROXY needs. */
   readonly transparent?: boolean;
@@ -70,7 +70,7 @@ export async function startEnvoy(owner: Owner, options: EnvoyOptions): Promise<E
   const config = join(folder, 'bootstrap.json');
   const bootstrap = bootstrapJson({ ...options, ...ads, adminAddress: '127.0.0.1', adminPort });
   await writeFile(config, JSON.stringify(bootstrap));
-  // A proxy with a user of its own must be able to read it too.
+  // A proxy of another user must be able to read it.
   await chmod(folder, 0o755);
   const flags = ['--concurrency', '1', '--disable-hot-restart', '--use-dynamic-base-id', '--log-level', logLevel];
   const argv = asUser([envoyPath(), '--config-path', config, ...flags], options);
@@ -132,7 +132,7 @@ function controlled(child: Child, id: string, adminPort: number, namespace: Name
   };
 }
 
-/** Runs `envoy --mode validate` on a bootstrap in JSON form; throws with Envoy's words when it refuses it. */
+/** Runs `envoy --mode validate` on a bootstrap in JSON form; rejects with Envoy's message when it refuses it. */
 export async function validateBootstrap(owner: Owner, bootstrap: JsonValue): Promise<void> {
   const config = join(await tempDir(owner), 'bootstrap.json');
   await writeFile(config, JSON.stringify(bootstrap));

@@ -1,20 +1,20 @@
-/** Waiting for what another process does: polled, because it cannot be awaited. */
+/** Waiting for another process: by polling, because it cannot be awaited. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface EventuallyOptions {
   /**
-   * How long to wait without progress, in milliseconds of a machine with a core for every task: on a crowded one it
-   * takes longer. The default of 10 s is far above what anything here needs.
+   * How long to wait without progress, in milliseconds of a machine with a core for every task. On a crowded machine
+   * the wait is longer. The default of 10 s is far more than anything here needs.
    */
   readonly timeoutMs?: number;
   readonly intervalMs?: number;
-  /** What is waited for, for the error message. */
+  /** The name of the awaited condition, for the error message. */
   readonly what?: string;
 }
 
-/** What waiting reads of the machine; tests of it give their own. */
+/** The clock and load that waiting reads; its own tests replace them. */
 export interface WaitingMachine {
   /** Milliseconds. */
   now(): number;
@@ -23,15 +23,15 @@ export interface WaitingMachine {
   crowding(): number;
 }
 
-/** Thrown by an attempt that can never succeed any more: waiting ends at once. */
+/** Thrown by an attempt that can no longer succeed: waiting ends at once. */
 export class GiveUp extends Error {}
 
 /**
- * However crowded the machine is, and whatever progress there seems to be: waiting ends after this many times the
- * timeout.
+ * Waiting ends after this many times the timeout, however crowded the machine is and whatever progress there seems to
+ * be.
  */
 const MOST_TIMEOUTS = 10;
-/** Other errors than those seen so far are progress; an attempt that has a new one each time is not. */
+/** A new error is progress, but only so many times: an attempt may throw a different one each time. */
 const MOST_STEPS = 16;
 
 const machine: WaitingMachine = { now: () => performance.now(), sleep: delay, crowding: () => runnable() / CORES };
@@ -50,9 +50,9 @@ function runnable(): number {
 }
 
 /**
- * Calls `attempt` until it does not throw, and gives its result. Waiting follows what happens, not the clock alone:
- * time counts by the share of a core that a task gets, and an error that was not seen before starts it anew. At its end
- * the last error is thrown, so that a failed assertion inside `attempt` shows as itself.
+ * Calls `attempt` until it does not throw, and returns its result. Waiting follows progress, not the clock alone: time
+ * counts by the share of a core that a task gets, and a new error restarts it. At the end the last error is thrown, so
+ * that a failed assertion inside `attempt` is shown as it is.
  */
 export async function eventually<T>(
   attempt: () => Promise<T> | T,

@@ -14,10 +14,10 @@ export async function tempDir(owner: Owner): Promise<string> {
 }
 
 /**
- * Where ports are looked for: below Linux' default `ip_local_port_range` (from 32768 on), above what services use. From
- * that range the kernel gives ports to outgoing connections, which could take one before its server does; and a client
- * that knocks at a closed port of it again and again, as after a restart, may at last be connected to itself. Demos
- * have the ports from 20000 to 23999.
+ * The range of ports for tests: below Linux' default `ip_local_port_range` (from 32768 on), above what services use.
+ * The kernel gives ports of that range to outgoing connections, which could take one before its server does; and a
+ * client that retries a closed port of it, as after a restart, may at last be connected to itself. Demos have the ports
+ * from 20000 to 23999.
  */
 const FIRST_PORT = 24_000;
 const PORTS_END = 32_000;
@@ -34,15 +34,15 @@ function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * `count` ports of a loopback address that nothing listens on, and that no other process of a test is given: they stay
- * claimed until this process ends, so that what listens there may be started again.
+ * `count` ports of a loopback address that are free and that no other test gets. They stay reserved until this process
+ * ends, so that a server on them can be restarted.
  */
 export async function freePorts(count: number, host = '127.0.0.1'): Promise<number[]> {
   const ports: number[] = [];
   for (let attempt = 0; ports.length < count; attempt++) {
     if (attempt === ATTEMPTS) throw new Error(`no free port from ${FIRST_PORT} to ${PORTS_END}`);
     const port = claimNumber('port', FIRST_PORT, PORTS_END);
-    // Something that is no test may listen there.
+    // A program other than a test may listen there.
     if (await isFree(port, host)) ports.push(port);
   }
   return ports;

@@ -1,4 +1,4 @@
-/** One HTTP/1.1 request on a connection of its own: pooled connections would hide what a new connection meets. */
+/** One HTTP/1.1 request on a new connection: pooled connections would hide what happens to new ones. */
 import { request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 
 export interface RequestOptions {
@@ -19,7 +19,7 @@ export interface Response {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The body as JSON; throws when it is none. */
+  /** The body as JSON; throws when it is not JSON. */
   json(): unknown;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Steady traffic from inside a network namespace: `node load-main.ts HOST HTTP_PORT HTTP2_PORT TCP_HOST TCP_PORT [LOOPS
  * [DELAY_MS]]`: HTTP/1.1 requests on new connections, LOOPS (default 2) at a time, each answered after DELAY_MS; HTTP/2
- * requests of one held session, and exchanges over one held TCP connection. Prints a `LoadReport` a line, every 200 ms.
+ * requests of one open session, and exchanges over one open TCP connection. Prints a `LoadReport` a line, every 200 ms.
  */
 import { type IncomingMessage, request } from 'node:http';
 import { connect as connectHttp2 } from 'node:http2';
@@ -11,15 +11,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 export interface LoadReport {
   /** Requests answered. */
   readonly answered: number;
-  /** What went wrong, a line each. */
+  /** Failures, one line each. */
   readonly failures: readonly string[];
-  /** Hashes of client certificates that the backend was told of, in order of appearance. */
+  /** Hashes of client certificates that the backend received, in order of appearance. */
   readonly certificates: readonly string[];
-  /** Answers over the held TCP connection. */
+  /** Answers over the open TCP connection. */
   readonly ticks: number;
 }
 
-/** Between two requests of one loop: enough load to notice a gap, little enough to leave the machine its cores. */
+/** Delay between two requests of one loop: enough load to notice a gap, little enough to leave cores free. */
 const PAUSE_MS = 20;
 const TIMEOUT_MS = 5_000;
 
@@ -34,7 +34,7 @@ const failed = (where: string, error: unknown): void => {
   failures.push(`${new Date().toISOString()} ${where}: ${error instanceof Error ? error.message : String(error)}`);
 };
 
-/** The answer of an echo backend, which must have been told of a client certificate. */
+/** The answer of an echo backend, which must have received the hash of a client certificate. */
 function check(status: number | undefined, text: string): void {
   if (status !== 200) throw new Error(`${status}: ${text.slice(0, 200)}`);
   const hash = /Hash=([0-9a-f]{64})/.exec(text)?.[1];

@@ -32,7 +32,7 @@ export async function netnsUnavailable(): Promise<string | undefined> {
   }
 }
 
-/** What a program that failed said last: the message of its error ends in a line feed. */
+/** The last line of output of a failed program: the message of its error ends with it. */
 function lastLine(error: unknown): string {
   const lines = (error instanceof Error ? error.message : String(error)).split('\n').map((line) => line.trim());
   return lines.findLast((line) => line !== '') ?? 'no reason was given';
@@ -51,7 +51,7 @@ export interface Namespace {
   start(name: string, argv: readonly string[]): Promise<Child>;
 }
 
-/** A program that hangs; commands bound themselves far below it. */
+/** After this time a program hangs. Commands have much lower limits of their own. */
 const RUN_TIMEOUT_MS = 120_000;
 
 export interface Network {
@@ -79,7 +79,7 @@ function namespace(owner: Owner, name: string, network: number, number: number):
   };
 }
 
-/** Namespaces that exist. A process that exits without running its owners' hooks removes them on its way out. */
+/** Existing namespaces. A process that exits without running its owners' hooks removes them on its way out. */
 const alive = new Set<string>();
 process.once('exit', () => {
   for (const name of alive) spawnSync('ip', ['netns', 'delete', name]);
@@ -87,7 +87,7 @@ process.once('exit', () => {
 
 async function createNamespace(owner: Owner, name: string, network: number, number: number): Promise<Namespace> {
   await execute('ip', ['netns', 'add', name]);
-  // Deleting a namespace takes its veth ends, rules and bridge with it.
+  // Deleting a namespace also deletes its veth ends, rules and bridge.
   alive.add(name);
   owner.after(async () => {
     alive.delete(name);
@@ -124,7 +124,7 @@ function network(owner: Owner, id: string, hub: Hub): Network {
       await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
       await added.run('ip', 'addr', 'add', `${added.address6}/64`, 'dev', 'eth0', 'nodad');
       await added.run('ip', 'link', 'set', 'eth0', 'up');
-      // A default route, so that connections to addresses that nobody has still leave through the redirection rules.
+      // A default route, so that connections to unused addresses also pass the redirection rules.
       await added.run('ip', 'route', 'add', 'default', 'via', addressOf(hub.network, 1));
       await added.run('ip', '-6', 'route', 'add', 'default', 'via', address6Of(hub.network, 1));
       return added;
@@ -132,7 +132,7 @@ function network(owner: Owner, id: string, hub: Hub): Network {
   };
 }
 
-/** An empty network; everything in it goes away with its owner, also when a later step failed. */
+/** An empty network. Everything in it is removed with its owner, also when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
   const id = randomBytes(6).toString('hex');
   const { run } = await createNamespace(owner, `meshd-${id}-hub`, 0, 1);
@@ -186,7 +186,7 @@ export async function createNetworkHere(owner: Owner): Promise<Network & { reado
 }
 
 export interface RedirectOptions {
-  /** The proxy's user: what it sends itself is not redirected back to it. */
+  /** The proxy's user, whose own traffic is not redirected back to the proxy. */
   readonly proxyUid: number;
   /** Ports that are not redirected inbound, such as the proxy's own admin port. */
   readonly excludeInboundPorts?: readonly number[];

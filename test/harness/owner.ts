@@ -1,13 +1,13 @@
-/** Who cleans up: a test, or a program such as the demo. Everything that the harness starts ends with its owner. */
+/** The owner of what the harness starts: a test, or a program such as the demo. Everything ends with its owner. */
 
-/** What `node:test` gives a test; anything else that runs its hooks at its end will do. */
+/** The part of a `node:test` context that is needed: it runs hooks at its end. */
 export interface Owner {
   after(hook: () => Promise<void> | void): void;
-  /** Set when the owner has failed: logs of what it had started are then printed. */
+  /** True when the owner has failed: the logs of everything that it started are then printed. */
   readonly error?: unknown;
 }
 
-/** An owner of its own, for programs: `close` runs the hooks, the last one first, and throws what they threw. */
+/** An owner for programs: `close` runs the hooks, the last one first, and throws what they threw. */
 export interface Scope extends Owner {
   close(): Promise<void>;
 }

@@ -12,7 +12,7 @@ const PROGRAM = join(import.meta.dirname, 'raw-main.ts');
 
 export type RawClient = (call: RawCall) => Promise<RawAnswer>;
 
-/** Starts it; it ends with the namespace's owner. */
+/** Starts the process. It ends with the namespace's owner. */
 export async function startRawClient(owner: Owner, netns: Namespace): Promise<RawClient> {
   const path = join(await tempDir(owner), 'calls');
   const child = await netns.start('raw client', [process.execPath, PROGRAM, path]);

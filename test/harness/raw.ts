@@ -1,7 +1,6 @@
 /**
- * Requests as they are written, byte by byte: HTTP clients correct a path, a host or a header before they send it, and
- * a test of who may ask for what has to send what nobody corrected. Over TCP, over TLS with a certificate of one's own,
- * and over HTTP/2.
+ * Requests byte by byte, exactly as written: HTTP clients correct a path, a host or a header before they send it, and
+ * tests of authorization have to send uncorrected ones. Over TCP, over TLS with a client certificate, and over HTTP/2.
  */
 import { connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
@@ -19,21 +18,21 @@ export interface RawTls {
 export interface RawCall {
   readonly address: string;
   readonly port: number;
-  /** Address that the call comes from; the system's choice without. */
+  /** Source address of the call; absent: the system chooses. */
   readonly localAddress?: string;
   readonly tls?: RawTls;
-  /** Sent as it is, a byte for each character (latin1). */
+  /** Sent unchanged, one byte for each character (latin1). */
   readonly send?: string;
   /** Sent over HTTP/2 instead, pseudo-headers among them. */
   readonly http2?: Readonly<Record<string, string>>;
-  /** Enough has come when this has. Default: a whole HTTP response, or when the other side closes. */
+  /** Reading ends when this has arrived. Default: a whole HTTP response, or the end of the connection. */
   readonly until?: string;
   /** Default 4 s. */
   readonly timeoutMs?: number;
 }
 
 export interface RawAnswer {
-  /** All that came, a character for each byte (latin1); over HTTP/2 the body. */
+  /** Everything that was received, one character for each byte (latin1); over HTTP/2 the body. */
   readonly text: string;
   /** Of the first HTTP response; 0 without one. */
   readonly status: number;
@@ -42,11 +41,11 @@ export interface RawAnswer {
    * read.
    */
   readonly grpcStatus?: string;
-  /** Why nothing more came: `enough`, `closed`, `timeout`, or an error's code. */
+  /** Why reading ended: `enough`, `closed`, `timeout`, or an error's code. */
   readonly end: string;
 }
 
-/** Makes a call; whatever comes of it is an answer. */
+/** Makes a call. Never rejects: failures are part of the answer. */
 export function rawCall(call: RawCall): Promise<RawAnswer> {
   return call.http2 === undefined ? rawBytes(call) : rawHttp2(call, call.http2);
 }
@@ -57,9 +56,9 @@ function open({ address, port, localAddress, tls }: RawCall): Socket {
   const from = localAddress === undefined ? {} : { localAddress };
   if (tls === undefined) return connectTcp({ host: address, port, ...from });
   const { certificate, key, serverName, alpn } = tls;
-  // Whom the server is does not matter here; who the client is does.
+  // These calls verify only the client, not the server.
   return connectTls({
-    // Handed over, because connect of node:tls has no localAddress.
+    // connect of node:tls has no localAddress, so the connected socket is passed to it.
     socket: connectTcp({ host: address, port, ...from }),
     rejectUnauthorized: false,
     ALPNProtocols: [...alpn],
@@ -69,7 +68,7 @@ function open({ address, port, localAddress, tls }: RawCall): Socket {
   });
 }
 
-/** Of responses that say their length. */
+/** For responses that have a length. */
 function isWholeResponse(text: string): boolean {
   const head = text.indexOf('\r\n\r\n');
   if (head < 0) return false;
@@ -96,7 +95,7 @@ function rawBytes(call: RawCall): Promise<RawAnswer> {
     socket.on('close', () => settle('closed'));
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString('latin1');
-      // Not until the close: Envoy gives clients a second to read what it refuses them with.
+      // Does not wait for the close: Envoy gives clients a second to read its refusal.
       if (until === undefined ? isWholeResponse(text) : text.includes(until)) settle('enough');
     });
     socket.once(call.tls === undefined ? 'connect' : 'secureConnect', () => socket.write(send, 'latin1'));
@@ -131,7 +130,7 @@ function rawHttp2(call: RawCall, headers: Readonly<Record<string, string>>): Pro
       });
       stream.on('close', () => settle('closed'));
     } catch (error) {
-      // What Node itself refuses to send.
+      // Node itself refused to send it.
       fail(error instanceof Error ? error : new Error(String(error)));
     }
   });

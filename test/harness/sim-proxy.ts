@@ -1,7 +1,6 @@
 /**
- * A simulated proxy (not an Envoy): speaks ADS v3 like one, for tests with hundreds of proxies. It subscribes to CDS
- * and LDS, asks for the endpoints and routes that they name, acknowledges everything, and keeps names and content
- * hashes only.
+ * A simulated proxy (not an Envoy) that speaks ADS v3, for tests with hundreds of proxies. It subscribes to CDS and LDS
+ * and to the endpoints and routes that they name, acknowledges everything, and stores only names and content hashes.
  */
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import { envoy, type google } from '../../src/protobuf/index.ts';
@@ -23,7 +22,7 @@ export interface SimProxyOptions {
   /** `sidecar~10.0.0.1~pod-1.default~default.svc.cluster.local` */
   readonly id: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Called for each response with what was in it. */
+  /** Called for each response with its resources. */
   readonly onResponse?: (type: SimType, names: readonly string[], removed: readonly string[]) => void;
 }
 
@@ -46,7 +45,7 @@ interface Answer {
 
 interface Received {
   readonly bytes: Uint8Array;
-  /** Stands for the content: equal for equal content of one mode. */
+  /** Identifies the content: equal for equal content of one mode. */
   readonly identity: string;
   /** Delta only. */
   readonly version: string;
@@ -98,7 +97,7 @@ function readDelta(message: Buffer): Answer {
 export class SimProxy {
   readonly options: SimProxyOptions;
   readonly #states = new Map<SimType, TypeState>();
-  /** Delta versions of what it has, for initial_resource_versions. */
+  /** Delta versions of the resources that it has, for initial_resource_versions. */
   readonly #versions = new Map<SimType, Map<string, string>>();
   readonly #client: Client;
   #stream: ClientDuplexStream<Buffer, Buffer> | undefined;
@@ -121,7 +120,7 @@ export class SimProxy {
     });
   }
 
-  /** Opens a stream; after a break it asks as an Envoy that kept its configuration does. */
+  /** Opens a stream. After a reconnect it subscribes like an Envoy that kept its configuration. */
   connect(): this {
     const method = this.options.mode === 'sotw' ? 'StreamAggregatedResources' : 'DeltaAggregatedResources';
     const raw = (message: Buffer): Buffer => message;
@@ -144,7 +143,7 @@ export class SimProxy {
     return this;
   }
 
-  /** Drops the connection without a word; what it has stays. */
+  /** Closes the connection without notice and keeps its configuration. */
   disconnect(): void {
     this.#stream?.cancel();
     this.#stream = undefined;
@@ -155,12 +154,12 @@ export class SimProxy {
     this.#client.close();
   }
 
-  /** Name → what stands for the content: its hash (SotW) or its version (Delta). */
+  /** Name → identity of the content: its hash (SotW) or its version (Delta). */
   content(type: SimType): ReadonlyMap<string, string> {
     return this.#state(type).has;
   }
 
-  /** What it calls the endpoints of a cluster: as the cluster says. */
+  /** The name of a cluster's endpoints, as the cluster says. */
   endpointsName(cluster: string): string {
     return this.#state('cds').refs.get(cluster)?.[0] ?? cluster;
   }
@@ -212,7 +211,7 @@ export class SimProxy {
     this.#versions.get(type)?.delete(name);
   }
 
-  /** Asks for exactly what the resources of `of` name. */
+  /** Subscribes to exactly the names in the resources of `of`. */
   #follow(of: SimType, type: SimType): void {
     const state = this.#state(type);
     const wanted = new Set([...this.#state(of).refs.values()].flat());

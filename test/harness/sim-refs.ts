@@ -1,5 +1,5 @@
 /**
- * What a resource makes an Envoy ask for next, read from its bytes: for simulated proxies, which hold no configuration.
+ * The names that a resource makes an Envoy subscribe to, read from its bytes, for simulated proxies.
  */
 import { hash } from 'node:crypto';
 import { envoy } from '../../src/protobuf/index.ts';
@@ -13,12 +13,12 @@ const { ClusterLoadAssignment } = envoy.config.endpoint.v3;
 const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 
 export type SimType = 'cds' | 'eds' | 'lds' | 'rds';
-/** Types of which resources can be read. */
+/** The types whose resources can be read. */
 export type ReadType = SimType | 'vhds';
 
 /**
- * Name of a resource and the names that it refers to: of discovered virtual hosts, their route configuration's, both
- * ways.
+ * The name of a resource and the names that it refers to. Discovered virtual hosts and their route configuration refer
+ * to each other.
  */
 export interface Facts {
   readonly name: string;
@@ -65,7 +65,7 @@ function readFacts(type: ReadType, bytes: Uint8Array): Facts {
 /** Shared by all simulated proxies of a process: a thousand of them read each resource once. */
 const known = new Map<string, Facts>();
 
-/** `identity` stands for the content: its hash, or its name and version. */
+/** `identity` identifies the content: its hash, or its name and version. */
 export function factsOf(type: ReadType, identity: string, bytes: Uint8Array): Facts {
   const key = `${type} ${identity}`;
   let facts = known.get(key);
@@ -76,7 +76,7 @@ export function factsOf(type: ReadType, identity: string, bytes: Uint8Array): Fa
   return facts;
 }
 
-/** Calls back for every length-delimited field of a message; other fields are passed over. Reads nothing twice. */
+/** Calls back for every length-delimited field of a message and skips other fields. Reads nothing twice. */
 export function eachField(message: Buffer, visit: (field: number, value: Buffer) => void): void {
   const reader = new WireReader(message);
   for (let field = reader.next(); field !== undefined; field = reader.next())

@@ -11,7 +11,7 @@ const SERVERS: Readonly<Record<string, (name: string) => Server>> = {
   http2: http2Echo,
   /** Speaks first. */
   tcp: tcpEcho,
-  /** Speaks when spoken to. */
+  /** Answers only. */
   quiet: quietTcpEcho,
 };
 

@@ -2,8 +2,8 @@
  * The mesh of the scale test: 10 namespaces of 100 services with 5 endpoints each, and 30 proxies in each namespace.
  *
  *   ns-0 … ns-4  see every public service
- *   ns-5 … ns-9  have a Sidecar that imports their own namespace alone
- *   ns-9         keeps its services to itself (exportTo `.`)
+ *   ns-5 … ns-9  have a Sidecar that imports only their own namespace
+ *   ns-9         exports its services to nobody else (exportTo `.`)
  *   hidden       has a service that is exported to nobody, and no proxies
  */
 import type { ConfigDir, Document } from '../e2e/support/config.ts';
@@ -15,9 +15,9 @@ export const SERVICES = 100;
 export const ENDPOINTS = 5;
 export const PROXIES = 30;
 
-/** From this namespace on, proxies see their own namespace alone. */
+/** From this namespace on, proxies see only their own namespace. */
 const NARROW_FROM = 5;
-/** Its services are not seen from elsewhere. */
+/** The namespace whose services others do not see. */
 export const PRIVATE = 9;
 export const HIDDEN = 'hidden';
 
@@ -26,7 +26,7 @@ export const serviceName = (index: number) => `svc-${index}`;
 export const hostname = (namespace: number, index: number) =>
   `${serviceName(index)}.${namespaceName(namespace)}.svc.cluster.local`;
 
-/** Whether proxies of the one namespace see the services of the other. */
+/** Whether proxies of the first namespace see the services of the second. */
 export function sees(proxies: number, services: number): boolean {
   return proxies === services || (proxies < NARROW_FROM && services !== PRIVATE);
 }
@@ -83,7 +83,7 @@ export async function writeMesh(config: ConfigDir): Promise<void> {
 export interface ScaleProxy {
   readonly namespace: number;
   readonly proxy: SimProxy;
-  /** What came since the last `clear`. */
+  /** Responses since the last `clear`. */
   readonly received: { type: string; names: readonly string[]; removed: readonly string[] }[];
 }
 

@@ -1,6 +1,6 @@
 /**
  * 1,000 services with 5 endpoints each and 300 simulated proxies (not Envoys) of 10 namespaces, half SotW and half
- * Delta: what a change costs follows the change, told by who receives how many messages about what.
+ * Delta: only the proxies that a change concerns receive messages, and only about the change.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -35,10 +35,10 @@ const owner = suiteOwner();
 const shared = lazy<Scale>();
 const scale = (): Scale => shared.get();
 
-/** Far above what it takes: two cores may be busy with other tests. */
+/** Far more than needed: two cores may be busy with other tests. */
 const PATIENCE = { timeoutMs: 60_000, intervalMs: 100 };
 
-/** Not a line for each of 300 streams. */
+/** No log line for each of 300 streams. */
 const QUIET = ['--log_output_level', 'default:info,ads:warn'];
 
 before(async () => {
@@ -55,7 +55,7 @@ before(async () => {
 
 const clusterOf = (namespace: number, index: number) => `outbound|80||${hostname(namespace, index)}`;
 
-/** Everything that was sent has been acknowledged, by everyone. */
+/** Waits until every proxy has acknowledged everything. */
 async function waitSynced(): Promise<void> {
   await eventually(async () => {
     const status = (await scale().discovery.http('/debug/syncz')).json() as Record<string, string>[];
@@ -70,8 +70,8 @@ async function waitSynced(): Promise<void> {
 let revision = 0;
 
 /**
- * Edits the first endpoint of a service and waits until those who see it have the new address; gives what everybody
- * received.
+ * Edits the first endpoint of a service and waits until the proxies that see it have the new address; resolves with all
+ * responses.
  */
 async function editEndpoint(namespace: number, index: number): Promise<void> {
   const { config, proxies } = scale();
@@ -91,7 +91,7 @@ function clear(): void {
   for (const { received } of scale().proxies) received.length = 0;
 }
 
-/** Asserts that those who see the namespace got exactly one response of this one resource, and the others nothing. */
+/** Asserts that proxies that see the namespace got one response with this one resource, and the others nothing. */
 function assertOneResource(namespace: number, index: number): void {
   for (const { namespace: of, proxy, received } of scale().proxies) {
     const names = [proxy.endpointsName(clusterOf(namespace, index))];
@@ -100,7 +100,7 @@ function assertOneResource(namespace: number, index: number): void {
   }
 }
 
-test('all proxies come in sync, and each has what its namespace sees', { timeout: 280_000 }, async () => {
+test('all proxies become synced, and each has what its namespace sees', { timeout: 280_000 }, async () => {
   const { proxies } = scale();
   await eventually(() => {
     for (const { proxy } of proxies) assert.ok(proxy.complete(), `${proxy.options.id} ${proxy.ended ?? 'waits'}`);
@@ -112,8 +112,8 @@ test('all proxies come in sync, and each has what its namespace sees', { timeout
     assert.equal(proxy.content('eds').size, visible.length * SERVICES, proxy.options.id);
     const types = ['cds', 'eds', 'lds', 'rds'] as const;
     const { mode } = proxy.options;
-    // Whether SotW or Delta, proxies of a namespace have the same; versions are kept in another form by each, and what
-    // clusters call their endpoints is another name.
+    // SotW and Delta proxies of a namespace have the same content, but identify it differently and use different names
+    // for endpoints.
     const everyone = types.filter((type) => type !== 'eds').map((type) => [...proxy.content(type).keys()].sort());
     const alike = types.map((type) => [...proxy.content(type)].sort());
     for (const [key, content] of [
@@ -132,7 +132,7 @@ test('all proxies come in sync, and each has what its namespace sees', { timeout
   );
 });
 
-test('a changed endpoint reaches those who see its service, as one resource, and nobody else', async () => {
+test('a changed endpoint reaches the proxies that see its service, as one resource, and no others', async () => {
   for (const namespace of [0, 5, PRIVATE]) {
     clear();
     await editEndpoint(namespace, 7);
@@ -140,7 +140,7 @@ test('a changed endpoint reaches those who see its service, as one resource, and
   }
 });
 
-/** Samples that would grow with work done for proxies. */
+/** Metrics that would grow with work for proxies. */
 async function work(): Promise<Readonly<Record<string, number>>> {
   const names = [
     'ctl_proxy_queue_time_count',
@@ -159,14 +159,14 @@ async function work(): Promise<Readonly<Record<string, number>>> {
   return Object.fromEntries(names.map((name) => [name, value(name)]));
 }
 
-test('an edit that nobody sees sends nothing, generates nothing and queues nothing', async () => {
+test('an edit that no proxy sees sends, generates and queues nothing', async () => {
   clear();
   await editEndpoint(6, 1);
   const before = await work();
   const edits: readonly (readonly [string, readonly Document[]])[] = [
     [`${HIDDEN}-endpoints`, [hiddenEndpoints(2)]],
     [`${HIDDEN}-endpoints`, [hiddenEndpoints(3)]],
-    // Written again as it is.
+    // Rewritten without a change.
     [endpointsFile(0, 3), [serviceEndpoints(0, 3)]],
   ];
   clear();
@@ -178,7 +178,7 @@ test('an edit that nobody sees sends nothing, generates nothing and queues nothi
       assert.ok((await scale().discovery.http('/debug/endpointShardz')).body.includes(address)),
     );
   }
-  // What comes after them has arrived, and only that.
+  // Only the edit after them has arrived.
   await editEndpoint(6, 1);
   assertOneResource(6, 1);
   const after = await work();
@@ -196,7 +196,9 @@ test('an edit that nobody sees sends nothing, generates nothing and queues nothi
   );
 });
 
-test('after a restart, those who come back with what they have are sent nothing', { timeout: 280_000 }, async () => {
+test('after a restart, proxies that reconnect with their configuration are sent nothing', {
+  timeout: 280_000,
+}, async () => {
   const { config, discovery, proxies } = scale();
   assert.deepEqual(await discovery.stop(), { code: 0, signal: null });
   for (const { proxy } of proxies) proxy.disconnect();
@@ -205,7 +207,7 @@ test('after a restart, those who come back with what they have are sent nothing'
   for (const { proxy } of proxies) proxy.connect();
   await waitSynced();
   for (const { proxy, received } of proxies) assert.deepEqual(received, [], proxy.options.id);
-  // They are there all the same.
+  // They are connected.
   await editEndpoint(2, 42);
   assertOneResource(2, 42);
 });
