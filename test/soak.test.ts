@@ -27,7 +27,7 @@ function node(index: number): ProxyNode {
   return { ...plain, locality: `region/zone${index % 5 === 0 ? index % 1500 : 0}` };
 }
 
-test(`${CONNECTIONS} proxies that connect and disconnect under churn leave the engine's tables as they were`, async () => {
+test(`${CONNECTIONS} proxies that come and go under churn leave nothing in the tables of the engine`, async () => {
   const gc = collector();
   const mesh = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.1.1')]);
   const live: ProxySession[] = [];
