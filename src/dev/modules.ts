@@ -8,6 +8,7 @@ export const MODULES = [
   'paths',
   'node-options',
   'core',
+  'asn1',
   'logging',
   'settings',
   'protobuf',

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { sequence } from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
-import { sequence } from './authority/asn1.ts';
 import { spki } from './authority/testing/fixtures.ts';
 import { createCertificateAuthenticator } from './certificate-authenticator.ts';
 import {

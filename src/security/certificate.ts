@@ -4,8 +4,9 @@
  * https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
  */
 import { X509Certificate } from 'node:crypto';
+import { childrenOf, contentOf, isContext, isUniversal, type Node, readAsn1, readOid } from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
-import { derInside, derValues, TAG, type Tlv } from './der.ts';
+import { readPem } from '../core/pem.ts';
 
 export interface Certificate {
   readonly x509: X509Certificate;
@@ -17,6 +18,8 @@ export interface Certificate {
   readonly clientAuth: boolean;
   /** URIs of the subject alternative name. */
   readonly uris: readonly string[];
+  /** The subject key identifier. */
+  readonly keyIdentifier: Buffer | undefined;
   /**
    * True when it has a restriction that is not understood here: then it may not be relied upon (RFC 5280 section 4.2).
    */
@@ -26,53 +29,59 @@ export interface Certificate {
   readonly notAfter: number;
 }
 
-/** Content bytes of object identifiers, in hex. */
 const OID = {
-  keyUsage: '551d0f',
-  subjectAltName: '551d11',
-  basicConstraints: '551d13',
-  nameConstraints: '551d1e',
-  certificatePolicies: '551d20',
-  extendedKeyUsage: '551d25',
-  clientAuth: '2b06010505070302',
+  subjectKeyIdentifier: '2.5.29.14',
+  keyUsage: '2.5.29.15',
+  subjectAltName: '2.5.29.17',
+  basicConstraints: '2.5.29.19',
+  nameConstraints: '2.5.29.30',
+  certificatePolicies: '2.5.29.32',
+  extendedKeyUsage: '2.5.29.37',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
-/** Context tag [3] of TBSCertificate: its extensions. */
-const EXTENSIONS = 0xa3;
-/** Context tag [6] of GeneralName: a URI. */
-const NAME_URI = 0x86;
+/** Context tag of TBSCertificate: its extensions. */
+const EXTENSIONS = 3;
+/** Context tag of GeneralName: a URI. */
+const NAME_URI = 6;
 
-const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex');
+/** Bits of the first byte of a key usage: bit 0 is the highest. */
+const DIGITAL_SIGNATURE = 0x80;
+const KEY_CERT_SIGN = 0x04;
 
 type Mutable = { -readonly [K in keyof Certificate]: Certificate[K] };
 
-function readBasicConstraints(into: Mutable, value: Uint8Array): void {
-  for (const { tag, content } of derInside(value, TAG.sequence)) {
-    if (tag === TAG.boolean) into.ca = content[0] !== 0;
-    else if (tag === TAG.integer) into.pathLength = content.length === 1 ? (content[0] ?? 0) : 255;
+function readBasicConstraints(into: Mutable, value: Node): void {
+  for (const node of childrenOf(value)) {
+    const content = contentOf(node);
+    if (isUniversal(node, 'BOOLEAN')) into.ca = content[0] !== 0;
+    else if (isUniversal(node, 'INTEGER')) into.pathLength = content.length === 1 ? (content[0] ?? 0) : 255;
   }
 }
 
-/** BIT STRING: unused bits, then bits from the highest on; 0 is digitalSignature, 5 keyCertSign. */
-function readKeyUsage(into: Mutable, value: Uint8Array): void {
-  const [bits] = derValues(value);
-  const first = bits?.tag === TAG.bitString ? (bits.content[1] ?? 0) : 0;
-  into.keyUsage = { digitalSignature: (first & 0x80) !== 0, keyCertSign: (first & 0x04) !== 0 };
+/** A BIT STRING of named bits may end within a byte; its first byte says how many bits are unused. */
+function readKeyUsage(into: Mutable, value: Node): void {
+  const first = isUniversal(value, 'BITSTRING') ? (contentOf(value)[1] ?? 0) : 0;
+  into.keyUsage = {
+    digitalSignature: (first & DIGITAL_SIGNATURE) !== 0,
+    keyCertSign: (first & KEY_CERT_SIGN) !== 0,
+  };
 }
 
-function readExtension(into: Mutable, parts: readonly Tlv[]): void {
-  const id = parts[0]?.tag === TAG.oid ? hex(parts[0].content) : '';
-  const critical = parts.length === 3 && parts[1]?.tag === TAG.boolean && parts[1].content[0] !== 0;
-  const value = parts.at(-1)?.content ?? new Uint8Array();
-  if (id === OID.basicConstraints) readBasicConstraints(into, value);
-  else if (id === OID.keyUsage) readKeyUsage(into, value);
+function readExtension(into: Mutable, parts: readonly Node[]): void {
+  const id = readOid(parts[0]);
+  const critical = parts.length === 3 && isUniversal(parts[1], 'BOOLEAN') && contentOf(parts[1])[0] !== 0;
+  const value = (): Node => readAsn1(contentOf(parts.at(-1)));
+  if (id === OID.basicConstraints) readBasicConstraints(into, value());
+  else if (id === OID.keyUsage) readKeyUsage(into, value());
+  else if (id === OID.subjectKeyIdentifier) into.keyIdentifier = contentOf(value());
   else if (id === OID.extendedKeyUsage) {
-    into.clientAuth = derInside(value, TAG.sequence).some(({ content }) => hex(content) === OID.clientAuth);
+    into.clientAuth = childrenOf(value()).some((usage) => readOid(usage) === OID.clientAuth);
   } else if (id === OID.subjectAltName) {
-    const names = derInside(value, TAG.sequence).filter(({ tag }) => tag === NAME_URI);
-    into.uris = [...into.uris, ...names.map(({ content }) => Buffer.from(content).toString('latin1'))];
+    const names = childrenOf(value()).filter((name) => isContext(name, NAME_URI));
+    into.uris = [...into.uris, ...names.map((name) => contentOf(name).toString('latin1'))];
   } else if (id === OID.nameConstraints) into.restricted = true;
-  // Policies restrict only who asks for one, and nobody here does.
+  // A policy restricts only verifiers that ask for one, and none here does.
   else if (critical && id !== OID.certificatePolicies) into.restricted = true;
 }
 
@@ -87,26 +96,25 @@ export function readCertificate(source: Uint8Array | X509Certificate): Certifica
       keyUsage: undefined,
       clientAuth: false,
       uris: [],
+      keyIdentifier: undefined,
       restricted: false,
       notBefore: x509.validFromDate.getTime(),
       notAfter: x509.validToDate.getTime(),
     };
-    const tbs = derInside(x509.raw, TAG.sequence)[0];
-    const extensions = derValues(tbs?.content ?? new Uint8Array()).find(({ tag }) => tag === EXTENSIONS);
+    const [body] = childrenOf(readAsn1(Buffer.from(x509.raw)));
+    const extensions = childrenOf(body).find((field) => isContext(field, EXTENSIONS));
     if (extensions === undefined) return certificate;
-    for (const { content } of derInside(extensions.content, TAG.sequence))
-      readExtension(certificate, derValues(content));
+    const [list] = childrenOf(extensions);
+    for (const extension of childrenOf(list)) readExtension(certificate, childrenOf(extension));
     return certificate;
   } catch (error) {
     throw new CtlError('invalid_argument', 'not a certificate', {}, error);
   }
 }
 
-const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
-
 /** The certificates of a PEM text. Throws CtlError invalid_argument when there is none, or one that cannot be read. */
 export function readPemCertificates(pem: string): Certificate[] {
-  const blocks = pem.match(PEM) ?? [];
+  const blocks = readPem(pem, 'CERTIFICATE');
   if (blocks.length === 0) throw new CtlError('invalid_argument', 'holds no certificate in PEM form');
-  return blocks.map((block) => readCertificate(Buffer.from(block)));
+  return blocks.map(readCertificate);
 }

@@ -1,9 +1,9 @@
 /** Test support: certificates of workloads, right and wrong ones, and keys and tokens of issuers. */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { exportJWK, type JSONWebKeySet, type JWTPayload, SignJWT } from 'jose';
-import { bits, boolean, encode, type Node, octets, oid, sequence, smallInteger } from './authority/asn1.ts';
+import { bits, boolean, encodeDer, type Node, octets, oid, sequence, smallInteger } from '../asn1/index.ts';
+import { encodePem } from '../core/pem.ts';
 import { authorityName, EMPTY_NAME, hostName, signingKey, uriName, writeCertificate } from './authority/certificate.ts';
-import { encodePem } from './authority/pem.ts';
 import { type Ca, DAY_MS, ecKey, type KeyPair, makeCa, NOW, spki } from './authority/testing/fixtures.ts';
 import type { Certificate } from './certificate.ts';
 import { readRoots } from './trust.ts';
@@ -35,7 +35,7 @@ export const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2';
 export const SERVER_AUTH = '1.3.6.1.5.5.7.3.1';
 
 export function extension(id: string, value: Node, critical = false): Node {
-  return sequence(oid(id), ...(critical ? [boolean(true)] : []), octets(encode(value)));
+  return sequence(oid(id), ...(critical ? [boolean(true)] : []), octets(encodeDer(value)));
 }
 
 /** DER. */
@@ -63,7 +63,7 @@ export function makeLeaf(options: LeafOptions): Buffer {
     notBefore: options.notBefore ?? NOW - DAY_MS,
     notAfter: options.notAfter ?? NOW + DAY_MS,
     publicKey: spki(keys.publicKey),
-    extensions: Buffer.concat(extensions.map(encode)),
+    extensions: Buffer.concat(extensions.map(encodeDer)),
   };
   return writeCertificate(fields, signingKey(options.signer ?? issuer.keys.privateKey));
 }

@@ -9,7 +9,7 @@
  * one connection each. Source: RFC 5246 section 7.3 (session identifiers)
  */
 import type { TLSSocket } from 'node:tls';
-import { derInside, TAG } from './der.ts';
+import { sliceDer, splitDer } from '../asn1/index.ts';
 import { type Shown, shownBy } from './peer-certificates.ts';
 
 /**
@@ -35,9 +35,11 @@ interface Kept {
 /** Position of the identifier in OpenSSL's SSL_SESSION, after its version, that of the protocol, and the cipher. */
 const ID_FIELD = 3;
 
+const OCTET_STRING = 0x04;
+
 function idOf(session: Buffer): string | undefined {
-  const id = derInside(session, TAG.sequence)[ID_FIELD];
-  return id?.tag === TAG.octetString && id.content.length > 0 ? nameOf(id.content) : undefined;
+  const { tag, content } = splitDer(sliceDer(session, [ID_FIELD]));
+  return tag === OCTET_STRING && content.length > 0 ? nameOf(content) : undefined;
 }
 
 function nameOf(id: Uint8Array): string {

@@ -1,16 +1,15 @@
 /** Certificates as PEM: what came from the authority or from files is looked at before it replaces what works. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
+import { pemBlocks } from '../../core/pem.ts';
 import type { WorkloadSecrets } from '../types.ts';
-
-const PEM = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
 
 /** More than any chain or bundle of roots has; the texts come from elsewhere. */
 const MAX_CERTIFICATES = 1_000;
 
 /** The certificates of a text, each ending with a line break. */
 export function splitPem(text: string): string[] {
-  return (text.match(PEM) ?? []).map((pem) => `${pem}\n`);
+  return pemBlocks(text, 'CERTIFICATE');
 }
 
 /**

@@ -1,22 +1,34 @@
 /**
- * The workload's key and the request for its certificate (PKCS #10, RFC 2986) with the SPIFFE ID as the only name. The
- * request is written by hand: it is forty lines, and a library for it would stay in the memory of every workload.
+ * The workload's key and the request for its certificate (PKCS #10, RFC 2986) with the SPIFFE ID as the only name.
  */
 import { generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
+import {
+  bits,
+  context,
+  contextBytes,
+  encodeDer,
+  encoded,
+  nullValue,
+  octets,
+  oid,
+  sequence,
+  setOf,
+  smallInteger,
+} from '../../asn1/index.ts';
 import { CtlError } from '../../core/errors.ts';
-import { der, oid, sequence } from './der.ts';
+import { encodePem } from '../../core/pem.ts';
 
 const generate = promisify(generateKeyPair);
 
 /** RFC 8017 and RFC 5758: how a signature is named. */
-const SHA256_WITH_RSA = sequence(oid('1.2.840.113549.1.1.11'), der(0x05));
+const SHA256_WITH_RSA = sequence(oid('1.2.840.113549.1.1.11'), nullValue());
 const ECDSA_WITH_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
 /** PKCS #9 extensionRequest, RFC 5280 subjectAltName. */
 const EXTENSION_REQUEST = '1.2.840.113549.1.9.14';
 const SUBJECT_ALT_NAME = '2.5.29.17';
-/** GeneralName uniformResourceIdentifier: context tag 6, primitive. */
-const URI_NAME = 0x86;
+/** Context tag of GeneralName: a URI. */
+const URI_NAME = 6;
 
 /** 2048 bits are what the field uses; more only cost handshakes time. */
 const RSA_BITS = 2048;
@@ -54,17 +66,18 @@ function keyPem(key: KeyObject, kind: KeyKind, pkcs8: boolean): string {
 }
 
 function request(privateKey: KeyObject, publicKey: KeyObject, kind: KeyKind, uri: string): string {
-  const names = sequence(der(URI_NAME, Buffer.from(uri)));
-  const extension = sequence(oid(SUBJECT_ALT_NAME), der(0x04, names));
-  const attribute = sequence(oid(EXTENSION_REQUEST), der(0x31, sequence(extension)));
-  const info = sequence(
-    der(0x02, Buffer.from([0])), // version 1
-    sequence(), // no subject: the name is in the extension
-    publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa0, attribute),
+  const names = sequence(contextBytes(URI_NAME, Buffer.from(uri)));
+  const extension = sequence(oid(SUBJECT_ALT_NAME), octets(encodeDer(names)));
+  const attribute = sequence(oid(EXTENSION_REQUEST), setOf(sequence(extension)));
+  const info = encodeDer(
+    sequence(
+      smallInteger(0), // version 1
+      sequence(), // no subject: the name is in the extension
+      encoded(publicKey.export({ type: 'spki', format: 'der' })),
+      context(0, attribute),
+    ),
   );
-  const signature = der(0x03, Buffer.from([0]), sign('sha256', info, privateKey));
-  const whole = sequence(info, kind === 'RSA' ? SHA256_WITH_RSA : ECDSA_WITH_SHA256, signature);
-  const lines = whole.toString('base64').replace(/.{1,64}/g, '$&\n');
-  return `-----BEGIN CERTIFICATE REQUEST-----\n${lines}-----END CERTIFICATE REQUEST-----\n`;
+  const algorithm = kind === 'RSA' ? SHA256_WITH_RSA : ECDSA_WITH_SHA256;
+  const signature = bits(sign('sha256', info, privateKey));
+  return encodePem('CERTIFICATE REQUEST', encodeDer(sequence(encoded(info), algorithm, signature)));
 }

@@ -7,6 +7,7 @@ import { sleep } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { pemBlocks } from '../../core/pem.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
@@ -133,7 +134,7 @@ export function createFileSecrets(
 /**
  * The names come from authors of Gateways and DestinationRules: no other content of a file is served, such as a token.
  */
-const REVOCATIONS = /^\s*-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/m;
+const REVOCATIONS = 'X509 CRL';
 
 /** The content of a secret's files. */
 interface SecretFiles {
@@ -176,7 +177,7 @@ async function readAuthorities(
     text: `${text}\0${crl ?? ''}`,
     encode() {
       readCertificates([text], file);
-      if (crl !== undefined && !REVOCATIONS.test(crl)) {
+      if (crl !== undefined && pemBlocks(crl, REVOCATIONS).length === 0) {
         throw new CtlError('invalid_argument', `no list of revoked certificates in ${revocations}`);
       }
       return authoritiesSecret(name, text, crl);

@@ -3,6 +3,7 @@
  * something else are nobody's matter here. Values never stand in messages.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { countPemBlocks, pemBlocks } from '../../core/pem.ts';
 import { authoritiesOf, keyPairOf, secretBytes, TLS_TYPE } from '../credentials.ts';
 import type { SecretContent } from '../schema/core.ts';
 import type { ValidationErrors } from './validation-errors.ts';
@@ -13,9 +14,6 @@ const MAX_BYTES = 1024 * 1024;
 /** Envoy's demands of the keys of servers. */
 const MIN_RSA_BITS = 2048;
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
-
-const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
-const REVOCATIONS = /-----BEGIN X509 CRL-----[A-Za-z0-9+/=\s]+-----END X509 CRL-----/;
 
 export function validateSecret(content: SecretContent, faults: ValidationErrors): void {
   const pair = keyPairOf(content);
@@ -30,7 +28,8 @@ export function validateSecret(content: SecretContent, faults: ValidationErrors)
   if (trusted.revoked === undefined) return;
   const atRevoked = placeOf(content, trusted.revoked, faults);
   const text = readText(content, trusted.revoked, atRevoked);
-  if (text !== undefined && !REVOCATIONS.test(text)) atRevoked.add([], 'expected a revocation list in PEM form');
+  if (text !== undefined && pemBlocks(text, 'X509 CRL').length === 0)
+    atRevoked.add([], 'expected a revocation list in PEM form');
 }
 
 function checkKeyPair(
@@ -67,8 +66,8 @@ function readText(content: SecretContent, name: string, at: ValidationErrors): s
 function certificatesIn(text: string | undefined, at: ValidationErrors): X509Certificate[] {
   if (text === undefined) return [];
   try {
-    const found = [...text.matchAll(CERTIFICATES)].map(([pem]) => new X509Certificate(pem));
-    if (found.length > 0) return found;
+    const found = pemBlocks(text, 'CERTIFICATE').map((pem) => new X509Certificate(pem));
+    if (found.length > 0 && found.length === countPemBlocks(text, 'CERTIFICATE-----')) return found;
   } catch {
     // Said below, without what the library quotes.
   }

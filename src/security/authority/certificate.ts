@@ -9,20 +9,21 @@ import {
   boolean,
   context,
   contextBytes,
-  encode,
+  encodeDer,
+  encoded,
   type Node,
-  nothing,
+  nullValue,
   octets,
   oid,
   positiveInteger,
-  ready,
   sequence,
-  sequenceOf,
+  sequenceOfEncoded,
   setOf,
   smallInteger,
   time,
   utf8,
-} from './asn1.ts';
+} from '../../asn1/index.ts';
+import { CtlError } from '../../core/errors.ts';
 
 /** A private key and how it signs. */
 export interface SigningKey {
@@ -33,16 +34,16 @@ export interface SigningKey {
 }
 
 /**
- * How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws an Error of one line for
- * other keys.
+ * How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws CtlError
+ * invalid_argument for other keys.
  */
 export function signingKey(key: KeyObject): SigningKey {
   const { namedCurve } = key.asymmetricKeyDetails ?? {};
   if (key.asymmetricKeyType === 'rsa')
-    return { key, hash: 'sha256', algorithm: sequence(oid('1.2.840.113549.1.1.11'), nothing()) };
+    return { key, hash: 'sha256', algorithm: sequence(oid('1.2.840.113549.1.1.11'), nullValue()) };
   if (namedCurve === 'prime256v1') return { key, hash: 'sha256', algorithm: sequence(oid('1.2.840.10045.4.3.2')) };
   if (namedCurve === 'secp384r1') return { key, hash: 'sha384', algorithm: sequence(oid('1.2.840.10045.4.3.3')) };
-  throw new Error('the key is neither RSA nor ECDSA P-256 or P-384');
+  throw new CtlError('invalid_argument', 'the key is neither RSA nor ECDSA P-256 or P-384');
 }
 
 /** What stands in a certificate. Times are epoch milliseconds. */
@@ -68,11 +69,11 @@ export function writeCertificate(fields: CertificateFields, signer: SigningKey):
     fields.issuer,
     sequence(time(fields.notBefore), time(fields.notAfter)),
     fields.subject,
-    ready(fields.publicKey),
-    context(3, sequenceOf(fields.extensions)),
+    encoded(fields.publicKey),
+    context(3, sequenceOfEncoded(fields.extensions)),
   );
-  const der = encode(body);
-  return encode(sequence(ready(der), signer.algorithm, bits(sign(signer.hash, der, signer.key))));
+  const der = encodeDer(body);
+  return encodeDer(sequence(encoded(der), signer.algorithm, bits(sign(signer.hash, der, signer.key))));
 }
 
 /**
@@ -106,38 +107,38 @@ export function authorityName(organization: string, commonName: string): Node {
 }
 
 function extension(name: string, critical: boolean, value: Node): Node {
-  const content = octets(encode(value));
+  const content = octets(encodeDer(value));
   return critical ? sequence(oid(name), boolean(true), content) : sequence(oid(name), content);
 }
 
 /** digitalSignature and keyEncipherment (RFC 5280 section 4.2.1.3: bits 0 and 2). */
-const RSA_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0xa0), 5)));
+const RSA_KEY_USAGE = encodeDer(extension('2.5.29.15', true, bits(Buffer.of(0xa0), 5)));
 /** digitalSignature alone: an elliptic curve encrypts nothing (RFC 8813 section 3). */
-const EC_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)));
+const EC_KEY_USAGE = encodeDer(extension('2.5.29.15', true, bits(Buffer.of(0x80), 7)));
 /** keyCertSign and cRLSign: bits 5 and 6. */
-const CA_KEY_USAGE = encode(extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)));
-const SERVER_AND_CLIENT = encode(
+const CA_KEY_USAGE = encodeDer(extension('2.5.29.15', true, bits(Buffer.of(0x06), 1)));
+const SERVER_AND_CLIENT = encodeDer(
   extension('2.5.29.37', false, sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'))),
 );
 /** cA is FALSE by default, and DER leaves defaults out. */
-const NO_CA = encode(extension('2.5.29.19', true, sequence()));
+const NO_CA = encodeDer(extension('2.5.29.19', true, sequence()));
 /** A root signs workloads' certificates itself: nothing may stand between. */
-const ROOT_CA = encode(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
+const ROOT_CA = encodeDer(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
 
 /** The extension up to the identifier, which is always as long. */
-const SUBJECT_KEY_IDENTIFIER = encode(extension('2.5.29.14', false, octets(Buffer.alloc(ID_BYTES)))).subarray(
+const SUBJECT_KEY_IDENTIFIER = encodeDer(extension('2.5.29.14', false, octets(Buffer.alloc(ID_BYTES)))).subarray(
   0,
   -ID_BYTES,
 );
 
 /** DER; the same in every certificate of one issuer. */
 export function authorityKeyIdentifier(id: Buffer): Buffer {
-  return encode(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
+  return encodeDer(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
 }
 
 /** Critical, because the subject is empty (RFC 5280 section 4.2.1.6). */
 function subjectAltName(names: readonly Node[]): Buffer {
-  return encode(extension('2.5.29.17', true, sequence(...names)));
+  return encodeDer(extension('2.5.29.17', true, sequence(...names)));
 }
 
 /** A URI of a SAN; ASCII, as spiffeUri gives it. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { bits, encode, nothing, oid, sequence, utf8 } from './asn1.ts';
+import { bits, encodeDer, nullValue, oid, sequence, utf8 } from '../../asn1/index.ts';
 import { signingKey } from './certificate.ts';
 import { MAX_CSR_CHARS, readCsr } from './csr.ts';
 import { algorithm, csr, csrDer, csrPem, ecKey, nested, rsaKey, spki } from './testing/fixtures.ts';
@@ -41,7 +41,7 @@ function tampered(): string {
 
 function explicitCurve(): Buffer {
   const [kind, parameters] = [oid('1.2.840.10045.2.1'), sequence(utf8('a field and a curve of my own'))];
-  return encode(sequence(sequence(kind, parameters), bits(spki(P256.publicKey).subarray(-65))));
+  return encodeDer(sequence(sequence(kind, parameters), bits(spki(P256.publicKey).subarray(-65))));
 }
 
 const ed25519 = ((): string => {
@@ -50,7 +50,7 @@ const ed25519 = ((): string => {
 })();
 
 const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
-  nothing: ['', /no PEM-encoded certificate request/],
+  nullValue: ['', /no PEM-encoded certificate request/],
   'something else in PEM form': [csr({ key: P256 }).replaceAll('CERTIFICATE REQUEST', 'CERTIFICATE'), /no PEM-encoded/],
   'two requests': [csr({ key: P256 }) + csr({ key: P256 }), /more than one/],
   'a request and a key': [
@@ -62,7 +62,7 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   'bytes after the request': [csrPem(Buffer.concat([csrDer({ key: P256 }), Buffer.of(5, 0)])), /bytes after/],
   'deep ASN.1 in the attributes': [csr({ key: P256, attributes: [nested(2000)] }), /nested deeper than 16/],
   'very many elements': [
-    csr({ key: P256, attributes: [sequence(...Array.from({ length: 2000 }, nothing))] }),
+    csr({ key: P256, attributes: [sequence(...Array.from({ length: 2000 }, nullValue))] }),
     /more than 1024 elements/,
   ],
   'an indefinite length': [csrPem(Buffer.from('30800000', 'hex')), /indefinite length/],

@@ -1,18 +1,27 @@
 /**
  * Reads certificate signing requests (PKCS #10, RFC 2986) of callers whose identity is known by other means: of a
  * request only the public key counts, and the signature as proof of its private half. Subject, extensions and
- * attributes are never looked at. Every refusal is an Error of one line, for the caller to read.
+ * attributes are never looked at. Every refusal is one line, for the caller to read.
  */
 import { verify } from 'node:crypto';
-import { sliceDer } from '../der.ts';
-import { childrenOf, contentOf, isUniversal, type Node, readAsn1, readBits, readOid } from './asn1.ts';
+import {
+  childrenOf,
+  contentOf,
+  isUniversal,
+  type Node,
+  readAsn1,
+  readBits,
+  readOid,
+  sliceDer,
+} from '../../asn1/index.ts';
+import { CtlError } from '../../core/errors.ts';
+import { countPemBlocks, readPem } from '../../core/pem.ts';
 import type { SubjectKey } from './certificate.ts';
-import { countPemBlocks, readPem } from './pem.ts';
 
 /** Characters of PEM. A request with an RSA key of 4096 bits and a few names has 2,000. */
 export const MAX_CSR_CHARS = 16 * 1024;
 
-const LABELS = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'];
+const LABELS = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'] as const;
 
 const RSA = '1.2.840.113549.1.1.1';
 const EC = '1.2.840.10045.2.1';
@@ -42,21 +51,26 @@ const MAX_EXPONENT = 2 ** 32;
 
 const ACCEPTED = 'RSA of 2048 to 4096 bits, ECDSA P-256 or P-384';
 
+function refused(message: string, cause?: unknown): CtlError {
+  return new CtlError('invalid_argument', message, {}, cause);
+}
+
 /**
- * Throws an Error of one line when the request cannot be read, its key is not accepted, or its signature does not hold.
+ * Throws CtlError invalid_argument when the request cannot be read, its key is not accepted, or its signature does not
+ * hold.
  */
 export function readCsr(pem: string): SubjectKey {
   const der = derOf(pem);
   const [info, algorithm, signature] = childrenOf(readAsn1(der));
   const [version, , keyInfo] = childrenOf(info);
   if (!isUniversal(version, 'INTEGER') || !contentOf(version).equals(Buffer.of(0)))
-    throw new Error('the certificate request is of an unknown version');
+    throw refused('the certificate request is of an unknown version');
   const { kind, bits } = readKey(keyInfo);
   const { key: wanted, hash } = signatureOf(algorithm);
-  if (wanted !== kind) throw new Error('the certificate request is signed with another kind of key than its own');
+  if (wanted !== kind) throw refused('the certificate request is signed with another kind of key than its own');
   const publicKey = sliceDer(der, [0, 2]);
   if (!signatureHolds(hash, sliceDer(der, [0]), publicKey, readBits(signature)))
-    throw new Error('the signature of the certificate request does not hold');
+    throw refused('the signature of the certificate request does not hold');
   return { algorithm: kind === EC ? 'ec' : 'rsa', publicKey, keyBits: bits };
 }
 
@@ -65,24 +79,24 @@ function signatureHolds(hash: string, data: Buffer, publicKey: Buffer, signature
   try {
     return verify(hash, data, { key: publicKey, format: 'der', type: 'spki' }, signature);
   } catch (error) {
-    throw new Error('the key of the certificate request cannot be read', { cause: error });
+    throw refused('the key of the certificate request cannot be read', error);
   }
 }
 
 function derOf(pem: string): Buffer {
-  if (pem.length > MAX_CSR_CHARS) throw new Error(`the certificate request is longer than ${MAX_CSR_CHARS} characters`);
-  const [der, ...more] = readPem(pem, LABELS);
-  if (der === undefined) throw new Error('there is no PEM-encoded certificate request');
-  if (more.length > 0 || countPemBlocks(pem) !== 1) throw new Error('there is more than one certificate request');
+  if (pem.length > MAX_CSR_CHARS) throw refused(`the certificate request is longer than ${MAX_CSR_CHARS} characters`);
+  const [der, ...more] = readPem(pem, ...LABELS);
+  if (der === undefined) throw refused('there is no PEM-encoded certificate request');
+  if (more.length > 0 || countPemBlocks(pem) !== 1) throw refused('there is more than one certificate request');
   return der;
 }
 
 function signatureOf(algorithm: Node | undefined): { readonly key: string; readonly hash: string } {
   const [name, parameters] = childrenOf(algorithm);
   const found = SIGNATURES[readOid(name)];
-  if (found === undefined) throw new Error('the certificate request is signed by an algorithm that is not accepted');
+  if (found === undefined) throw refused('the certificate request is signed by an algorithm that is not accepted');
   if (parameters !== undefined && !isUniversal(parameters, 'NULL'))
-    throw new Error('the signature algorithm of the certificate request has parameters');
+    throw refused('the signature algorithm of the certificate request has parameters');
   return found;
 }
 
@@ -105,7 +119,7 @@ function readKey(keyInfo: Node | undefined): RequestKey {
     checkRsa(bits);
     return { kind, bits };
   }
-  throw new Error(`the key of the certificate request is not accepted: ${ACCEPTED}`);
+  throw refused(`the key of the certificate request is not accepted: ${ACCEPTED}`);
 }
 
 /** RFC 8017 appendix A.1.1: a sequence of modulus and public exponent. */
@@ -113,10 +127,10 @@ function checkRsa(bits: Buffer): void {
   const [modulus, exponent] = childrenOf(readAsn1(bits)).map(positive);
   const size = bitLength(modulus);
   if (size < MIN_RSA_BITS || size > MAX_RSA_BITS)
-    throw new Error(`the key of the certificate request has ${size} bits: ${ACCEPTED}`);
+    throw refused(`the key of the certificate request has ${size} bits: ${ACCEPTED}`);
   const value = exponent !== undefined && exponent.length <= 5 ? exponent.readUIntBE(0, exponent.length) : 0;
   if (value < MIN_EXPONENT || value > MAX_EXPONENT || value % 2 === 0)
-    throw new Error('the key of the certificate request has a public exponent that is not accepted');
+    throw refused('the key of the certificate request has a public exponent that is not accepted');
 }
 
 /** The bytes of a positive INTEGER without the zero that keeps it so. */
@@ -124,7 +138,7 @@ function positive(node: Node): Buffer {
   const content = contentOf(node);
   const first = content[0] ?? 0x80;
   if (!isUniversal(node, 'INTEGER') || first >= 0x80)
-    throw new Error('the key of the certificate request has a number that is not positive');
+    throw refused('the key of the certificate request has a number that is not positive');
   return first === 0 && content.length > 1 ? content.subarray(1) : content;
 }
 

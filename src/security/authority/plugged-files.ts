@@ -7,9 +7,9 @@ import { createHash, createPrivateKey, type KeyObject } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
+import { encodePem, readPem } from '../../core/pem.ts';
 import { signingKey } from './certificate.ts';
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts';
-import { splitCertificates } from './pem.ts';
 import type { RootSet, SigningMaterial } from './root-source.ts';
 
 const NAMES = { cert: 'ca-cert.pem', key: 'ca-key.pem', chain: 'cert-chain.pem', root: 'root-cert.pem' } as const;
@@ -90,11 +90,9 @@ interface Found {
 /** Checks what the files say at `now`, epoch ms. Throws CtlError naming the file that is at fault. */
 export function checkPlugged({ directory, texts }: PluggedText, now: number): PluggedRoot {
   const certificates = (part: 'cert' | 'chain' | 'root'): Found[] =>
-    splitCertificates(texts[part]).map((pem) => ({
-      pem,
-      facts: factsOf(directory, NAMES[part], pem),
-      file: NAMES[part],
-    }));
+    readPem(texts[part], 'CERTIFICATE')
+      .map((der) => encodePem('CERTIFICATE', der))
+      .map((pem) => ({ pem, facts: factsOf(directory, NAMES[part], pem), file: NAMES[part] }));
   const [signing] = certificates('cert');
   if (signing === undefined) throw fault(directory, NAMES.cert, 'holds no certificate in PEM form');
   const roots = certificates('root');

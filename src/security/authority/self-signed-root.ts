@@ -1,9 +1,9 @@
 /** Makes a self-signed root: an RSA key and its certificate. */
 import { createPrivateKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
+import { encodePem } from '../../core/pem.ts';
 import { authorityName, keyIdentifier, rootExtensions, signingKey, writeCertificate } from './certificate.ts';
 import { keyBitsOf } from './certificate-facts.ts';
-import { encodePem } from './pem.ts';
 import { BACKDATE_MS } from './signer.ts';
 
 export interface NewRootOptions {

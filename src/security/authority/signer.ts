@@ -3,8 +3,9 @@
  * servers, made here, leaves it.
  */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { encoded, type Node } from '../../asn1/index.ts';
 import { messageOf } from '../../core/errors.ts';
-import { type Node, ready } from './asn1.ts';
+import { encodePem } from '../../core/pem.ts';
 import {
   EMPTY_NAME,
   hostName,
@@ -19,7 +20,6 @@ import {
 } from './certificate.ts';
 import { certificateFacts, keyBitsOf } from './certificate-facts.ts';
 import { readCsr } from './csr.ts';
-import { encodePem } from './pem.ts';
 import type { Issuer, SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
 /** How far a clock that checks a certificate may be behind the one that made it. */
@@ -40,7 +40,7 @@ function prepare({ key, certificate, chainEnd }: Issuer): Prepared {
   const { subject, keyIdentifier, notBefore } = certificateFacts(certificate);
   return {
     signer: signingKey(createPrivateKey(key)),
-    name: ready(subject),
+    name: encoded(subject),
     template: leafTemplate(keyIdentifier),
     notBefore,
     chainEnd,

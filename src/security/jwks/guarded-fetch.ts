@@ -9,7 +9,7 @@ import { type ClientRequest, request as httpRequest, type IncomingMessage } from
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, toError } from '../../core/errors.ts';
 import { OWN_FETCH_HEADER } from '../../core/internal-fetch.ts';
 import type { Fetch } from '../fetch-json.ts';
 import { isRefusedAddress } from './addresses.ts';
@@ -80,7 +80,7 @@ function endBy(signal: AbortSignal, request: ClientRequest): void {
   let message: IncomingMessage | undefined;
   const end = (): void => {
     const reason: unknown = signal.reason;
-    const error = reason instanceof Error ? reason : new Error(String(reason));
+    const error = toError(reason);
     message?.destroy(error);
     request.destroy(error);
   };

@@ -3,27 +3,27 @@
  * that obeys.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
-import type { WallClock } from '../../../core/wall-clock.ts';
-import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import {
   bits,
   boolean,
   context,
   contextBytes,
-  encode,
+  encodeDer,
+  encoded,
   type Node,
-  nothing,
+  nullValue,
   octets,
   oid,
-  ready,
   sequence,
   setOf,
   smallInteger,
   utf8,
-} from '../asn1.ts';
+} from '../../../asn1/index.ts';
+import { encodePem } from '../../../core/pem.ts';
+import type { WallClock } from '../../../core/wall-clock.ts';
+import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';
 import { keyBitsOf } from '../certificate-facts.ts';
-import { encodePem } from '../pem.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 
@@ -64,15 +64,15 @@ export function csrDer({
   subject,
   attributes = [],
 }: CsrOptions): Buffer {
-  const info = encode(
+  const info = encodeDer(
     sequence(
       smallInteger(0),
       subject ?? authorityName('attacker', 'somebody else'),
-      ready(publicKey ?? spki(key.publicKey)),
+      encoded(publicKey ?? spki(key.publicKey)),
       context(0, ...attributes),
     ),
   );
-  return encode(sequence(ready(info), signer.algorithm, bits(sign(signer.hash, info, signer.key))));
+  return encodeDer(sequence(encoded(info), signer.algorithm, bits(sign(signer.hash, info, signer.key))));
 }
 
 export function csr(options: CsrOptions): string {
@@ -85,7 +85,7 @@ export function csrPem(der: Buffer): string {
 
 /** An algorithm by its object identifier, with a NULL as RSA has it. */
 export function algorithm(name: string): Node {
-  return sequence(oid(name), nothing());
+  return sequence(oid(name), nullValue());
 }
 
 export interface CaOptions {
@@ -112,7 +112,7 @@ export function makeCa(options: CaOptions): Ca {
   const keys = options.key ?? ecKey('P-256');
   const { issuer, name, authority = true, keyUsage: [unused, usage] = [1, 0x06] } = options;
   const publicKey = spki(keys.publicKey);
-  const extension = (id: string, value: Node): Node => sequence(oid(id), boolean(true), octets(encode(value)));
+  const extension = (id: string, value: Node): Node => sequence(oid(id), boolean(true), octets(encodeDer(value)));
   const limit = options.pathLength === undefined ? [] : [smallInteger(options.pathLength)];
   const fields = {
     serial: randomBytes(16),
@@ -125,8 +125,8 @@ export function makeCa(options: CaOptions): Ca {
       [
         extension('2.5.29.15', bits(Buffer.of(usage), unused)),
         extension('2.5.29.19', sequence(...(authority ? [boolean(true), ...limit] : []))),
-        sequence(oid('2.5.29.14'), octets(encode(octets(keyIdentifier(keyBitsOf(publicKey)))))),
-      ].map(encode),
+        sequence(oid('2.5.29.14'), octets(encodeDer(octets(keyIdentifier(keyBitsOf(publicKey)))))),
+      ].map(encodeDer),
     ),
   };
   const certificate = encodePem('CERTIFICATE', writeCertificate(fields, signingKey((issuer?.keys ?? keys).privateKey)));
@@ -137,7 +137,7 @@ export function makeCa(options: CaOptions): Ca {
 export function foreignUris(): readonly Node[] {
   const uri = (name: string): Node => contextBytes(6, Buffer.from(name, 'latin1'));
   const names = sequence(uri('spiffe://cluster.local/ns/kube-system/sa/admin'), uri('spiffe://other/ns/a/sa/b'));
-  const extension = sequence(oid('2.5.29.17'), octets(encode(names)));
+  const extension = sequence(oid('2.5.29.17'), octets(encodeDer(names)));
   return [sequence(oid('1.2.840.113549.1.9.14'), setOf(sequence(extension)))];
 }
 

@@ -1,6 +1,7 @@
-/** ASN.1 as node-forge reads and writes it, in the words of RFC 5280; bytes are Buffers outside of this file. */
+/** ASN.1 as node-forge reads and writes it, with the names of RFC 5280; bytes are Buffers outside of this file. */
 import asn1, { type Node } from 'node-forge/lib/asn1.js';
-import { checkDer, splitDer } from '../der.ts';
+import { CtlError } from '../core/errors.ts';
+import { checkDer, splitDer } from './der.ts';
 
 export type { Node };
 
@@ -9,25 +10,28 @@ const { Class, Type } = asn1;
 /** The whole first byte of a SEQUENCE: constructed, 16. */
 const SEQUENCE_TAG = 0x30;
 
-/** Parses DER under limits of depth and size; throws an Error of one line. Contents of bit strings are left alone. */
+/** Parses DER under limits of depth and size; does not parse inside bit strings. Throws CtlError invalid_argument. */
 export function readAsn1(der: Buffer): Node {
   checkDer(der);
   return asn1.fromDer(der.toString('latin1'), { strict: true, decodeBitStrings: false });
 }
 
-export function encode(node: Node): Buffer {
+/** The DER of an element. */
+export function encodeDer(node: Node): Buffer {
   return Buffer.from(asn1.toDer(node).getBytes(), 'latin1');
 }
 
-/** Children of a SEQUENCE or SET or context tag; an Error of one line when it has none. */
+/** Children of a SEQUENCE, SET or context tag. Throws CtlError invalid_argument for a primitive element. */
 export function childrenOf(node: Node | undefined): readonly Node[] {
-  if (node === undefined || typeof node.value === 'string') throw new Error('the ASN.1 is not what was expected');
+  if (node === undefined || typeof node.value === 'string')
+    throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
   return node.value;
 }
 
-/** Content of a primitive element; an Error of one line when it is constructed. */
+/** Content of a primitive element. Throws CtlError invalid_argument for a constructed one. */
 export function contentOf(node: Node | undefined): Buffer {
-  if (node === undefined || typeof node.value !== 'string') throw new Error('the ASN.1 is not what was expected');
+  if (node === undefined || typeof node.value !== 'string')
+    throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
   return Buffer.from(node.value, 'latin1');
 }
 
@@ -39,18 +43,18 @@ export function isContext(node: Node | undefined, tag: number): node is Node {
   return node !== undefined && node.tagClass === Class.CONTEXT_SPECIFIC && node.type === tag;
 }
 
-/** The dotted name of an OBJECT IDENTIFIER; an Error of one line for anything else. */
+/** The dotted name of an OBJECT IDENTIFIER. Throws CtlError invalid_argument for anything else. */
 export function readOid(node: Node | undefined): string {
   if (!isUniversal(node, 'OID') || typeof node.value !== 'string')
-    throw new Error('the ASN.1 lacks an object identifier');
+    throw new CtlError('invalid_argument', 'the ASN.1 lacks an object identifier');
   return asn1.derToOid(node.value);
 }
 
-/** The bits of a BIT STRING of whole bytes; an Error of one line for anything else. */
+/** The bits of a BIT STRING of whole bytes. Throws CtlError invalid_argument for anything else. */
 export function readBits(node: Node | undefined): Buffer {
-  if (!isUniversal(node, 'BITSTRING')) throw new Error('the ASN.1 lacks a bit string');
+  if (!isUniversal(node, 'BITSTRING')) throw new CtlError('invalid_argument', 'the ASN.1 lacks a bit string');
   const content = contentOf(node);
-  if (content[0] !== 0) throw new Error('the ASN.1 has a bit string that is not of whole bytes');
+  if (content[0] !== 0) throw new CtlError('invalid_argument', 'the ASN.1 has a bit string that is not of whole bytes');
   return content.subarray(1);
 }
 
@@ -84,7 +88,7 @@ export function positiveInteger(bytes: Buffer): Node {
   return primitive('INTEGER', bytes.toString('latin1'));
 }
 
-export function nothing(): Node {
+export function nullValue(): Node {
   return primitive('NULL', '');
 }
 
@@ -111,14 +115,14 @@ export function contextBytes(tag: number, bytes: Buffer): Node {
   return asn1.create(Class.CONTEXT_SPECIFIC, tag, false, bytes.toString('latin1'));
 }
 
-/** DER that is ready, to be written as it is: the whole tag byte stands for the type, the content for a primitive's. */
-export function ready(der: Buffer): Node {
+/** An element that is encoded already: node-forge writes its tag byte as the type, its content as a primitive's. */
+export function encoded(der: Buffer): Node {
   const { tag, content } = splitDer(der);
   return asn1.create(Class.UNIVERSAL, tag, false, content.toString('latin1'));
 }
 
-/** A SEQUENCE of DER that is ready, element after element. */
-export function sequenceOf(content: Buffer): Node {
+/** A SEQUENCE of elements that are encoded already, one after the other. */
+export function sequenceOfEncoded(content: Buffer): Node {
   return asn1.create(Class.UNIVERSAL, SEQUENCE_TAG, false, content.toString('latin1'));
 }
 

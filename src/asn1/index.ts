@@ -1,0 +1,28 @@
+/** Entry point of ASN.1: reading and writing DER with node-forge, under limits for what strangers send. */
+export {
+  bits,
+  boolean,
+  childrenOf,
+  contentOf,
+  context,
+  contextBytes,
+  encodeDer,
+  encoded,
+  isContext,
+  isUniversal,
+  type Node,
+  nullValue,
+  octets,
+  oid,
+  positiveInteger,
+  readAsn1,
+  readBits,
+  readOid,
+  sequence,
+  sequenceOfEncoded,
+  setOf,
+  smallInteger,
+  time,
+  utf8,
+} from './asn1.ts';
+export { sliceDer, splitDer } from './der.ts';
