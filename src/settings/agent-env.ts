@@ -1,14 +1,14 @@
 /**
- * The environment variables of `ctl-agent proxy` (specification: ctl-agent "Environment variables"). Grouped as in the
- * program: who the proxy is, its bootstrap, its life cycle, what is served beside it. The five below "Beyond the
- * specification" are named as the field's agents name them.
+ * The environment variables of `ctl-agent proxy` (specification: ctl-agent "Environment variables"), grouped by
+ * identity of the proxy, bootstrap, life cycle and endpoints. The last group is not in the specification: these names
+ * are the ones that such agents commonly use.
  */
 
 import { agentIdentityEnv } from './agent-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const agentEnv = {
-  // Who the proxy is. INSTANCE_IP and TRUST_DOMAIN stand in for --ip and --trust-domain.
+  // Identity of the proxy. INSTANCE_IP and TRUST_DOMAIN are used when --ip and --trust-domain are not given.
   INSTANCE_IP: { setting: 'ip', type: 'string', default: '', meaning: 'Used as fallback for the --ip flag.' },
   POD_NAME: { setting: 'podName', type: 'string', default: '', meaning: 'Name of the workload; else the host name.' },
   POD_NAMESPACE: {
@@ -38,7 +38,7 @@ export const agentEnv = {
 
   ...agentIdentityEnv,
 
-  // The bootstrap. MESH_BOOTSTRAP stands in for --templateFile.
+  // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
   PROXY_CONFIG: {
     setting: 'proxyConfig',
     type: 'string',
@@ -83,7 +83,7 @@ export const agentEnv = {
     meaning: 'Initial fetch timeout for config; when reached without a response the proxy continues its init phase.',
   },
 
-  // Life cycle and what is served beside the proxy.
+  // Life cycle, probes and metrics.
   TERMINATION_DRAIN_DURATION_SECONDS: {
     setting: 'terminationDrainDurationSeconds',
     type: 'integer',
@@ -105,7 +105,7 @@ export const agentEnv = {
     meaning: "Where the application's metrics are, JSON with scrape, port and path.",
   },
 
-  // Beyond the specification.
+  // Not in the specification.
   ENVOY_PATH: {
     setting: 'envoyPath',
     type: 'string',

@@ -4,15 +4,15 @@ import { loggingFlags, versionFlags } from './common-flags.ts';
 import { usageError } from './errors.ts';
 import type { FlagTable } from './flag-table.ts';
 
-/** On every command of ctl-agent. */
+/** Flags of every command of ctl-agent. */
 export const agentCommonFlags = { ...loggingFlags('ctl-agent') } as const satisfies FlagTable;
 
 export const agentVersionFlags = { ...versionFlags, ...agentCommonFlags } as const satisfies FlagTable;
 
-/** Envoy's own names of its log levels. */
+/** The log levels of Envoy. */
 const ENVOY_LEVELS = ['trace', 'debug', 'info', 'warning', 'warn', 'error', 'critical', 'off'] as const;
 
-/** On `ctl-agent proxy`. */
+/** Flags of `ctl-agent proxy`. */
 export const agentProxyFlags = {
   concurrency: {
     type: 'int',
@@ -66,7 +66,7 @@ export const agentProxyFlags = {
   ...agentCommonFlags,
 } as const satisfies FlagTable;
 
-/** On `ctl-agent wait`. */
+/** Flags of `ctl-agent wait`. */
 export const agentWaitFlags = {
   periodMillis: { type: 'int', default: 500, min: 1, unit: 'milliseconds', meaning: 'Milliseconds between attempts.' },
   requestTimeoutMillis: {
@@ -96,9 +96,9 @@ function checkHttpUrl(text: string): void {
   if (!/^https?:\/\//.test(text) || !URL.canParse(text)) throw usageError('not an http URL');
 }
 
-/** The node id is four parts with `~` between them. */
+/** Node ids have four parts with `~` between them. */
 function checkNodePart(text: string): void {
-  if (/[~\s]/.test(text)) throw usageError('must be without ~ and white space');
+  if (/[~\s]/.test(text)) throw usageError('must not contain ~ or white space');
 }
 
 function checkAddress(text: string): void {

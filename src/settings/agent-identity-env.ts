@@ -1,13 +1,13 @@
 /**
- * The environment variables of `ctl-agent proxy` that are about the workload's key, certificates and token
- * (specification: ctl-agent "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are beyond the specification: a mesh
- * without a cluster has its files elsewhere.
+ * The environment variables of `ctl-agent proxy` for the workload's key, certificates and token (specification:
+ * ctl-agent "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are not in the specification: a mesh without a
+ * cluster keeps these files elsewhere.
  */
 
 import type { EnvTable } from './env-table.ts';
 
 export const agentIdentityEnv = {
-  // Whom the certificate is asked of, and how the workload proves itself there.
+  // The certificate authority, and how the workload authenticates to it.
   CA_ADDR: {
     setting: 'caAddress',
     type: 'string',
@@ -96,10 +96,10 @@ export const agentIdentityEnv = {
     default: 0,
     min: 0,
     unit: 'ms',
-    meaning: 'First delay before a failed request for a certificate is made again, ms; 0 is half a second.',
+    meaning: 'First delay before a failed certificate request is retried, ms; 0 is half a second.',
   },
 
-  // Where certificates come from and go to, other than the authority and Envoy.
+  // Certificates in files.
   OUTPUT_CERTS: {
     setting: 'outputCerts',
     type: 'string',

@@ -1,6 +1,6 @@
 /**
  * Flags and variables of `ctl-agent mesh-iptables` and `mesh-clean-iptables` (specification: ctl-agent "ctl-agent
- * mesh-iptables"). A flag with an environment default has the setting of its variable, and that default stands there.
+ * mesh-iptables"). A flag whose default is a variable has the same setting as that variable, which has the default.
  */
 
 import { agentCommonFlags } from './agent-flags.ts';
@@ -36,7 +36,8 @@ export const meshIptablesFlags = {
   ),
   'mesh-local-exclude-ports': text(
     'd',
-    'Inbound ports excluded from redirection; applies only when all inbound (`*`) is redirected (default $MESH_LOCAL_EXCLUDE_PORTS).',
+    'Inbound ports excluded from redirection; applies only when all inbound (`*`) is redirected (default ' +
+      '$MESH_LOCAL_EXCLUDE_PORTS).',
   ),
   'mesh-local-outbound-ports-exclude': text('o', 'Outbound ports excluded from redirection.'),
   'mesh-outbound-ports': text('q', 'Outbound ports explicitly included.'),
@@ -56,7 +57,8 @@ export const meshIptablesFlags = {
   ),
   'proxy-uid': text(
     'u',
-    "UID of the user (or comma-separated UIDs) for which redirection is not applied, typically the proxy container's; when empty that of the user $PROXY_USER, else 1337.",
+    'UID of the user (or comma-separated UIDs) for which redirection is not applied, typically the proxy ' +
+      "container's; when empty that of the user $PROXY_USER, else 1337.",
   ),
   'restore-format': { type: 'bool', short: 'f', default: false, meaning: 'Print rules in iptables-restore format.' },
   'run-validation': { type: 'bool', default: false, meaning: 'Validate iptables.' },
@@ -69,7 +71,7 @@ export const meshCleanIptablesFlags = {
   ...agentCommonFlags,
 } as const satisfies FlagTable;
 
-/** PROXY_USER stands in the specification's list of variables; the others beside the flags they are the defaults of. */
+/** The specification lists PROXY_USER with the variables, and the others as defaults of the flags. */
 export const meshIptablesEnv = {
   PROXY_USER: { setting: 'proxyUser', type: 'string', default: 'mesh-proxy', meaning: 'Proxy user name.' },
   PROXY_PORT: { setting: 'proxyPort', type: 'string', default: '15001', meaning: 'Default of --proxy-port.' },

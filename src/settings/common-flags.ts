@@ -1,12 +1,12 @@
 /**
- * Flags that several commands have: logging on every command of both programs (specification: ctl-agent "Common logging
- * flags"), introspection and keepalive on every command of ctl-discovery, and those of `version`.
+ * Flags of several commands: logging on every command of both programs (specification: ctl-agent "Common logging
+ * flags"), introspection and keepalive on every command of ctl-discovery, and the flags of `version`.
  */
 
 import { type ProgramName, parseScopeLevels, parseScopeList } from '../logging/index.ts';
 import type { FlagTable, FlagValues } from './flag-table.ts';
 
-/** The logging flags; which scopes they take differs per program. */
+/** The logging flags. Each program has its own scopes. */
 export function loggingFlags(program: ProgramName) {
   return {
     log_as_json: {
@@ -62,7 +62,7 @@ export function loggingFlags(program: ProgramName) {
   } as const satisfies FlagTable;
 }
 
-/** The settings that the logging flags give. */
+/** The settings of the logging flags. */
 export type LoggingSettings = FlagValues<ReturnType<typeof loggingFlags>>;
 
 export const introspectionFlags = {

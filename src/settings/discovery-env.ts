@@ -1,7 +1,6 @@
 /**
  * The environment variables of ctl-discovery (specification: ctl-discovery and ctl-agent "Environment variables").
- * Grouped as in the program: identity, push, gRPC, service model, generation; settings that the model reads have the
- * names they have there.
+ * Grouped by topic: instance, push, gRPC, service model, generation. Settings of the model have the same names there.
  */
 
 import { discoveryCaEnv } from './discovery-ca-env.ts';
@@ -9,7 +8,7 @@ import { discoveryIdentityEnv } from './discovery-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryEnv = {
-  // Who and where this instance is. CLUSTER_ID and POD_NAMESPACE stand in for --clusterID and --namespace.
+  // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
   CLUSTER_ID: {
     setting: 'clusterID',
     type: 'string',

@@ -6,7 +6,7 @@ import { parseListenAddress } from './listen-address.ts';
 
 const checkAddress = (text: string) => void parseListenAddress(text);
 
-/** On every command of ctl-discovery. */
+/** Flags of every command of ctl-discovery. */
 export const discoveryCommonFlags = {
   ...introspectionFlags,
   ...keepaliveFlags,
@@ -15,7 +15,7 @@ export const discoveryCommonFlags = {
 
 export const discoveryVersionFlags = { ...versionFlags, ...discoveryCommonFlags } as const satisfies FlagTable;
 
-/** The addresses of the discovery service that commands call, as it was given them. */
+/** The addresses of the discovery service that a command calls: the values of the same flags there. */
 const calledAddresses = {
   httpAddr: {
     type: 'string',
@@ -31,10 +31,10 @@ const calledAddresses = {
   },
 } as const satisfies FlagTable;
 
-/** On `ctl-discovery request`. */
+/** Flags of `ctl-discovery request`. */
 export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
 
-/** On `ctl-discovery get`, a command of our own. */
+/** Flags of `ctl-discovery get`, which is not in the specification. */
 export const discoveryGetFlags = {
   httpAddr: calledAddresses.httpAddr,
   namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; without it all namespaces.' },
@@ -48,7 +48,7 @@ export const discoveryGetFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
-/** On `ctl-discovery issue-token`, a command of our own. */
+/** Flags of `ctl-discovery issue-token`, which is not in the specification. */
 export const discoveryIssueTokenFlags = {
   audience: {
     type: 'string',
@@ -66,7 +66,7 @@ export const discoveryIssueTokenFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
-/** On `ctl-discovery discovery`. */
+/** Flags of `ctl-discovery discovery`. */
 export const discoveryFlags = {
   appNamespace: {
     type: 'string',
@@ -88,7 +88,8 @@ export const discoveryFlags = {
     default: ':15010',
     whenNotGiven: 'localhost:15010',
     meaning:
-      'Discovery gRPC address. It is plain text and gives every caller the configuration of any namespace, so without the flag its port is open on loopback addresses only.',
+      'Discovery gRPC address. It is plain text and gives every caller the configuration of any namespace, so ' +
+      'without the flag its port is open on loopback addresses only.',
     check: checkAddress,
   },
   httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
@@ -119,13 +120,17 @@ export const discoveryFlags = {
     default: ['authn', 'authz', 'health', 'policy'],
     values: ['authn', 'authz', 'health', 'policy'],
     meaning:
-      'Networking plugins enabled. Left out, its filters are: authn those for tokens of end users, authz those for AuthorizationPolicy, policy those that ask external authorizers (action CUSTOM); health has none, since the agent answers probes.',
+      'Networking plugins enabled. Filters of a plugin that is not named are left out: authn has the filters for ' +
+      'tokens of end users, authz those for AuthorizationPolicy, policy those that ask external authorizers (action ' +
+      'CUSTOM); health has none, since the agent answers probes.',
   },
   profile: {
     type: 'bool',
     default: false,
     meaning:
-      'Enables profiling through the web interface at `host:port/debug/pprof`, for those who may see all debug pages: requests from this machine to localhost, and callers with a token of the root namespace. A heap snapshot holds every key that the program has.',
+      'Enables profiling through the web interface at `host:port/debug/pprof`, for callers who may see all debug ' +
+      'pages: requests from this machine to localhost, and callers with a token of the root namespace. A heap ' +
+      'snapshot contains every private key of the program.',
   },
   registries: {
     type: 'stringSlice',

@@ -1,7 +1,7 @@
 /**
- * The environment variables of ctl-discovery that are about who may call it and how it shows itself (specification:
- * ctl-discovery and ctl-agent "Environment variables"; LOCAL_TOKEN_ISSUER_DIR and CTL_JWT_PUB_KEY_REFRESH_INTERVAL are
- * our own).
+ * The environment variables of ctl-discovery for authentication of its callers and for its own certificate
+ * (specification: ctl-discovery and ctl-agent "Environment variables"). LOCAL_TOKEN_ISSUER_DIR and
+ * CTL_JWT_PUB_KEY_REFRESH_INTERVAL are not in the specification.
  */
 
 import type { EnvTable } from './env-table.ts';
@@ -24,9 +24,9 @@ export const discoveryIdentityEnv = {
     type: 'boolean',
     default: true,
     meaning:
-      'When true, pages under /debug are for callers with a token of the root namespace (everything), with a token of another ' +
-      'namespace (what is of that namespace), and for requests from this machine to localhost (everything). When false, ' +
-      'everyone who reaches the address sees everything but profiles.',
+      'When true, pages under /debug answer callers with a token of the root namespace (everything), callers with a ' +
+      'token of another namespace (what belongs to that namespace), and requests from this machine to localhost ' +
+      '(everything). When false, everyone who reaches the address sees everything except profiles.',
   },
   CTL_DEBUG_TOKEN_FILE: {
     setting: 'debugTokenFile',
@@ -67,10 +67,11 @@ export const discoveryIdentityEnv = {
     type: 'string',
     default: '',
     meaning:
-      'Trust-domain to bundle-endpoint mappings; the root certificate is fetched from each endpoint (which must follow ' +
-      'the SPIFFE bundle endpoint standard) to verify client certificates of that domain. Tuples are separated by `||`, ' +
-      'the domain and endpoint in a tuple by `|`: `<trust_domain>|<endpoint_url>||<trust_domain>|<endpoint_url>`. Not ' +
-      'needed for roots issued by the control plane or web-PKI roots.',
+      'Trust-domain to bundle-endpoint mappings; the root certificate is fetched from each endpoint (which must ' +
+      'follow the SPIFFE bundle endpoint standard) to verify client certificates of that domain. Tuples are ' +
+      'separated by `||`, the domain and endpoint in a tuple by `|`: ' +
+      '`<trust_domain>|<endpoint_url>||<trust_domain>|<endpoint_url>`. Not needed for roots issued by the control ' +
+      'plane or web-PKI roots.',
   },
   MESHD_CUSTOM_HOST: {
     setting: 'meshdCustomHost',
@@ -92,7 +93,7 @@ export const discoveryIdentityEnv = {
     default: '20m0s',
     min: 1000,
     meaning:
-      "How often the key sets that RequestAuthentications name are fetched; a key server's new key is known after that " +
-      'time at the latest.',
+      'How often the key sets that RequestAuthentications name are fetched; a new key of a key server is known after ' +
+      'that time at the latest.',
   },
 } as const satisfies EnvTable;

@@ -17,7 +17,7 @@ const SAME_TEXT: readonly (readonly [string, number])[] = [
 ];
 
 for (const [text, ms] of SAME_TEXT) {
-  test(`${text} is ${ms} ms and is written the same again`, () => {
+  test(`${text} is ${ms} ms and formatted as the same text`, () => {
     assert.equal(parseDuration(text), ms);
     assert.equal(formatDuration(ms), text);
   });
@@ -37,10 +37,10 @@ const OTHER_FORMS: readonly (readonly [string, string])[] = [
 ];
 
 for (const [text, shown] of OTHER_FORMS) {
-  test(`${text} reads as ${shown}`, () => assert.equal(formatDuration(parseDuration(text)), shown));
+  test(`${text} is formatted as ${shown}`, () => assert.equal(formatDuration(parseDuration(text)), shown));
 }
 
-test('the largest duration means no limit and is written exactly again', () => {
+test('the largest duration means no limit and is formatted as the same text', () => {
   assert.equal(parseDuration('2562047h47m16.854775807s'), Number.POSITIVE_INFINITY);
   assert.equal(formatDuration(Number.POSITIVE_INFINITY), '2562047h47m16.854775807s');
 });
@@ -65,7 +65,7 @@ for (const text of [
   '2562047h47m16.854775808s',
   '0x10s',
 ]) {
-  test(`${JSON.stringify(text)} is refused in one line`, () => {
+  test(`${JSON.stringify(text)} is refused with an error of one line`, () => {
     assert.throws(
       () => parseDuration(text),
       (error: Error) => !error.message.includes('\n') && error.message.startsWith('not a duration'),
@@ -73,9 +73,9 @@ for (const text of [
   });
 }
 
-test('NaN has no duration text', () => assert.throws(() => formatDuration(Number.NaN)));
+test('NaN cannot be formatted', () => assert.throws(() => formatDuration(Number.NaN)));
 
-test('every whole number of microseconds up to centuries survives writing and reading', () => {
+test('any whole number of microseconds up to centuries can be formatted and parsed', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 10 ** 13 }), fc.integer({ min: 0, max: 999 }), (ms, us) => {
       const value = ms > 10 ** 9 ? ms : ms + us / 1000;
@@ -84,7 +84,7 @@ test('every whole number of microseconds up to centuries survives writing and re
   );
 });
 
-test('no text makes the reader do anything but give a number or an Error of one line', () => {
+test('any text gives a number or an error of one line', () => {
   fc.assert(
     fc.property(fc.string({ unit: fc.constantFrom(...'0123456789.-+nuµmsh x') }), (text) => {
       try {

@@ -1,10 +1,10 @@
-import { usageError } from './errors.ts';
-
 /**
- * Go-style durations (`1m0s`, `100ms`, `1.5h`), the form in which the specification writes every duration of a flag or
- * environment variable. Inside the programs a duration is a number of milliseconds, because that is what timers take;
- * the way in and out goes through whole nanoseconds, so that what a user wrote is shown again exactly.
+ * Durations in Go's form (`1m0s`, `100ms`, `1.5h`), which the specification uses for every flag and variable. Inside
+ * the programs a duration is a number of milliseconds, as timers take it. Parsing and formatting go through whole
+ * nanoseconds, so that a duration is shown exactly as the user wrote it.
  */
+
+import { usageError } from './errors.ts';
 
 const NS_PER_MS = 1_000_000n;
 
@@ -15,7 +15,7 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
   ns: 1n,
   us: 1_000n,
   µs: 1_000n, // U+00B5 micro sign
-  μs: 1_000n, // U+03BC Greek mu: both are in use, Go reads both
+  μs: 1_000n, // U+03BC Greek mu: both are in use and Go reads both
   ms: NS_PER_MS,
   s: 1_000_000_000n,
   m: 60_000_000_000n,
@@ -23,14 +23,14 @@ const UNIT_NS: Readonly<Record<string, bigint>> = {
 };
 
 /**
- * Reads a Go duration and gives milliseconds (fractions down to a nanosecond).
- * The largest duration (`2562047h47m16.854775807s`) means "no limit" and gives `Infinity`.
- * Throws an `Error` of one line for anything else than a duration, `NaN`, a number without unit, or an overflow.
+ * Reads a Go duration and returns milliseconds, with fractions down to a nanosecond. The largest duration
+ * (`2562047h47m16.854775807s`) means "no limit" and returns `Infinity`.
+ * Throws a `CtlError` of one line for a text that is not a duration, has no unit, or is too large.
  */
 export function parseDuration(text: string): number {
   const ns = parseNanoseconds(text);
   if (ns === MAX_NS) return Number.POSITIVE_INFINITY;
-  // Split, so that durations of years keep their milliseconds exact where the whole count of ns exceeds 2^53.
+  // Split, because the nanoseconds of some years exceed 2^53: their milliseconds stay exact.
   return Number(ns / NS_PER_MS) + Number(ns % NS_PER_MS) / Number(NS_PER_MS);
 }
 
@@ -48,14 +48,14 @@ function parseNanoseconds(text: string): bigint {
   while (part.lastIndex < body.length) {
     const match = part.exec(body);
     const [, whole = '', fraction = '', unit = ''] = match ?? [];
-    if (match === null) return refuse(/\d$/.test(body) ? 'a number lacks its unit' : 'it is no number and unit');
-    if (whole === '' && fraction === '') return refuse('a unit lacks its number');
+    if (match === null) return refuse(/\d$/.test(body) ? 'a number has no unit' : 'it is not a number with a unit');
+    if (whole === '' && fraction === '') return refuse('a unit has no number');
     const unitNs = UNIT_NS[unit];
     if (unitNs === undefined) return refuse(`unit ${JSON.stringify(unit)} is not one of ns, us, ms, s, m, h`);
-    // Digits beyond a nanosecond are cut off, as Go does; 20 of them are more than any unit can use.
+    // Digits beyond a nanosecond are cut off, as in Go. No unit uses more than 20 of them.
     const digits = fraction.slice(0, 20);
     total += BigInt(whole || '0') * unitNs + (BigInt(digits || '0') * unitNs) / 10n ** BigInt(digits.length);
-    if (total > MAX_NS) return refuse('it is too long');
+    if (total > MAX_NS) return refuse('it is too large');
   }
   return sign === '-' ? -total : total;
 }

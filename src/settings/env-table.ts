@@ -1,7 +1,7 @@
 /**
- * What a table of environment variables is, and how it is read and shown. A variable stands in one table per program,
- * with the setting it gives; one that gives the same setting as a flag stands in for that flag when the flag is not
- * given. A variable enters its table when what it does exists.
+ * Tables of environment variables: their type, how they are read and how they are shown. A variable is defined once per
+ * program, with the name of its setting. A variable with the same setting as a flag is used when the flag is not given.
+ * A variable has an entry only when the program acts on it.
  */
 import { messageOf } from '../core/errors.ts';
 import { parseDuration } from './duration.ts';
@@ -11,7 +11,7 @@ import { parseBoolean, parseDurationFrom, parseFloating, parseInteger } from './
 interface EnvBase {
   /** The setting's name in the program. */
   readonly setting: string;
-  /** As the specification words it. */
+  /** The description, in the words of the specification. */
   readonly meaning: string;
 }
 
@@ -19,10 +19,10 @@ type EnvSpec = EnvBase &
   (
     | { readonly type: 'string'; readonly default: string }
     | { readonly type: 'boolean'; readonly default: boolean }
-    /** `unit` is what is counted, for messages: `bytes`. */
+    /** `unit`: what the number counts, for messages: `bytes`. */
     | { readonly type: 'integer'; readonly default: number; readonly min?: number; readonly unit?: string }
     | { readonly type: 'float'; readonly default: number; readonly min?: number; readonly max?: number }
-    /** Written as a Go duration; its value is milliseconds. */
+    /** Written as a Go duration. Its value is milliseconds. */
     | { readonly type: 'duration'; readonly default: string; readonly min?: number }
   );
 
@@ -32,15 +32,15 @@ type EnvValue = string | boolean | number;
 
 type ValueOf<S extends EnvSpec> = S['type'] extends 'string' ? string : S['type'] extends 'boolean' ? boolean : number;
 
-/** The typed settings that a table gives, by setting name. */
+/** The type of the settings that a table defines, by setting name. */
 export type EnvValues<T extends EnvTable> = { readonly [N in keyof T as T[N]['setting']]: ValueOf<T[N]> };
 
-/** An environment as `process.env` is one. */
+/** Environment variables, as in `process.env`. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * The values of the variables that are set, by setting name. An empty value counts as not set: manifests often set what
- * they have nothing to say about. Throws a `CtlError` naming the first variable whose value cannot be read.
+ * The values of the variables that are set, by setting name. An empty value counts as not set, because manifests often
+ * set variables to nothing. Throws a `CtlError` that names the first variable with an invalid value.
  */
 export function readEnv(table: EnvTable, env: Environment): ReadonlyMap<string, EnvValue> {
   const values = new Map<string, EnvValue>();
@@ -66,7 +66,7 @@ export function envDefaults(table: EnvTable): ReadonlyMap<string, EnvValue> {
   );
 }
 
-/** The table as JSON: an array of `{name, type, default, meaning}`; durations are text. */
+/** The table as JSON: an array of `{name, type, default, meaning}`. Durations are text. */
 export function envDocument(table: EnvTable): string {
   const rows = Object.entries(table).map(([name, spec]) => ({
     name,
@@ -77,7 +77,7 @@ export function envDocument(table: EnvTable): string {
   return `${JSON.stringify(rows, null, 2)}\n`;
 }
 
-/** The variables of the table that are set, for showing to operators; nothing else of the environment. */
+/** The variables of the table that are set, for operators. Other variables are never shown: they may hold secrets. */
 export function shownEnvironment(table: EnvTable, env: Environment): Record<string, string> {
   const shown: Record<string, string> = {};
   for (const name of Object.keys(table)) {

@@ -1,7 +1,7 @@
-/** Errors of settings: what a user got wrong in a flag or variable. A program shows one line and exits with 1. */
+/** The error for a mistake in a flag or variable: a program prints it as one line and exits with code 1. */
 import { CtlError } from '../core/errors.ts';
 
-/** What a user got wrong on the command line or in the environment. */
+/** A mistake of the user on the command line or in the environment. */
 export function usageError(message: string, cause?: unknown): CtlError {
   return new CtlError('invalid_argument', message, {}, cause);
 }

@@ -1,13 +1,13 @@
 /**
- * What a table of flags is. A flag stands in one table, under the name that users type; parser, help, default, type and
- * setting name come from there. A flag enters its table when what it does exists.
+ * The type of a table of flags. Each flag is defined once, under the name that users type: parser, help, default, type
+ * and setting name are derived from that entry. A flag has an entry only when the program acts on it.
  */
 
-/** What all flags have. `check` throws an `Error` saying what is wrong with a value. */
+/** The fields of every flag. `check` throws an `Error` that says what is wrong with a value. */
 interface FlagBase<V> {
-  /** As the specification words it. */
+  /** The help text, in the words of the specification. */
   readonly meaning: string;
-  /** One letter, without dash. */
+  /** One letter, without its dash. */
   readonly short?: string;
   readonly check?: (value: V) => void;
 }
@@ -21,36 +21,36 @@ interface TextFlag extends FlagBase<string> {
   readonly type: 'string';
   readonly default: string;
   /**
-   * What counts when the flag is not given, where that is not the default that the specification names; the meaning
-   * says so.
+   * The value when the flag is not given, where that differs from the default in the specification. `meaning` explains
+   * it.
    */
   readonly whenNotGiven?: string;
-  /** The only values taken, besides the default. */
+  /** The allowed values, besides the default. */
   readonly values?: readonly string[];
 }
 
 interface NumberFlag extends FlagBase<number> {
   readonly type: 'int' | 'uint16';
   readonly default: number;
-  /** Least value taken. */
+  /** The smallest allowed value. */
   readonly min?: number;
-  /** What is counted, for messages: `days`. */
+  /** What the number counts, for messages: `days`. */
   readonly unit?: string;
 }
 
-/** Written as a Go duration; its value is milliseconds. */
+/** Written as a Go duration. Its value is milliseconds. */
 interface DurationFlag extends FlagBase<number> {
   readonly type: 'duration';
   readonly default: string;
-  /** Least value taken, ms. */
+  /** The smallest allowed value, ms. */
   readonly min?: number;
 }
 
-/** A `stringSlice` takes comma-separated items, a `stringArray` one item each time; both may be given repeatedly. */
+/** A `stringSlice` has comma-separated items, a `stringArray` one item each time. Both may be repeated. */
 interface ListFlag extends FlagBase<readonly string[]> {
   readonly type: 'stringSlice' | 'stringArray';
   readonly default: readonly string[];
-  /** The only items taken. */
+  /** The allowed items. */
   readonly values?: readonly string[];
 }
 
@@ -58,7 +58,7 @@ export type FlagSpec = BoolFlag | TextFlag | NumberFlag | DurationFlag | ListFla
 
 export type FlagTable = Readonly<Record<string, FlagSpec>>;
 
-/** What the value of a flag is inside the program: durations are numbers of milliseconds. */
+/** The value of a flag inside the program. Durations are numbers of milliseconds. */
 export type FlagValue = boolean | string | number | readonly string[];
 
 type ValueOf<S extends FlagSpec> = S extends BoolFlag
@@ -76,15 +76,15 @@ type CamelCase<N extends string> = N extends `${infer Head}_${infer Tail}`
     ? `${Head}${Capitalize<CamelCase<Tail>>}`
     : N;
 
-/** The typed settings that a table gives. */
+/** The type of the settings that a table defines. */
 export type FlagValues<T extends FlagTable> = {
   readonly [N in keyof T & string as SettingName<N, T[N]>]: ValueOf<T[N]>;
 };
 
-/** Durations say their unit: `resync` is the setting `resyncMs`. */
+/** The setting of a duration names its unit: `resync` becomes `resyncMs`. */
 type SettingName<N extends string, S extends FlagSpec> = S extends DurationFlag ? `${CamelCase<N>}Ms` : CamelCase<N>;
 
-/** The name under which a flag's value stands in the settings. */
+/** The name of a flag's value in the settings. */
 export function settingName(flag: string, spec: FlagSpec): string {
   const name = flag.replace(/[_-](.)/g, (_, letter: string) => letter.toUpperCase());
   return spec.type === 'duration' ? `${name}Ms` : name;

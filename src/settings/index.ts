@@ -1,6 +1,6 @@
 /**
- * The settings of all programs: one typed table of flags and one of environment variables each. Reader, help, defaults,
- * types and reference documents come from these tables.
+ * The settings of all programs: typed tables of flags and environment variables. Parser, help, defaults, types and
+ * reference documents are derived from these tables.
  */
 
 export { agentEnv } from './agent-env.ts';

@@ -2,7 +2,7 @@
 
 import type { FlagTable } from './flag-table.ts';
 
-/** What tokens say as `iss`, and as `sub`, when nothing else is said. */
+/** The default of the claims `iss` and `sub`. */
 const DEFAULT_ISSUER = 'testing@secure.mesh.io';
 
 export const jwtFlags = {

@@ -3,13 +3,13 @@ import { usageError } from './errors.ts';
 import { parseInteger } from './values.ts';
 
 export interface ListenAddress {
-  /** Undefined listens on all addresses. */
+  /** Undefined: all addresses. */
   readonly host: string | undefined;
-  /** 0 takes a free port. */
+  /** 0: any free port. */
   readonly port: number;
 }
 
-/** Throws an `Error` of one line for anything else. */
+/** Throws an `Error` of one line for any other text. */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^:[\]\s]*)):(\d+)$/.exec(text);
   if (match === null) throw usageError('not an address like :8080 or 127.0.0.1:8080');
@@ -18,8 +18,7 @@ export function parseListenAddress(text: string): ListenAddress {
 }
 
 /**
- * `host:port` at which a program on this machine that listens on an address is called. Throws as {@link
- * parseListenAddress}.
+ * The `host:port` to call a program on this machine that listens on an address. Throws like {@link parseListenAddress}.
  */
 export function dialAddress(listening: string): string {
   const { host = 'localhost', port } = parseListenAddress(listening);

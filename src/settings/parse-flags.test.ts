@@ -41,7 +41,7 @@ const ACCEPTED: readonly (readonly [string, readonly string[], Record<string, un
   ['a lone dash as an argument', ['-'], {}, ['-']],
 ];
 
-describe('takes', () => {
+describe('accepts', () => {
   for (const [what, args, given, positionals] of ACCEPTED) {
     test(what, () => {
       const parsed = parseFlags(args, TABLE);
@@ -73,7 +73,7 @@ const REFUSED: readonly (readonly [string, readonly string[], RegExp])[] = [
   ['an item not listed', ['--items', 'a,z'], /"z" is not one of a, b, c/],
 ];
 
-describe('refuses, naming the offender in one line,', () => {
+describe('refuses with one line that names the argument', () => {
   for (const [what, args, message] of REFUSED) {
     test(what, () => {
       assert.throws(
@@ -84,12 +84,12 @@ describe('refuses, naming the offender in one line,', () => {
   }
 });
 
-test('help stops the reading', () => {
+test('arguments after --help are not parsed', () => {
   assert.equal(parseFlags(['--quiet', '--help', '--nosuch'], TABLE).help, true);
   assert.equal(parseFlags(['-qh'], TABLE).help, true);
 });
 
-test('the subcommand is the first argument that is no value of a flag', () => {
+test('the subcommand is the first argument that is neither a flag nor the value of one', () => {
   assert.equal(findSubcommand(['run', '--name', 'x'], TABLE), 0);
   assert.equal(findSubcommand(['--name', 'x', 'run'], TABLE), 2);
   assert.equal(findSubcommand(['--name=x', '-q', '-nv', 'run'], TABLE), 3);
@@ -97,7 +97,7 @@ test('the subcommand is the first argument that is no value of a flag', () => {
   assert.equal(findSubcommand(['--', 'run'], TABLE), -1);
 });
 
-test('no arguments make the reader do anything but give flags or a one-line error', () => {
+test('any arguments give flags or an error of one line', () => {
   const argument = fc.oneof(fc.string(), fc.constantFrom('--name', '-n', '-q', '--', '--wait=1s', '--items=a', '-s=0'));
   fc.assert(
     fc.property(fc.array(argument), (args) => {

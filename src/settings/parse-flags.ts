@@ -1,32 +1,30 @@
 /**
- * The command-line reader. citty defines the commands, but its reader takes unknown flags, drops values it cannot read
- * and knows no lists or `-x=value`; the specification's programs behave like their kind (pflag), so this one is strict:
- * `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, letters of bools
- * together, `--` ends the flags, the last of several occurrences counts and lists grow. Whatever it does not know is an
- * error naming it.
+ * The parser of command lines. citty defines the commands, but its own parser accepts unknown flags, drops invalid
+ * values and has neither lists nor `-x=value`. The specification's programs use the conventions of pflag, and so does
+ * this parser: `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, combined
+ * letters of bools, `--` ends the flags, a repeated flag takes its last value and a repeated list grows. An unknown
+ * flag is an error.
  */
 
+import type { CtlError } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
 import { usageError } from './errors.ts';
 import type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';
 import { parseFlagValue } from './values.ts';
 
 export interface ParsedFlags {
-  /** Values of the flags given, by flag name. */
+  /** Values of the flags that are given, by flag name. */
   readonly given: ReadonlyMap<string, FlagValue>;
   readonly positionals: readonly string[];
-  /** `--help` or `-h` was met; what came after it was not read. */
+  /** `--help` or `-h` was found. The arguments after it were not parsed. */
   readonly help: boolean;
 }
 
-/** Reads all arguments of a command by its table. Throws a `CtlError` naming the first thing it cannot take. */
+/** Parses all arguments of a command by its table. Throws a `CtlError` that names the first invalid one. */
 export function parseFlags(args: readonly string[], table: FlagTable): ParsedFlags {
   const given = new Map<string, FlagValue>();
   const positionals: string[] = [];
   const done = (help: boolean): ParsedFlags => ({ given, positionals, help });
-  const set = (name: string, spec: FlagSpec, text: string) => {
-    given.set(name, parseFlagValue(name, spec, text, given.get(name)));
-  };
 
   for (let i = 0; i < args.length; i += 1) {
     const arg = args[i] ?? '';
@@ -38,30 +36,29 @@ export function parseFlags(args: readonly string[], table: FlagTable): ParsedFla
       positionals.push(arg);
       continue;
     }
-    for (const part of splitArgument(arg, table)) {
-      if (part.spec === undefined) {
-        if (part.shown === '--help' || part.shown === '-h') return done(true);
-        const hint = arg.startsWith('--') ? didYouMean(part.name, Object.keys(table), (name) => `--${name}`) : '';
-        throw usageError(`unknown flag ${part.shown}${hint}`);
+    for (const { name, shown, spec, text } of splitArgument(arg, table)) {
+      if (spec === undefined) {
+        if (shown === '--help' || shown === '-h') return done(true);
+        throw unknownFlag(name, shown, table);
       }
-      if (part.text !== undefined) {
-        set(part.name, part.spec, part.text);
-      } else if (part.spec.type === 'bool') {
-        set(part.name, part.spec, 'true');
-      } else {
-        const next = args[i + 1];
-        if (next === undefined) throw usageError(`flag ${part.shown} needs a value`);
-        set(part.name, part.spec, next);
-        i += 1;
-      }
+      const inArgument = text ?? (spec.type === 'bool' ? 'true' : undefined);
+      const value = inArgument ?? args[i + 1];
+      if (value === undefined) throw usageError(`flag ${shown} needs a value`);
+      if (inArgument === undefined) i += 1;
+      given.set(name, parseFlagValue(name, spec, value, given.get(name)));
     }
   }
   return done(false);
 }
 
+function unknownFlag(name: string, shown: string, table: FlagTable): CtlError {
+  const hint = shown.startsWith('--') ? didYouMean(name, Object.keys(table), (known) => `--${known}`) : '';
+  return usageError(`unknown flag ${shown}${hint}`);
+}
+
 /**
- * Where the first argument stands that is neither a flag nor a flag's value, or -1: the name of the subcommand, which
- * may have flags before it. `table` holds the flags of all commands, to know which of them take a value.
+ * The index of the subcommand's name: the first argument that is neither a flag nor the value of one; -1 if there is
+ * none. `table` has the flags of all commands, because flags may come before the name.
  */
 export function findSubcommand(args: readonly string[], table: FlagTable): number {
   for (let i = 0; i < args.length; i += 1) {
@@ -76,15 +73,15 @@ export function findSubcommand(args: readonly string[], table: FlagTable): numbe
 
 interface FlagPart {
   readonly name: string;
-  /** The flag as the user wrote it, dashes included. */
+  /** The flag as the user wrote it, with its dashes. */
   readonly shown: string;
-  /** Undefined when the table does not have it. */
+  /** Undefined when the flag is unknown. */
   readonly spec: FlagSpec | undefined;
-  /** The value that came with it, if one did. */
+  /** The value in the same argument, if there is one. */
   readonly text: string | undefined;
 }
 
-/** A lone dash is a value by custom (standard input), not a flag. */
+/** A lone dash is a value by convention (standard input), not a flag. */
 function isFlag(arg: string): boolean {
   return arg.startsWith('-') && arg !== '-';
 }

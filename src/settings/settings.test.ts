@@ -11,12 +11,12 @@ import { defaultDiscoverySettings, flagAndEnvSettings } from './settings.ts';
 const settingsOf = (args: string[], env: Record<string, string>) =>
   flagAndEnvSettings(discoveryFlags, parseFlags(args, discoveryFlags), discoveryEnv, env);
 
-test('an address without credentials is for this machine alone, unless the flag says otherwise', () => {
+test('the plain-text gRPC address is on loopback only, unless the flag names another', () => {
   assert.equal(settingsOf([], {}).grpcAddr, 'localhost:15010');
   assert.equal(settingsOf(['--grpcAddr', ':15010'], {}).grpcAddr, ':15010');
 });
 
-test('nothing given gives the defaults of the specification, typed', () => {
+test('without flags and variables the settings have the defaults of the specification', () => {
   const settings = settingsOf([], {});
   assert.equal(settings.httpAddr, ':8080');
   assert.equal(settings.trustDomain, '');
@@ -34,23 +34,29 @@ test('nothing given gives the defaults of the specification, typed', () => {
 
 describe('--namespace and --clusterID', () => {
   const ROWS: readonly (readonly [string, string[], Record<string, string>, string, string])[] = [
-    ['default', [], {}, 'mesh-system', 'Orchestrator'],
-    ['are the variables when not given', [], { POD_NAMESPACE: 'pods', CLUSTER_ID: 'c1' }, 'pods', 'c1'],
+    ['have defaults', [], {}, 'mesh-system', 'Orchestrator'],
+    ['take the variables when not given', [], { POD_NAMESPACE: 'pods', CLUSTER_ID: 'c1' }, 'pods', 'c1'],
     [
-      'win over the variables',
+      'override the variables',
       ['-n', 'flag', '--clusterID=c2'],
       { POD_NAMESPACE: 'pods', CLUSTER_ID: 'c1' },
       'flag',
       'c2',
     ],
     [
-      'win even when given as the default',
+      'override the variables even when given as the default',
       ['--namespace', 'mesh-system'],
       { POD_NAMESPACE: 'pods' },
       'mesh-system',
       'Orchestrator',
     ],
-    ['default when the variables are empty', [], { POD_NAMESPACE: '', CLUSTER_ID: '' }, 'mesh-system', 'Orchestrator'],
+    [
+      'have defaults when the variables are empty',
+      [],
+      { POD_NAMESPACE: '', CLUSTER_ID: '' },
+      'mesh-system',
+      'Orchestrator',
+    ],
   ];
   for (const [what, args, env, namespace, clusterID] of ROWS) {
     test(what, () => {
@@ -60,7 +66,7 @@ describe('--namespace and --clusterID', () => {
   }
 });
 
-test('fractions are read as numbers within their bounds', () => {
+test('a fraction is a number within its bounds', () => {
   const ratio = (text: string) => readEnv(agentEnv, { SECRET_GRACE_PERIOD_RATIO: text }).get('secretGracePeriodRatio');
   assert.deepEqual(['0.25', '1', '.5', '5e-1', ''].map(ratio), [0.25, 1, 0.5, 0.5, undefined]);
   for (const text of ['half', '0.5s', '-0.1', '1.1', 'NaN', 'Infinity', '0x1']) {
@@ -68,7 +74,7 @@ test('fractions are read as numbers within their bounds', () => {
   }
 });
 
-test('variables are read by their types', () => {
+test('a variable is parsed by its type', () => {
   const settings = settingsOf([], { CTL_DEBOUNCE_AFTER: '1.5s', CTL_HTTP10: 'T', CTL_PUSH_THROTTLE: '7' });
   assert.equal(settings.debounceAfterMs, 1500);
   assert.equal(settings.http10, true);
@@ -83,7 +89,7 @@ for (const [name, value] of [
   ['CTL_GENERATE_WORKERS', '1.5'],
   ['MESH_GPRC_MAXSTREAMS', 'many'],
 ] as const) {
-  test(`${name}=${value} is refused, naming both`, () => {
+  test(`${name}=${value} is refused with an error that names both`, () => {
     assert.throws(
       () => settingsOf([], { [name]: value }),
       (error: Error) => error.message.startsWith(`invalid value ${JSON.stringify(value)} of variable ${name}: `),
@@ -91,7 +97,7 @@ for (const [name, value] of [
   });
 }
 
-test('the variables as JSON carry name, type, default as written and meaning, each once', () => {
+test('the JSON document of variables has name, type, default as text and meaning of each', () => {
   const rows: { name: string; type: string; default: unknown; meaning: string }[] = JSON.parse(
     envDocument(discoveryEnv),
   );
@@ -108,14 +114,14 @@ test('the variables as JSON carry name, type, default as written and meaning, ea
   assert.ok(rows.every((row) => row.meaning !== ''));
 });
 
-test('no two variables and no two flags give the same setting', () => {
+test('each variable has its own setting, each flag its own letter', () => {
   const names = Object.values(discoveryEnv).map((spec) => spec.setting);
   assert.equal(new Set(names).size, names.length);
   const letters = Object.values(discoveryFlags).flatMap((spec) => ('short' in spec ? [spec.short] : []));
   assert.equal(new Set(letters).size, letters.length);
 });
 
-test('only known variables are shown to operators', () => {
+test('variables that are not in the table are not shown to operators', () => {
   assert.deepEqual(shownEnvironment(discoveryEnv, { CTL_HTTP10: 'true', SECRET_TOKEN: 's' }), { CTL_HTTP10: 'true' });
 });
 
@@ -128,7 +134,7 @@ describe('an address to listen on', () => {
     ['[::1]:8080', '::1', 8080],
   ];
   for (const [text, host, port] of ROWS) {
-    test(`${text} is read`, () => assert.deepEqual(parseListenAddress(text), { host, port }));
+    test(`${text} is parsed`, () => assert.deepEqual(parseListenAddress(text), { host, port }));
   }
   for (const text of ['', '15010', ':', ':x', ':70000', '::1:80', 'a b:80', 'http://x:80', ':-1']) {
     test(`${JSON.stringify(text)} is refused`, () => assert.throws(() => parseListenAddress(text)));

@@ -1,6 +1,6 @@
 /**
- * Flags and environment together as one typed object of settings. A flag that is given wins over the variable with the
- * same setting, which wins over the flag's default.
+ * Flags and environment variables as one typed object of settings. A flag that is given overrides the variable with the
+ * same setting, which overrides the flag's default.
  */
 
 import { agentEnv } from './agent-env.ts';
@@ -12,18 +12,18 @@ import { type FlagTable, type FlagValue, type FlagValues, settingName } from './
 import type { ParsedFlags } from './parse-flags.ts';
 import { defaultFlagValue } from './values.ts';
 
-/** Everything that `ctl-discovery discovery` is told. Durations are milliseconds; `Infinity` means no limit. */
+/** The settings of `ctl-discovery discovery`. Durations are milliseconds; `Infinity` means no limit. */
 export type DiscoverySettings = FlagValues<typeof discoveryFlags> & EnvValues<typeof discoveryEnv>;
 
-/** Everything that `ctl-agent proxy` is told. Durations are milliseconds. */
+/** The settings of `ctl-agent proxy`. Durations are milliseconds. */
 export type AgentSettings = FlagValues<typeof agentProxyFlags> & EnvValues<typeof agentEnv>;
 
-/** Values of every flag of a table, given or default, by setting name. */
+/** The value of every flag of a table, given or default, by setting name. */
 export function flagSettings<T extends FlagTable>(table: T, parsed: ParsedFlags): FlagValues<T> {
   return merge(flagDefaults(table), givenSettings(table, parsed)) as FlagValues<T>;
 }
 
-/** Settings of a table of flags and one of variables. Throws a `CtlError` naming a variable that cannot be read. */
+/** The settings of a table of flags and one of variables. Throws a `CtlError` that names an invalid variable. */
 export function flagAndEnvSettings<F extends FlagTable, E extends EnvTable>(
   flags: F,
   parsed: ParsedFlags,
@@ -31,7 +31,7 @@ export function flagAndEnvSettings<F extends FlagTable, E extends EnvTable>(
   env: Environment,
 ): FlagValues<F> & EnvValues<E> {
   const layers = [flagDefaults(flags), envDefaults(variables), readEnv(variables, env), givenSettings(flags, parsed)];
-  // Both tables' names and types are in their own types; merging maps loses them.
+  // Merging maps loses the names and types of the settings; the types of the tables have them.
   return merge(...layers) as FlagValues<F> & EnvValues<E>;
 }
 
@@ -52,12 +52,12 @@ function merge(...layers: readonly ReadonlyMap<string, FlagValue>[]): unknown {
   return Object.fromEntries(layers.flatMap((layer) => [...layer]));
 }
 
-/** The settings of `ctl-discovery discovery` when nothing is given, except `changes`: for tests and tools. */
+/** The default settings of `ctl-discovery discovery` with `changes`: for tests and benches. */
 export function defaultDiscoverySettings(changes: Partial<DiscoverySettings> = {}): DiscoverySettings {
   return { ...flagAndEnvSettings(discoveryFlags, NOTHING_GIVEN, discoveryEnv, {}), ...changes };
 }
 
-/** The settings of `ctl-agent proxy` when nothing is given, except `changes`: for tests and tools. */
+/** The default settings of `ctl-agent proxy` with `changes`: for tests and benches. */
 export function defaultAgentSettings(changes: Partial<AgentSettings> = {}): AgentSettings {
   return { ...flagAndEnvSettings(agentProxyFlags, NOTHING_GIVEN, agentEnv, {}), ...changes };
 }

@@ -4,7 +4,7 @@ import { agentEnv } from './agent-env.ts';
 import { discoveryEnv } from './discovery-env.ts';
 import { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
 
-test('variables that ask for what this version does not do are named, those that ask for nothing are not', () => {
+test('variables set to something else than their default are reported', () => {
   const env = {
     CTL_ENABLE_STATUS: 'true',
     CTL_ENABLE_ANALYSIS: 'false',
@@ -16,7 +16,7 @@ test('variables that ask for what this version does not do are named, those that
   assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, {}), []);
 });
 
-test('their values are checked all the same', () => {
+test('an invalid value is refused', () => {
   assert.throws(
     () => unservedVariables(DISCOVERY_UNSERVED, { CTL_ENABLE_STATUS: 'banana' }),
     /"banana" of variable CTL_ENABLE_STATUS: not true or false/,
@@ -24,12 +24,12 @@ test('their values are checked all the same', () => {
   assert.throws(() => unservedVariables(DISCOVERY_UNSERVED, { CTL_TRACE_SAMPLING: '101' }), /CTL_TRACE_SAMPLING/);
 });
 
-test('none of them is one that is acted on', () => {
+test('variables that ctl-discovery acts on are not in its table', () => {
   const all = Object.fromEntries(Object.keys(discoveryEnv).map((name) => [name, 'banana']));
   assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, all), []);
 });
 
-test('those of the agent are named and checked as well', () => {
+test('variables of the agent are reported and checked, and not those that it acts on', () => {
   const env = {
     XDS_LOCAL: '127.0.0.1:15999',
     DNS_AGENT: 'true',

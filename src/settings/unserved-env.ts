@@ -1,10 +1,12 @@
 /**
- * Variables that the specification names for a program and this version does not act on (specification: ctl-discovery
- * and ctl-agent "Environment variables"). Their values are checked all the same, and those that ask for something are
- * reported at the start. A variable leaves these tables for `discovery-env.ts` or `agent-env.ts` when what it does
- * exists. Of those that both programs share, the agent's table has none that only a control plane could act on.
- * POD_NAME and ORCH_SERVICE_HOST are not in it: deployments set them by themselves, and they ask for nothing.
+ * Variables in the specification that this version does not act on (specification: ctl-discovery and ctl-agent
+ * "Environment variables"). Their values are checked, and the program logs at its start those that ask for a missing
+ * feature. A variable moves to `discovery-env.ts` or `agent-env.ts` when the program acts on it.
+ *
+ * Left out: POD_NAME and ORCH_SERVICE_HOST, which deployments always set, and in the agent's table the shared variables
+ * that concern a control plane only.
  */
+
 import { messageOf } from '../core/errors.ts';
 import type { Environment } from './env-table.ts';
 import { usageError } from './errors.ts';
@@ -12,7 +14,7 @@ import { parseBoolean, parseFloating, parseInteger } from './values.ts';
 
 type Default = string | boolean | number;
 
-/** By name; what a variable means when it is not set also says of what type it is. */
+/** Defaults by name. The type of the default is the type of the variable. */
 type BooleansAndTexts = Readonly<Record<string, string | boolean>>;
 type Numbers = Readonly<Record<string, { readonly default: number; readonly read: (text: string) => number }>>;
 
@@ -44,7 +46,7 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   ORCH_INGRESS_NS: '',
   REVISION: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the specification's own wording of the default
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the default as the specification writes it
   VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',
 };
 const NUMBERS: Numbers = {
@@ -75,23 +77,23 @@ export const AGENT_UNSERVED: UnservedVariables = {
 };
 
 /**
- * The variables that ask for something that this version does not do, in order of their names. Throws a `CtlError`
- * naming the first whose value cannot be read.
+ * The variables that are set to something else than their default, sorted by name. Throws a `CtlError` that names the
+ * first one with an invalid value.
  */
 export function unservedVariables({ booleansAndTexts, numbers }: UnservedVariables, env: Environment): string[] {
-  const asking: string[] = [];
-  const note = (name: string, usual: Default, read: (text: string) => Default): void => {
+  const found: string[] = [];
+  const check = (name: string, defaultValue: Default, read: (text: string) => Default): void => {
     const text = env[name];
     if (text === undefined || text === '') return;
     try {
-      if (read(text) !== usual) asking.push(name);
+      if (read(text) !== defaultValue) found.push(name);
     } catch (error) {
       throw usageError(`invalid value ${JSON.stringify(text)} of variable ${name}: ${messageOf(error)}`);
     }
   };
-  for (const [name, usual] of Object.entries(booleansAndTexts)) {
-    note(name, usual, typeof usual === 'boolean' ? parseBoolean : String);
+  for (const [name, defaultValue] of Object.entries(booleansAndTexts)) {
+    check(name, defaultValue, typeof defaultValue === 'boolean' ? parseBoolean : String);
   }
-  for (const [name, spec] of Object.entries(numbers)) note(name, spec.default, spec.read);
-  return asking.sort();
+  for (const [name, spec] of Object.entries(numbers)) check(name, spec.default, spec.read);
+  return found.sort();
 }

@@ -1,12 +1,12 @@
 /**
- * Texts of the command line and the environment as values. Each throws an `Error` of one line for what it cannot read.
+ * Parsers of values on the command line and in the environment. Each throws an `Error` of one line for an invalid text.
  */
 import { messageOf } from '../core/errors.ts';
 import { formatDuration, parseDuration } from './duration.ts';
 import { usageError } from './errors.ts';
 import type { FlagSpec, FlagValue } from './flag-table.ts';
 
-/** Truth as Go reads it. */
+/** A boolean in one of Go's forms. */
 export function parseBoolean(text: string): boolean {
   if (['1', 't', 'T', 'true', 'TRUE', 'True'].includes(text)) return true;
   if (['0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text)) return false;
@@ -24,7 +24,7 @@ export function parseInteger(
   return inRange(Number(text), min, max, (bound) => (unit === undefined ? String(bound) : `${bound} ${unit}`));
 }
 
-/** A Go duration as milliseconds. Bounds are milliseconds, and named as durations. */
+/** A Go duration as milliseconds. `min` is in milliseconds; messages show it as a duration. */
 export function parseDurationFrom(text: string, min = Number.NEGATIVE_INFINITY): number {
   return inRange(parseDuration(text), min, Number.POSITIVE_INFINITY, formatDuration);
 }
@@ -46,8 +46,8 @@ function inRange(
 }
 
 /**
- * The value of a flag given as `text`; `before` is what earlier occurrences gave (lists grow, other flags take the
- * last). Throws a `CtlError` that names the flag and the text.
+ * The value of a flag given as `text`. `before` is its value from earlier occurrences: a list grows, any other flag
+ * takes the last value. Throws a `CtlError` that names the flag and the text.
  */
 export function parseFlagValue(name: string, spec: FlagSpec, text: string, before: FlagValue | undefined): FlagValue {
   try {
@@ -79,13 +79,13 @@ function readValue(spec: FlagSpec, text: string, before: FlagValue | undefined):
   }
 }
 
-/** The value a flag has when it is not given. */
+/** The value of a flag that is not given. */
 export function defaultFlagValue(spec: FlagSpec): FlagValue {
   if (spec.type === 'duration') return parseDuration(spec.default);
   return spec.type === 'string' ? (spec.whenNotGiven ?? spec.default) : spec.default;
 }
 
-/** Comma-separated items, empty ones left out. */
+/** Comma-separated items without the empty ones. */
 function splitItems(text: string): string[] {
   return text
     .split(',')
