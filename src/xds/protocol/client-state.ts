@@ -1,33 +1,35 @@
 /**
- * What a proxy has of one type, as references: "the content of these bundles, except …". In the usual case the
- * exceptions are empty, so that a stream's state does not grow with the mesh.
+ * What the server knows a proxy to have of one type: the content of some bundles, except for a few names. Usually there
+ * are no exceptions, so that a stream's memory does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../../push/types.ts';
 import { covers, type Interest } from './interest.ts';
 
 /**
- * A resource that the proxy has; the bytes are unknown when only the proxy told us about it
- * (`initial_resource_versions`).
+ * A resource that the proxy has. Its bytes are unknown when only the proxy reported it (`initial_resource_versions`).
  */
-export interface Held {
+export interface KnownResource {
   readonly version: string;
   readonly resource: EncodedResource | undefined;
 }
 
-export interface Have {
+export interface ClientState {
   readonly bases: readonly Bundle[];
-  /** Exceptions: what the proxy has instead of what the bases say; undefined: it has nothing of that name. */
-  readonly overlay: ReadonlyMap<string, Held | undefined>;
+  /** Names of which the proxy has something else than the bases; undefined: it has nothing of that name. */
+  readonly overlay: ReadonlyMap<string, KnownResource | undefined>;
 }
 
-export const NO_EXCEPTIONS: Have['overlay'] = new Map();
+export const NO_EXCEPTIONS: ClientState['overlay'] = new Map();
 
-export const HAS_NOTHING: Have = { bases: [], overlay: NO_EXCEPTIONS };
+/**
+ * The state of a proxy that has nothing. Compared by identity: a proxy that was brought to empty bundles has another.
+ */
+export const EMPTY_STATE: ClientState = { bases: [], overlay: NO_EXCEPTIONS };
 
-/** Equal to no version: the proxy may have this one or the last good one. */
-export const UNKNOWN = '';
+/** Equal to no version: the proxy has either the version that was sent last or the last good one. */
+export const UNKNOWN_VERSION = '';
 
-export function findIn(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
+export function findResource(bundles: readonly Bundle[], name: string): EncodedResource | undefined {
   for (const bundle of bundles) {
     const resource = bundle.get(name);
     if (resource !== undefined) return resource;
@@ -35,9 +37,9 @@ export function findIn(bundles: readonly Bundle[], name: string): EncodedResourc
   return undefined;
 }
 
-export function heldOf(have: Have, name: string): Held | undefined {
-  if (have.overlay.has(name)) return have.overlay.get(name);
-  const resource = findIn(have.bases, name);
+export function knownResource(state: ClientState, name: string): KnownResource | undefined {
+  if (state.overlay.has(name)) return state.overlay.get(name);
+  const resource = findResource(state.bases, name);
   return resource === undefined ? undefined : { version: resource.version, resource };
 }
 
@@ -48,47 +50,50 @@ export function sameBundles(a: readonly Bundle[], b: readonly Bundle[]): boolean
   return true;
 }
 
-/** True when each part continues the same view, so that differences between bundles are cheap. */
+/** True when each part belongs to the same view as before, so that differences between bundles are cheap. */
 export function sameViews(a: readonly Bundle[], b: readonly Bundle[]): boolean {
   if (a.length !== b.length) return false;
   for (let index = 0; index < a.length; index++) if (a[index]?.viewKey !== b[index]?.viewKey) return false;
   return true;
 }
 
-export function withOthers({ bases, overlay }: Have, others: ReadonlyMap<string, Held>): Have {
-  return { bases, overlay: new Map([...overlay, ...others]) };
+export function withResources(
+  { bases, overlay }: ClientState,
+  resources: ReadonlyMap<string, KnownResource>,
+): ClientState {
+  return { bases, overlay: new Map([...overlay, ...resources]) };
 }
 
-/** What the proxy has when it lacks these names, whatever the bases say. */
-export function lacking(have: Have, names: readonly string[]): Have {
-  const missing = names.filter((name) => findIn(have.bases, name) !== undefined);
-  if (missing.length === 0) return have;
-  const overlay = new Map(have.overlay);
+/** The state of a proxy that has nothing under these names, whatever the bases have. */
+export function withoutNames(state: ClientState, names: readonly string[]): ClientState {
+  const missing = names.filter((name) => findResource(state.bases, name) !== undefined);
+  if (missing.length === 0) return state;
+  const overlay = new Map(state.overlay);
   for (const name of missing) overlay.set(name, undefined);
-  return { bases: have.bases, overlay };
+  return { bases: state.bases, overlay };
 }
 
-/** What the proxy has when of these names it may have nothing. */
-export function unsure(have: Have, names: readonly string[]): Have {
-  const overlay = new Map(have.overlay);
+/** The state of a proxy that may have lost what it had under these names. */
+export function withUnknownVersions(state: ClientState, names: readonly string[]): ClientState {
+  const overlay = new Map(state.overlay);
   for (const name of names) {
-    const held = heldOf(have, name);
-    if (held !== undefined) overlay.set(name, { version: UNKNOWN, resource: held.resource });
+    const known = knownResource(state, name);
+    if (known !== undefined) overlay.set(name, { version: UNKNOWN_VERSION, resource: known.resource });
   }
-  return overlay.size === 0 ? have : { bases: have.bases, overlay };
+  return overlay.size === 0 ? state : { bases: state.bases, overlay };
 }
 
-/** The proxy has some version of this name, though it may have been sent another since that it rejected. */
-export function hasSome(have: Have, name: string): boolean {
-  const held = heldOf(have, name);
-  return held !== undefined && (held.version !== UNKNOWN || held.resource !== undefined);
+/** True when the proxy has some version of the resource, even if it has since rejected a newer one. */
+export function hasAnyVersion(state: ClientState, name: string): boolean {
+  const known = knownResource(state, name);
+  return known !== undefined && (known.version !== UNKNOWN_VERSION || known.resource !== undefined);
 }
 
-/** What the proxy has when of the bases only what `interest` covered was ever sent. */
-export function without(have: Have, interest: Interest): Have {
-  const names = have.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
-  return lacking(
-    have,
+/** The state of a proxy that was sent only what `interest` covers of the bases. */
+export function limitedTo(state: ClientState, interest: Interest): ClientState {
+  const names = state.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name));
+  return withoutNames(
+    state,
     names.filter((name) => !covers(interest, name)),
   );
 }

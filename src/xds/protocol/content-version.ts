@@ -1,14 +1,14 @@
 /**
- * Content hash of what a proxy has of its subscription: the version of the State of the World protocol. Equal content
- * gives an equal version, also after a restart and on another replica.
+ * The version in responses of the state of the world variant: a hash of the resources that the proxy has of its
+ * subscription. Equal content has an equal version, also after a restart and on another replica.
  */
-import { findIn, type Have } from './client-state.ts';
+import { type ClientState, findResource } from './client-state.ts';
 import { covers, type Interest } from './interest.ts';
 import { hashResource, type Selections } from './selection.ts';
 import { EMPTY_HASH, hashToText, minus, plus, type SetHash } from './set-hash.ts';
 
-interface Asked {
-  readonly have: Have;
+interface Computed {
+  readonly state: ClientState;
   readonly interest: Interest;
   readonly version: string;
 }
@@ -16,38 +16,38 @@ interface Asked {
 export class ContentVersions {
   readonly #selections: Selections;
   readonly #remember: boolean;
-  /** What was asked for last: proxies that have the same ask one after the other. */
-  #last: Asked | undefined;
+  /** The last result: proxies in the same state follow one another. */
+  #last: Computed | undefined;
 
-  /** @param remember whether the last answer is */
+  /** @param remember false: every version is computed again */
   constructor(selections: Selections, remember: boolean) {
     this.#selections = selections;
     this.#remember = remember;
   }
 
-  /** `previous` is what the proxy had before: hashing goes on from there. */
-  of(have: Have, interest: Interest, previous: Have): string {
+  /** @param previous the proxy's state before: only the difference is hashed */
+  of(state: ClientState, interest: Interest, previous: ClientState): string {
     const { wildcard, names } = interest;
     const last = this.#last;
-    if (last?.have === have && last.interest.names === names && last.interest.wildcard === wildcard)
+    if (last?.state === state && last.interest.names === names && last.interest.wildcard === wildcard)
       return last.version;
-    const version = this.#make(have, interest, previous);
-    if (this.#remember) this.#last = { have, interest, version };
+    const version = this.#make(state, interest, previous);
+    if (this.#remember) this.#last = { state, interest, version };
     return version;
   }
 
-  #make(have: Have, interest: Interest, previous: Have): string {
+  #make(state: ClientState, interest: Interest, previous: ClientState): string {
     let hash: SetHash = EMPTY_HASH;
-    have.bases.forEach((bundle, index) => {
+    state.bases.forEach((bundle, index) => {
       const before = previous.bases[index];
       const from = before?.viewKey === bundle.viewKey ? before : undefined;
       hash = plus(hash, this.#selections.contentHash(bundle, interest, from));
     });
-    for (const [name, held] of have.overlay) {
+    for (const [name, known] of state.overlay) {
       if (!covers(interest, name)) continue;
-      const current = findIn(have.bases, name);
+      const current = findResource(state.bases, name);
       if (current !== undefined) hash = minus(hash, hashResource(name, current.version));
-      if (held !== undefined) hash = plus(hash, hashResource(name, held.version));
+      if (known !== undefined) hash = plus(hash, hashResource(name, known.version));
     }
     return hashToText(hash);
   }

@@ -1,11 +1,11 @@
 /**
- * Delta (incremental): requests add and drop names, responses hold what changed and name what is gone.
- * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
+ * The Delta (incremental) variant: requests add and remove names, responses have what changed and name what was
+ * removed. Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
  * envoy/service/discovery/v3/discovery.proto (DeltaDiscoveryRequest)
  *
- * Responses are not split, however large: an Envoy takes its first response of a type as the whole of it (it ends its
- * initialisation, lets clusters go that were not in it), its client has no receive limit, and the bytes are shared by
- * all streams and written in slices anyway.
+ * Responses are not split, however large: Envoy takes its first response of a type for all of it (it ends its
+ * initialization and removes clusters that were not in it), its client has no receive limit, and the bytes are shared
+ * by all streams and written in slices anyway.
  */
 
 import { CtlError } from '../../core/errors.ts';
@@ -15,7 +15,7 @@ import { type Interest, MAX_SUBSCRIBED_NAMES, WILDCARD, withoutWildcard } from '
 import { bodyOf, type Plan } from './plan.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { DeltaRequest } from './requests.ts';
-import { foreign, NO_DEVIATIONS, shown } from './resume.ts';
+import { NO_DIFFERENCES, reportedResources, resourcesOutside } from './resume.ts';
 import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
@@ -35,8 +35,8 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     _answer: Answer,
     parts: readonly Bundle[],
   ): void {
-    // Virtual hosts were sent before the proxy asked for them: this is its first request all the same.
-    if (request.initialVersions.size > 0) subscription.alsoHas(foreign(request.initialVersions, parts));
+    // Virtual hosts are sent before the proxy subscribes to them: this may be the proxy's first request of the type.
+    if (request.initialVersions.size > 0) subscription.addKnown(resourcesOutside(request.initialVersions, parts));
     // Changes of the subscription count even when the nonce is stale: the proxy does not repeat them.
     if (request.subscribe.size > 0 || request.unsubscribe.size > 0) this.#change(subscription, before, request);
   }
@@ -53,15 +53,15 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     const wildcard = (before.wildcard || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
     subscription.subscribe(names === before.names && wildcard === before.wildcard ? before : { wildcard, names });
     for (const name of dropped.names) {
-      subscription.owed.delete(name);
-      // Still wanted as part of the wildcard: the proxy dropped its copy and is told what there is.
-      if (wildcard && before.names.has(name)) subscription.owed.add(name);
+      subscription.forced.delete(name);
+      // The wildcard still covers the name: the proxy has dropped its copy and needs it again.
+      if (wildcard && before.names.has(name)) subscription.forced.add(name);
     }
-    subscription.owe(added.names, before);
-    if (request.subscribe.has(WILDCARD)) subscription.mustAnswer = true;
+    subscription.force(added.names, before);
+    if (request.subscribe.has(WILDCARD)) subscription.responseRequired = true;
   }
 
-  /** First request of a type, maybe with the versions that the proxy kept over a reconnect. */
+  /** The first request of a type, after a reconnect with the versions that the proxy has. */
   subscribe(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
     const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
@@ -69,19 +69,19 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     const names = withoutWildcard(request.subscribe, this.shared.names);
     subscription.subscribe({ wildcard, names });
     if (request.initialVersions.size === 0) {
-      // An empty answer also ends the wait of a proxy for which there is nothing.
-      subscription.mustAnswer = wildcard;
+      // A proxy that there is nothing for waits too, until an empty response.
+      subscription.responseRequired = wildcard;
       return;
     }
     const missing = this.shared.comparisons.outdated(names, request.initialVersions, parts);
     const overlay = wildcard
-      ? this.shared.comparisons.deviations(request.initialVersions, parts)
+      ? this.shared.comparisons.differences(request.initialVersions, parts)
       : missing.length > 0
-        ? shown(missing, request.initialVersions)
-        : NO_DEVIATIONS;
-    subscription.have = { bases: parts, overlay };
-    for (const name of missing) subscription.owed.add(name);
-    if (missing.length === 0 && overlay.size === 0) subscription.resumed(subscription.have);
+        ? reportedResources(missing, request.initialVersions)
+        : NO_DIFFERENCES;
+    subscription.state = { bases: parts, overlay };
+    for (const name of missing) subscription.forced.add(name);
+    if (missing.length === 0 && overlay.size === 0) subscription.resume(subscription.state);
   }
 
   removalPolicy(type: XdsType, unreferenced: RemovalPolicy): RemovalPolicy {

@@ -21,7 +21,7 @@ export function receive<Request extends AnyRequest>(
     variant.subscribe(subscription, request, parts);
     return NO_ANSWER;
   }
-  const answer = subscription.answered(request.responseNonce, request.nack, nowMs);
+  const answer = subscription.recordAnswer(request.responseNonce, request.nack, nowMs);
   variant.resubscribe(subscription, before, request, answer, parts);
   return answer;
 }
@@ -41,12 +41,12 @@ export function respond<Request extends AnyRequest>(
   const removes = variant.removalPolicy(subscription.type, context.removes);
   for (;;) {
     const plan = subscription.plan(interest, parts, removes);
-    if (subscription.mustAnswer || plan.changed.length > 0 || variant.removesAny(subscription, plan)) {
+    if (subscription.responseRequired || plan.changed.length > 0 || variant.removesAny(subscription, plan)) {
       const { message, plan: sent } = variant.encode(subscription, interest, plan, context);
-      subscription.sent(context.nonce, sent, context.snapshot);
+      subscription.recordSent(context.nonce, sent, context.snapshot);
       return message;
     }
-    subscription.skipped(plan);
+    subscription.recordSkipped(plan);
     if (!subscription.rejections.searching) return undefined;
     // The group that was to be tried next no longer exists: try the next one.
     subscription.rejections.acknowledged();

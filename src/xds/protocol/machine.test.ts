@@ -220,7 +220,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), []);
     assert.ok(peer.machine.complete(content.parts), 'nothing is on the way');
     peer.ask('rds', { unsubscribe: ['80'] });
-    assert.deepEqual(peer.machine.due(content.parts), ['vhds']);
+    assert.deepEqual(peer.machine.typesToSend(content.parts), ['vhds']);
     assert.deepEqual(peer.push(), ['vhds -80/a -80/b']);
   });
 

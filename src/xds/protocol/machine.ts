@@ -1,12 +1,11 @@
 /**
- * All types of one stream, in the order that keeps traffic flowing (make before break): clusters, their endpoints, then
- * listeners and routes once the clusters they point to are in place; what is gone leaves last, when nothing the proxy
- * has refers to it any more. Pure: time, nonces' snapshot and content come in. What is particular to virtual hosts
- * stands in `vhds-state.ts`.
+ * All types of one stream, in the order that does not interrupt traffic (make before break): clusters, their endpoints,
+ * then listeners and routes once the clusters that they point to are in place. Removals come last, when nothing that
+ * the proxy has refers to the removed resources. What is particular to virtual hosts is in `vhds-state.ts`.
  */
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { Parts, TypeStatus } from '../../push/types.ts';
-import { HAS_NOTHING, type Have } from './client-state.ts';
+import { type ClientState, EMPTY_STATE } from './client-state.ts';
 import { receive, respond } from './driver.ts';
 import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
@@ -27,7 +26,7 @@ export interface Outgoing {
 export interface PushResult {
   /** In sending order. */
   readonly messages: readonly Outgoing[];
-  /** Something is left that waits for an answer of the proxy. */
+  /** Something is left to send once the proxy has answered. */
   readonly waiting: boolean;
 }
 
@@ -48,227 +47,228 @@ const CLUSTER_USER_BITS = bitsOf(CLUSTER_USERS);
 
 const NO_MESSAGES: readonly Outgoing[] = [];
 const NONE: readonly string[] = [];
-const NOT_DUE: readonly XdsType[] = [];
+const NO_TYPES: readonly XdsType[] = [];
 
 export class AdsMachine<Request extends AnyRequest> {
-  readonly protocol: Variant<Request>;
+  readonly variant: Variant<Request>;
   readonly #subscriptions: Readonly<Record<XdsType, Subscription>>;
   readonly #names: NameSets;
   readonly #selections: Selections;
-  /** EDS names of clusters just sent that the proxy has not asked for yet. */
-  #awaited = NO_NAMES;
+  /** Names of endpoints that clusters just sent refer to and that the proxy has not subscribed to yet. */
+  #awaitedEndpoints = NO_NAMES;
   /**
-   * The proxy came back with clusters; its listeners and routes, which may point to those that are gone, are yet to be
-   * heard of.
+   * The proxy reconnected with clusters. It has not yet reported its listeners and routes, which may point to clusters
+   * that no longer exist.
    */
   #resuming = false;
   /**
-   * Types that may have anything to be done; of the others it is known that the proxy has exactly their `#parts`. Most
-   * of what happens is about one type of them all, and there are thousands of machines: whatever touches a type opens
-   * it, and {@link #look} closes it again.
+   * Types that may have something to send, as bits; of the others the proxy is known to have exactly their `#parts`.
+   * There are thousands of machines, and most events concern one type: what touches a type sets its bit, and
+   * {@link #updateUnfinished} clears it.
    */
-  #open = ALL_BITS;
+  #unfinished = ALL_BITS;
   #parts: Parts | undefined;
   readonly #nonces = new Nonces();
   readonly #hosts: VhdsState;
 
-  constructor(protocol: Variant<Request>) {
-    const { names, selections, plans } = protocol.shared;
-    this.protocol = protocol;
+  constructor(variant: Variant<Request>) {
+    const { names, selections, plans } = variant.shared;
+    this.variant = variant;
     this.#names = names;
     this.#selections = selections;
     this.#subscriptions = byXdsType((type) => new Subscription(type, plans));
     this.#hosts = new VhdsState(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
   }
 
-  /** The names that the proxy has not asked for. */
+  /** The names that the proxy does not subscribe to. */
   #uncovered(names: NameSet, interest: Interest): NameSet {
     return interest.wildcard ? NO_NAMES : this.#names.outside(names, interest.names);
   }
 
   /**
-   * True while something waits for requests that the proxy is expected to send: listeners and routes for it to ask for
-   * its new clusters' endpoints, removals for all its types after a reconnect. End it with `stopAwaiting`.
+   * True while responses wait for requests that the proxy is expected to send: listeners and routes for the request for
+   * the new clusters' endpoints, removals for the requests of all types after a reconnect. `stopAwaiting` ends it.
    */
   get awaiting(): boolean {
-    return (this.#awaited.size > 0 && this.#subscriptions.cds.inflight === undefined) || this.#resuming;
+    return (this.#awaitedEndpoints.size > 0 && this.#subscriptions.cds.inflight === undefined) || this.#resuming;
   }
 
-  /** The proxy had its time to ask: serve the rest. */
+  /** The proxy had time enough to send its requests: responses wait no longer. */
   stopAwaiting(): void {
-    this.#awaited = NO_NAMES;
+    this.#awaitedEndpoints = NO_NAMES;
     this.#resuming = false;
   }
 
   receive(type: XdsType, request: Request, parts: Parts, nowMs: number): Answer {
     const subscription = this.#subscriptions[type];
-    const unanswered = type === 'vhds' ? this.#hosts.beforeAsked(request.responseNonce) : NONE;
+    const uncertain = type === 'vhds' ? this.#hosts.beforeRequest(request.responseNonce) : NONE;
     const first = subscription.interest === undefined;
-    this.#open |= BIT[type];
-    const answer = receive(this.protocol, subscription, request, parts[type], nowMs);
-    subscription.mayHaveTaken(unanswered);
-    if (first && subscription.have !== HAS_NOTHING) {
-      this.#hosts.returned();
+    this.#unfinished |= BIT[type];
+    const answer = receive(this.variant, subscription, request, parts[type], nowMs);
+    subscription.markUncertain(uncertain);
+    if (first && subscription.state !== EMPTY_STATE) {
+      this.#hosts.reconnected();
       if (type === 'cds') this.#resuming = true;
     }
-    // What was rejected is sent again without the culprits, whose endpoints nobody will ask for.
+    // The proxy will not subscribe to the endpoints of clusters that it rejected.
     if (type === 'cds' && answer.kind === 'nack')
-      this.#awaited = this.#names.outside(this.#awaited, this.#selections.refsOf(answer.changed));
-    if (type === 'eds') this.#checkAwaited();
-    if (type === 'vhds' && first) this.#hosts.asked(parts.vhds);
+      this.#awaitedEndpoints = this.#names.outside(this.#awaitedEndpoints, this.#selections.refsOf(answer.changed));
+    if (type === 'eds') this.#endpointsRequested();
+    if (type === 'vhds' && first) this.#hosts.subscribed(parts.vhds);
     if (type === 'rds') this.#hosts.routesAnswered(answer.kind === 'nack');
     return answer;
   }
 
-  #checkAwaited(): void {
+  #endpointsRequested(): void {
     const { eds } = this.#subscriptions;
-    const before = this.#awaited;
+    const before = this.#awaitedEndpoints;
     if (eds.interest === undefined || before.size === 0) return;
-    this.#awaited = this.#uncovered(before, eds.interest);
-    // The proxy may have had these endpoints once, under a version that is current again, but not since it got the
-    // cluster.
-    if (eds.have !== HAS_NOTHING && this.#awaited !== before)
-      for (const name of this.#names.outside(before, this.#awaited).names) eds.owed.add(name);
+    this.#awaitedEndpoints = this.#uncovered(before, eds.interest);
+    // The proxy may have had these endpoints before, in the version that is current again, but not since it was sent
+    // the cluster.
+    if (eds.state !== EMPTY_STATE && this.#awaitedEndpoints !== before)
+      for (const name of this.#names.outside(before, this.#awaitedEndpoints).names) eds.forced.add(name);
   }
 
-  /**
-   * Opens the types whose parts are others than last time, and closes those that are through with them. Returns what is
-   * open.
-   */
-  #look(parts: Parts): number {
+  /** Sets the bits of types whose parts changed, clears those of types that are up to date, and returns all bits. */
+  #updateUnfinished(parts: Parts): number {
     const before = this.#parts;
-    let open = this.#open;
+    let unfinished = this.#unfinished;
     if (before !== parts) {
       this.#parts = parts;
       for (let index = 0; index < XDS_TYPES.length; index++) {
         const type = XDS_TYPES[index];
-        if (type !== undefined && parts[type] !== before?.[type]) open |= BIT[type];
+        if (type !== undefined && parts[type] !== before?.[type]) unfinished |= BIT[type];
       }
     }
     for (let index = 0; index < XDS_TYPES.length; index++) {
       const type = XDS_TYPES[index];
-      if (type === undefined || (open & BIT[type]) === 0) continue;
-      if (this.#subscriptions[type].through(parts[type])) open &= ~BIT[type];
+      if (type === undefined || (unfinished & BIT[type]) === 0) continue;
+      if (this.#subscriptions[type].upToDate(parts[type])) unfinished &= ~BIT[type];
     }
-    this.#open = open;
-    return open;
+    this.#unfinished = unfinished;
+    return unfinished;
   }
 
-  /**
-   * Types that have something to send now, so that a push slot is worth asking for. May name one that turns out to need
-   * nothing.
-   */
-  due(parts: Parts): readonly XdsType[] {
-    const open = this.#look(parts);
-    if (open === 0) return NOT_DUE;
+  /** Types that probably have something to send now, so that a push slot is worth requesting. */
+  typesToSend(parts: Parts): readonly XdsType[] {
+    const unfinished = this.#updateUnfinished(parts);
+    if (unfinished === 0) return NO_TYPES;
     return XDS_TYPES.filter((type) => {
       const subscription = this.#subscriptions[type];
-      return (open & BIT[type]) !== 0 && subscription.inflight === undefined && !this.#isComplete(subscription, parts);
+      return (
+        (unfinished & BIT[type]) !== 0 && subscription.inflight === undefined && !this.#isComplete(subscription, parts)
+      );
     });
   }
 
-  /** Everything that can be sent now; the responses count as outstanding from here on. */
+  /** Everything that can be sent now. The responses count as outstanding from then on. */
   push(parts: Parts, snapshot: number): PushResult {
-    if (this.#look(parts) === 0) return { messages: NO_MESSAGES, waiting: false };
+    if (this.#updateUnfinished(parts) === 0) return { messages: NO_MESSAGES, waiting: false };
     const messages: Outgoing[] = [];
-    const removals = this.#removalsOpen(parts);
-    this.#pass(parts, snapshot, removals, messages);
-    // Where nothing but removals was due, their time has come already.
-    if (!removals && this.#removalsOpen(parts)) this.#pass(parts, snapshot, true, messages);
+    const removals = this.#mayRemove(parts);
+    this.#sendTypes(parts, snapshot, removals, messages);
+    // When there was nothing to send but removals, they may be sent already.
+    if (!removals && this.#mayRemove(parts)) this.#sendTypes(parts, snapshot, true, messages);
     return { messages, waiting: !this.complete(parts) };
   }
 
-  #pass(parts: Parts, snapshot: number, removals: boolean, messages: Outgoing[]): void {
+  #sendTypes(parts: Parts, snapshot: number, removals: boolean, messages: Outgoing[]): void {
     for (let index = 0; index < XDS_TYPES.length; index++) {
       const type = XDS_TYPES[index];
-      if (type === undefined || (this.#open & BIT[type]) === 0) continue;
+      if (type === undefined || (this.#unfinished & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
       if (subscription.interest === undefined || subscription.inflight !== undefined) continue;
-      if ((CLUSTER_USER_BITS & BIT[type]) !== 0 && this.#targetsPending()) continue;
+      if ((CLUSTER_USER_BITS & BIT[type]) !== 0 && this.#clustersPending()) continue;
       const nonce = this.#nonces.next(snapshot);
-      const { have } = subscription;
-      const removes = type === 'vhds' ? this.#hosts.goes(parts.rds) : removals ? REMOVE_ALL : REMOVE_NONE;
-      const message = respond(this.protocol, subscription, parts[type], { nonce, snapshot, removes });
+      const { state } = subscription;
+      const removes = type === 'vhds' ? this.#hosts.removalPolicy(parts.rds) : removals ? REMOVE_ALL : REMOVE_NONE;
+      const message = respond(this.variant, subscription, parts[type], { nonce, snapshot, removes });
       if (message === undefined) continue;
       this.#nonces.used();
-      if (type === 'rds') this.#takeHosts(have, parts, snapshot, messages);
+      if (type === 'rds') this.#removeHosts(state, parts, snapshot, messages);
       messages.push({ type, message });
-      if (type === 'cds') this.#oweEndpoints(subscription);
-      if (type === 'rds') this.#feedHosts(have, parts);
+      if (type === 'cds') this.#forceEndpoints(subscription);
+      if (type === 'rds') this.#hostsAfterRoutes(state, parts);
     }
   }
 
   /**
-   * A changed cluster warms until it gets its endpoints, also when they are what they were: Envoy does not ask again.
+   * A changed cluster warms until it is sent its endpoints, even if they did not change: Envoy does not request them
+   * again.
    */
-  #oweEndpoints(clusters: Subscription): void {
-    const { interest, owed } = this.#subscriptions.eds;
-    this.#open |= BIT.eds;
+  #forceEndpoints(clusters: Subscription): void {
+    const { interest, forced } = this.#subscriptions.eds;
+    this.#unfinished |= BIT.eds;
     for (const changed of clusters.inflight?.changed.lists ?? []) {
       const refs = this.#selections.refsOf(changed);
-      const unasked = interest === undefined ? refs : this.#uncovered(refs, interest);
-      this.#awaited = this.#names.change(this.#awaited, unasked, NO_NAMES);
-      if (unasked !== refs) for (const name of this.#names.outside(refs, unasked).names) owed.add(name);
+      const unrequested = interest === undefined ? refs : this.#uncovered(refs, interest);
+      this.#awaitedEndpoints = this.#names.change(this.#awaitedEndpoints, unrequested, NO_NAMES);
+      if (unrequested !== refs) for (const name of this.#names.outside(refs, unrequested).names) forced.add(name);
     }
   }
 
-  /** Before the routes that are just being sent. `had`: those that the proxy has. */
-  #takeHosts(had: Have, parts: Parts, snapshot: number, messages: Outgoing[]): void {
-    const removed = this.#hosts.taken(had, parts.vhds);
+  /**
+   * Removes virtual hosts before the routes that are being sent.
+   * @param before the proxy's routes before them
+   */
+  #removeHosts(before: ClientState, parts: Parts, snapshot: number, messages: Outgoing[]): void {
+    const removed = this.#hosts.toRemove(before, parts.vhds);
     if (removed.length === 0) return;
     const nonce = this.#nonces.next(snapshot);
     this.#nonces.used();
-    this.#subscriptions.vhds.sentAside(nonce, removed);
+    this.#subscriptions.vhds.recordRemoval(nonce, removed);
     const message = { typeUrl: XDS.vhds.url, version: String(snapshot), nonce, removed, body: [] };
     messages.push({ type: 'vhds', message });
   }
 
-  #feedHosts(had: Have, parts: Parts): void {
-    this.#open |= BIT.vhds;
-    this.#hosts.feed(had, parts.vhds);
+  #hostsAfterRoutes(before: ClientState, parts: Parts): void {
+    this.#unfinished |= BIT.vhds;
+    this.#hosts.routesSent(before, parts.vhds);
   }
 
   #isComplete(subscription: Subscription, parts: Parts): boolean {
-    const { type, have } = subscription;
-    const waits = type === 'vhds' && have.overlay.size > 0;
-    return subscription.complete(parts[type], waits ? this.#hosts.goes(parts.rds) : REMOVE_ALL);
+    const { type, state } = subscription;
+    const waits = type === 'vhds' && state.overlay.size > 0;
+    return subscription.complete(parts[type], waits ? this.#hosts.removalPolicy(parts.rds) : REMOVE_ALL);
   }
 
-  /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
-  #targetsPending(): boolean {
+  /** Listeners and routes must not point to clusters that the proxy lacks, or has without endpoints. */
+  #clustersPending(): boolean {
     const { cds, eds } = this.#subscriptions;
-    return cds.inflight !== undefined || this.#awaited.size > 0 || (eds.inflight !== undefined && eds.owed.size > 0);
+    return (
+      cds.inflight !== undefined ||
+      this.#awaitedEndpoints.size > 0 ||
+      (eds.inflight !== undefined && eds.forced.size > 0)
+    );
   }
 
   /**
-   * Nothing that the proxy has refers to what is gone: all is acknowledged, and no rejected listener or route lives on
-   * in an older version.
+   * Nothing that the proxy has refers to resources that no longer exist: all is acknowledged, and the proxy keeps no
+   * older version of a listener or route because it rejected the newer one.
    */
-  #removalsOpen(parts: Parts): boolean {
+  #mayRemove(parts: Parts): boolean {
     if (this.awaiting) return false;
-    if ((this.#open & REFERRING_BITS) === 0) return true;
+    if ((this.#unfinished & REFERRING_BITS) === 0) return true;
     for (const type of REFERRING) if (!this.#subscriptions[type].settled(parts[type])) return false;
     for (const type of CLUSTER_USERS) if (!this.#subscriptions[type].rejections.empty) return false;
     return true;
   }
 
-  /**
-   * Everything that the proxy asked for is acknowledged, or kept back for good reason: after a rejection also removals
-   * are.
-   */
+  /** Everything that the proxy subscribes to is acknowledged, or quarantined; after a rejection removals wait too. */
   complete(parts: Parts): boolean {
-    const open = this.#look(parts);
-    if (open === 0) return true;
+    const unfinished = this.#updateUnfinished(parts);
+    if (unfinished === 0) return true;
     const stuck = CLUSTER_USERS.some((type) => this.#subscriptions[type].rejections.quarantined.size > 0);
     for (const type of XDS_TYPES) {
-      if ((open & BIT[type]) === 0) continue;
+      if ((unfinished & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
       if (!(stuck ? subscription.settled(parts[type]) : this.#isComplete(subscription, parts))) return false;
     }
     return true;
   }
 
-  /** True when the proxy has asked for anything yet. */
+  /** True when the proxy has subscribed to some type. */
   get active(): boolean {
     return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);
   }
@@ -277,7 +277,7 @@ export class AdsMachine<Request extends AnyRequest> {
     this.#subscriptions[type].countBytes(bytes);
   }
 
-  /** Adds how many resources are kept back from the proxy, by type. */
+  /** Adds the number of the proxy's quarantined resources to each type's count. */
   countQuarantined(counts: Record<XdsType, number>): void {
     for (const type of XDS_TYPES) counts[type] += this.#subscriptions[type].rejections.quarantined.size;
   }

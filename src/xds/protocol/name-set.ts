@@ -1,7 +1,6 @@
 /**
- * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names; each stream
- * holds a reference to the one set, and what is computed for (bundle, set), or of two sets, is computed once for all of
- * them.
+ * Interned, immutable sets of resource names. Proxies of one view subscribe to the same thousands of names: each stream
+ * refers to the one set, and results for (bundle, set) or for two sets are computed once for all of them.
  */
 import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
@@ -26,7 +25,7 @@ export class NameSet {
 
 export const NO_NAMES: NameSet = new NameSet(new Set(), EMPTY_HASH);
 
-/** A set of one name, to be held as a constant: it belongs to no server. */
+/** A set of one name, for use as a constant: it is not interned. */
 export function onlyName(name: string): NameSet {
   return new NameSet(new Set([name]), hashText(name));
 }
@@ -38,8 +37,8 @@ function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
 }
 
 /**
- * The name sets of one server: equal sets are one object while anybody uses it, unless memos are switched off. The
- * empty one is always {@link NO_NAMES}.
+ * The name sets of one server: equal sets are one object as long as it is in use, unless memos are switched off. The
+ * empty set is always {@link NO_NAMES}.
  */
 export class NameSets {
   readonly #interning: boolean;
@@ -47,7 +46,7 @@ export class NameSets {
   readonly #collected = new FinalizationRegistry<string>((key) => {
     if (this.#pool.get(key)?.deref() === undefined) this.#pool.delete(key);
   });
-  /** By what is added to what; then by what is removed. */
+  /** By the set and the names added to it; then by the names removed. */
   readonly #changes: WeakPairMemo<NameSet, NameSet, WeakMemo<NameSet, NameSet>>;
   readonly #differences: WeakPairMemo<NameSet, NameSet, NameSet>;
 
@@ -57,7 +56,7 @@ export class NameSets {
     this.#differences = memos.pairs('differences of name sets');
   }
 
-  /** The one set with these names. A hash that two sets share is found out; the second is then simply not shared. */
+  /** The one set with these names. Should two sets have the same hash, the second is not shared. */
   #interned(names: ReadonlySet<string>, hash: SetHash): NameSet {
     if (!this.#interning) return new NameSet(names, hash);
     const key = `${hashToText(hash)}/${names.size}`;
@@ -80,7 +79,7 @@ export class NameSets {
     return this.#interned(distinct, hash);
   }
 
-  /** The set with names added and others removed (what is both is in it); the same object when that changes nothing. */
+  /** The set with some names removed and others added after that; the same object when this changes nothing. */
   change(set: NameSet, added: NameSet, removed: NameSet): NameSet {
     if (set.size === 0) return added;
     return this.#changes

@@ -1,18 +1,17 @@
 /**
- * Nonces of one stream: `<snapshot version>-<count>`, the count beginning anew with each version. So streams that have
- * come at different times, and have been sent more or less before, give a response of the same snapshot the same nonce,
- * and it is the same bytes for all.
+ * Nonces of one stream: `<snapshot version>-<count>`. The count starts at 1 with each version, so that a response of
+ * one snapshot has the same nonce, and so the same bytes, on streams of different age.
  */
 
 /** Base of the count. */
 const RADIX = 36;
 
 export class Nonces {
-  /** The newest version so far: what a proxy is brought to may fall back, its nonces never come again. */
+  /** The highest version so far: a later response may be of an older snapshot, but no nonce is used twice. */
   #version = 0;
   #count = 1;
 
-  /** The nonce of the next response, about this version. */
+  /** The nonce of the next response, which is of this snapshot. */
   next(version: number): string {
     if (version > this.#version) {
       this.#version = version;

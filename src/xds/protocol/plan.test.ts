@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Bundle } from '../../push/types.ts';
 import { Content } from '../testing/content.ts';
 import { SHARED } from '../testing/protocols.ts';
-import { type Have, NO_EXCEPTIONS } from './client-state.ts';
+import { type ClientState, NO_EXCEPTIONS } from './client-state.ts';
 import type { Interest } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';
 import type { Plan } from './plan.ts';
@@ -15,14 +15,14 @@ const { names: sets, plans, versions } = SHARED;
 const NAMES = ['a', 'b', 'c', 'in-1', 'in-2'];
 
 /** What a plan comes to for who carries it out. */
-function story({ changed, removed, next, kept, shared = [] }: Plan) {
+function story({ changed, removed, next, deferred, shared = [] }: Plan) {
   return {
     changed: changed.flat(),
     length: changed.length,
     removed,
     bases: next.bases,
     overlay: next.overlay,
-    kept,
+    deferred,
     delta: Buffer.concat(shared.flatMap((selection) => selection.body('delta'))),
     sotw: Buffer.concat(shared.flatMap((selection) => selection.body('sotw'))),
   };
@@ -48,14 +48,14 @@ describe('the plan of one step', () => {
         for (const bases of states)
           for (const parts of states)
             for (const each of interests) {
-              const have: Have = { bases, overlay: NO_EXCEPTIONS };
-              const first = plans.step(have, each, parts);
+              const state: ClientState = { bases, overlay: NO_EXCEPTIONS };
+              const first = plans.step(state, each, parts);
               // Another proxy that has the same.
               const again = plans.step({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
               assert.equal(first, again);
               for (const removes of [REMOVE_ALL, REMOVE_NONE])
                 if (first !== undefined)
-                  assert.deepEqual(story(first), story(plans.whole(have, each, parts, removes, false)));
+                  assert.deepEqual(story(first), story(plans.whole(state, each, parts, removes, false)));
             }
       }),
       { numRuns: 100 },
@@ -66,16 +66,16 @@ describe('the plan of one step', () => {
     fc.assert(
       fc.property(fc.array(edit, { maxLength: 12 }), fc.array(interest, { maxLength: 4 }), (edits, interests) => {
         const content = new Content();
-        let before: Have = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
+        let before: ClientState = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
         for (const [of, text] of edits) {
           content.set('eds', of, text);
-          const have: Have = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
+          const state: ClientState = { bases: content.parts.eds, overlay: NO_EXCEPTIONS };
           for (const each of interests) {
-            const afresh: Have = { bases: [...have.bases], overlay: NO_EXCEPTIONS };
-            assert.equal(versions.of(have, each, before), versions.of(afresh, { ...each }, before));
-            assert.equal(versions.of(have, each, before), versions.of(have, { ...each }, afresh));
+            const afresh: ClientState = { bases: [...state.bases], overlay: NO_EXCEPTIONS };
+            assert.equal(versions.of(state, each, before), versions.of(afresh, { ...each }, before));
+            assert.equal(versions.of(state, each, before), versions.of(state, { ...each }, afresh));
           }
-          before = have;
+          before = state;
         }
       }),
       { numRuns: 100 },

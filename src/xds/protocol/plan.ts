@@ -1,9 +1,16 @@
 /**
- * What to send to bring a proxy from some bundles to others. Nearly always thousands of proxies that have the same take
- * the same step, one after the other: then they have one plan, and what they have after it is one object.
+ * What to send to bring a proxy from some bundles to others. Usually thousands of proxies in the same state take the
+ * same step, one after the other: they share one plan, and one object for the state after it.
  */
 import type { Bundle } from '../../push/types.ts';
-import { findIn, type Have, type Held, heldOf, NO_EXCEPTIONS, sameBundles } from './client-state.ts';
+import {
+  type ClientState,
+  findResource,
+  type KnownResource,
+  knownResource,
+  NO_EXCEPTIONS,
+  sameBundles,
+} from './client-state.ts';
 import type { Interest } from './interest.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
 import type { Mode } from './responses.ts';
@@ -12,10 +19,10 @@ import { chunked, ResourceLists, type Selection, type Selections } from './selec
 export interface Plan {
   readonly changed: ResourceLists;
   readonly removed: readonly string[];
-  readonly next: Have;
-  /** Owed names that have to wait for the next response: they are in doubt after a NACK. */
-  readonly kept: ReadonlySet<string>;
-  /** When set: `changed` is exactly what these hold, so that their joined bodies can be sent. */
+  readonly next: ClientState;
+  /** Forced names that the next response must not contain yet: they wait in the search for rejected resources. */
+  readonly deferred: ReadonlySet<string>;
+  /** When set, `changed` is the concatenation of these, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
 }
 
@@ -26,7 +33,7 @@ export function bodyOf({ changed, shared }: Plan, mode: Mode): readonly Uint8Arr
   return shared.length === 1 && only !== undefined ? only.body(mode) : shared.flatMap((each) => each.body(mode));
 }
 
-export const NONE_KEPT: ReadonlySet<string> = new Set();
+export const NONE_DEFERRED: ReadonlySet<string> = new Set();
 
 interface Step {
   readonly bases: readonly Bundle[];
@@ -55,16 +62,18 @@ export class Plans {
   readonly #remember: boolean;
   #last: Step | undefined;
 
-  /** @param remember whether the last step is */
+  /** @param remember false: every step is computed again */
   constructor(selections: Selections, remember: boolean) {
     this.#selections = selections;
     this.#remember = remember;
   }
 
   /**
-   * The plan of {@link whole} for a proxy that has something, where one part alone is another and takes nothing away.
+   * The plan of {@link whole} for the usual case: the proxy has something, one part has changed, and nothing was
+   * removed.
+   * @returns undefined in any other case
    */
-  step({ bases }: Have, interest: Interest, parts: readonly Bundle[]): Plan | undefined {
+  step({ bases }: ClientState, interest: Interest, parts: readonly Bundle[]): Plan | undefined {
     const last = this.#last;
     if (last !== undefined && isSame(last, bases, parts, interest)) return last.plan;
     let only: Selection | undefined;
@@ -81,7 +90,7 @@ export class Plans {
       changed: new ResourceLists([only.changed]),
       removed: [],
       next: { bases: parts, overlay: NO_EXCEPTIONS },
-      kept: NONE_KEPT,
+      deferred: NONE_DEFERRED,
       shared: [only],
     };
     if (this.#remember) this.#last = { bases, parts, interest, plan };
@@ -89,23 +98,29 @@ export class Plans {
   }
 
   /**
-   * The proxy has exactly some bundles of the same views, or nothing, so that the difference is shared by all who are
-   * at them.
+   * The plan for a proxy that has exactly some bundles of the same views, or nothing: the difference is shared by all
+   * proxies that have those bundles.
    */
-  whole(have: Have, interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy, fresh: boolean): Plan {
+  whole(
+    state: ClientState,
+    interest: Interest,
+    parts: readonly Bundle[],
+    removes: RemovalPolicy,
+    fresh: boolean,
+  ): Plan {
     const selections = parts.map((bundle, index) =>
-      this.#selections.select(bundle, fresh ? undefined : have.bases[index], interest),
+      this.#selections.select(bundle, fresh ? undefined : state.bases[index], interest),
     );
     const changed = new ResourceLists(selections.map((selection) => selection.changed));
-    // What one part dropped may have moved to another.
-    const gone = selections.flatMap((s) => s.removed.filter((name) => findIn(parts, name) === undefined));
-    const overlay = new Map<string, Held | undefined>();
+    // A name that one part has lost may have moved to another part.
+    const removedNames = selections.flatMap((s) => s.removed.filter((name) => findResource(parts, name) === undefined));
+    const overlay = new Map<string, KnownResource | undefined>();
     const removed: string[] = [];
-    for (const name of gone)
+    for (const name of removedNames)
       if (removes(name)) removed.push(name);
-      else overlay.set(name, heldOf(have, name));
+      else overlay.set(name, knownResource(state, name));
     if (fresh && (interest.wildcard || changed.length < interest.names.size))
-      for (const name of interest.names.names) if (findIn(parts, name) === undefined) removed.push(name);
-    return { changed, removed, next: { bases: parts, overlay }, kept: NONE_KEPT, shared: selections };
+      for (const name of interest.names.names) if (findResource(parts, name) === undefined) removed.push(name);
+    return { changed, removed, next: { bases: parts, overlay }, deferred: NONE_DEFERRED, shared: selections };
   }
 }

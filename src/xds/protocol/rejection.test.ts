@@ -56,7 +56,9 @@ function search(
   const has = new Set<string>();
   let responses = 0;
   for (;;) {
-    const sent = clusters(...names).filter((one) => !has.has(one.name) && !rejections.holds(one.name, one.version));
+    const sent = clusters(...names).filter(
+      (one) => !has.has(one.name) && !rejections.isHeldBack(one.name, one.version),
+    );
     if (sent.length === 0) {
       if (!rejections.searching) break;
       rejections.acknowledged();
@@ -103,8 +105,8 @@ describe('search for the culprit', () => {
     const rejections = new Rejections();
     rejections.rejected('no good', clusters('a'));
     const next = resource('cds', 'a', '2');
-    assert.ok(rejections.holds('a', 'v:1'));
-    assert.ok(!rejections.holds('a', next.version));
+    assert.ok(rejections.isHeldBack('a', 'v:1'));
+    assert.ok(!rejections.isHeldBack('a', next.version));
     rejections.prune(() => next);
     assert.ok(rejections.empty);
   });

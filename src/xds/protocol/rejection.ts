@@ -1,27 +1,27 @@
 /**
- * After a NACK: which resources are to blame, and keeping them from the proxy in that version while the rest is served.
+ * Finds out which resources a proxy rejected with a NACK, and quarantines those versions while the rest is served.
  *
- * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation; about anything
- * else (an Any that does not parse, some routes) it says only what is wrong. Then the changed resources are sent in
- * halves until the culprits are alone. The message forms were seen with Envoy 1.40.
+ * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation. For anything else
+ * (an Any that cannot be parsed, some routes) it gives only the reason. Then the changed resources are sent in halves,
+ * until the rejected ones are alone. The message formats are those of Envoy 1.40.
  */
 import type { EncodedResource } from '../../push/types.ts';
 
 /**
- * Responses that one search may take. Halving finds one culprit among 16,000 resources with 2 x 14 messages; a proxy
- * that rejects more than that rejects on principle, and everything still in doubt is kept back.
+ * Most responses of one search. Halving finds one rejected resource among 16,000 with 2 x 14 responses. A proxy that
+ * rejects more than this rejects everything: all resources that are still suspected are quarantined.
  */
 export const MAX_SEARCH_RESPONSES = 64;
 
 const NAMED = /^Error adding\/updating (?:cluster|listener)\(s\):? /;
 
-/** First fields of a quoted message, at the beginning of a line: inner messages are indented. */
+/** The first field of a quoted message, at the start of a line: nested messages are indented. */
 const QUOTED = /^(?:cluster_)?name: "(.*)"$/gm;
 
 /**
  * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`,
- * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may hold
- * anything, so that known names are looked for where an entry can begin instead of splitting. `Proto constraint
+ * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may contain
+ * any character, so the message is not split: known names are looked for where an entry can begin. `Proto constraint
  * validation failed` quotes the whole resource.
  */
 export function namedInNack(message: string, sent: readonly EncodedResource[]): EncodedResource[] {
@@ -37,15 +37,15 @@ export function namedInNack(message: string, sent: readonly EncodedResource[]): 
   });
 }
 
-/** What is kept back from one proxy, of one type. */
+/** The quarantined resources of one type of one proxy, and the search for them. */
 export class Rejections {
   /** Name → version that the proxy rejected. */
   readonly quarantined = new Map<string, string>();
-  /** Groups in doubt, by name → version; only the first is being tried, the others wait. */
+  /** Groups of suspected resources, name → version; the first is being tried, the others wait. */
   #groups: ReadonlyMap<string, string>[] = [];
   #responses = 0;
 
-  /** True while a search goes on: after the ACK there is more to send. */
+  /** True during a search: there is more to send after the ACK. */
   get searching(): boolean {
     return this.#groups.length > 0;
   }
@@ -55,7 +55,7 @@ export class Rejections {
   }
 
   /** True when this version must not be sent now. */
-  holds(name: string, version: string): boolean {
+  isHeldBack(name: string, version: string): boolean {
     return this.quarantined.get(name) === version || this.waits(name, version);
   }
 
@@ -72,8 +72,7 @@ export class Rejections {
   }
 
   /**
-   * Takes in a NACK of a response in which `changed` was new to the proxy. Returns the names that are kept back from
-   * now on.
+   * Processes a NACK of a response in which `changed` was new to the proxy. Returns the names that it quarantines.
    */
   rejected(message: string, changed: readonly EncodedResource[]): string[] {
     const named = namedInNack(message, changed);
@@ -81,26 +80,26 @@ export class Rejections {
     this.#groups.shift();
     this.#responses++;
     if (changed.length > 1 && this.#responses < MAX_SEARCH_RESPONSES) {
-      // In an order of their own: that of a response is the one in which some proxy named them first.
+      // Sorted: the order in a response is that in which the first of the proxies named them.
       const ordered = changed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
       const middle = ordered.length >> 1;
-      this.#groups.unshift(versions(ordered.slice(0, middle)), versions(ordered.slice(middle)));
+      this.#groups.unshift(versionsOf(ordered.slice(0, middle)), versionsOf(ordered.slice(middle)));
       return [];
     }
-    const culprits = this.#quarantine(changed);
+    const quarantined = this.#quarantine(changed);
     if (this.#responses >= MAX_SEARCH_RESPONSES) {
       for (const group of this.#groups)
         for (const [name, version] of group) {
           this.quarantined.set(name, version);
-          culprits.push(name);
+          quarantined.push(name);
         }
       this.#groups = [];
     }
     if (this.#groups.length === 0) this.#responses = 0;
-    return culprits;
+    return quarantined;
   }
 
-  /** Forgets rejected versions that are no longer what would be sent. */
+  /** Ends the quarantine of versions that are no longer current. */
   prune(current: (name: string) => EncodedResource | undefined): void {
     for (const [name, version] of this.quarantined)
       if (current(name)?.version !== version) this.quarantined.delete(name);
@@ -112,6 +111,6 @@ export class Rejections {
   }
 }
 
-function versions(resources: readonly EncodedResource[]): ReadonlyMap<string, string> {
+function versionsOf(resources: readonly EncodedResource[]): ReadonlyMap<string, string> {
   return new Map(resources.map(({ name, version }) => [name, version]));
 }

@@ -1,7 +1,10 @@
 /** Requests as the protocol machines take them; `src/xds/request` makes them of a stream's bytes. */
 import type { NameSet } from './name-set.ts';
 
-/** Resource name → version, as a reconnecting proxy sends it. Equal content is one object, so that it can be a memo's key. */
+/**
+ * Resource name → version, as a reconnecting proxy sends it. Equal content is one object, so that it can be a memo's
+ * key.
+ */
 export type VersionMap = ReadonlyMap<string, string>;
 
 /** What the requests of both variants have. */

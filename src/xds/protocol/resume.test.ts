@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { Content } from '../testing/content.ts';
 import { SHARED } from '../testing/protocols.ts';
-import { findIn } from './client-state.ts';
+import { findResource } from './client-state.ts';
 
 const name = fc.constantFrom('a', 'b', 'c', 'd', 'in-1', 'in-2', 'in-3', 'in-4');
 const text = fc.constantFrom('1', '2');
@@ -20,14 +20,14 @@ describe('a proxy that comes back', () => {
         const names = SHARED.names.of(wanted);
         const known = new Map<string, string>(shown.map(([key, value]) => [key, `v:${value}`]));
         for (let round = 0; round < 2; round++) {
-          const overlay = SHARED.comparisons.deviations(known, parts);
+          const overlay = SHARED.comparisons.differences(known, parts);
           for (const key of new Set([...known.keys(), ...mesh.versions('cds').keys()])) {
             const same = known.get(key) === mesh.versions('cds').get(key);
             assert.equal(overlay.has(key), !same, key);
             assert.equal(overlay.get(key)?.version, same ? undefined : known.get(key), key);
           }
           const expected = wanted.filter((key) => {
-            const current = findIn(parts, key);
+            const current = findResource(parts, key);
             return current === undefined || current.version !== known.get(key);
           });
           assert.deepEqual([...SHARED.comparisons.outdated(names, known, parts)].sort(), expected.sort());

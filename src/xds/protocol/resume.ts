@@ -1,19 +1,19 @@
 /**
- * What a proxy that comes back with `initial_resource_versions` lacks. Nearly always nothing, for thousands of proxies
- * at once with the same thousands of versions: the comparison with the largest part, which they share, is made once for
- * all of them.
+ * What to send to a proxy that reconnects with `initial_resource_versions`: usually nothing, to thousands of proxies at
+ * once that report the same thousands of versions. The comparison with the largest part, which they share, is made once
+ * for all of them.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle } from '../../push/types.ts';
-import { findIn, type Held } from './client-state.ts';
+import { findResource, type KnownResource } from './client-state.ts';
 import type { NameSet } from './name-set.ts';
 import type { VersionMap } from './requests.ts';
 
-type Overlay = ReadonlyMap<string, Held | undefined>;
+type Overlay = ReadonlyMap<string, KnownResource | undefined>;
 
-export const NO_DEVIATIONS: Overlay = new Map();
+export const NO_DIFFERENCES: Overlay = new Map();
 
-/** The largest part and the others, which are few resources of the proxy's own. */
+/** The largest part, and the others, which have few resources and are the proxy's own. */
 function byLargest(parts: readonly Bundle[]): { largest: Bundle | undefined; others: readonly Bundle[] } {
   let largest: Bundle | undefined;
   for (const part of parts) if (largest === undefined || part.size > largest.size) largest = part;
@@ -21,14 +21,14 @@ function byLargest(parts: readonly Bundle[]): { largest: Bundle | undefined; oth
 }
 
 interface Comparison {
-  /** Resources of the bundle that the proxy has in another version or not at all. */
+  /** Resources of the bundle that the proxy has in another version, or not at all. */
   readonly differing: Overlay;
-  /** Names of the proxy that the bundle does not have. */
-  readonly foreign: readonly string[];
+  /** Names that the proxy reports and the bundle does not have. */
+  readonly unknown: readonly string[];
 }
 
 function compare(bundle: Bundle, versions: VersionMap): Comparison {
-  const differing = new Map<string, Held | undefined>();
+  const differing = new Map<string, KnownResource | undefined>();
   let shared = 0;
   for (const { name, version } of bundle.resources()) {
     const known = versions.get(name);
@@ -36,12 +36,12 @@ function compare(bundle: Bundle, versions: VersionMap): Comparison {
     if (known !== version)
       differing.set(name, known === undefined ? undefined : { version: known, resource: undefined });
   }
-  if (shared === versions.size) return { differing, foreign: [] };
-  return { differing, foreign: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
+  if (shared === versions.size) return { differing, unknown: [] };
+  return { differing, unknown: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
 }
 
-/** What a proxy showed of these names. */
-export function shown(names: readonly string[], versions: VersionMap): Overlay {
+/** The resources that a proxy reports under these names. */
+export function reportedResources(names: readonly string[], versions: VersionMap): Overlay {
   return new Map(
     names.map((name) => {
       const version = versions.get(name);
@@ -50,17 +50,18 @@ export function shown(names: readonly string[], versions: VersionMap): Overlay {
   );
 }
 
-/** What a proxy has under names that the parts do not have. */
-export function foreign(versions: VersionMap, parts: readonly Bundle[]): ReadonlyMap<string, Held> {
-  const found = new Map<string, Held>();
+/** The resources that a proxy reports under names that the parts do not have. */
+export function resourcesOutside(versions: VersionMap, parts: readonly Bundle[]): ReadonlyMap<string, KnownResource> {
+  const found = new Map<string, KnownResource>();
   for (const name of versions.keys()) {
     const version = versions.get(name);
-    if (version !== undefined && findIn(parts, name) === undefined) found.set(name, { version, resource: undefined });
+    if (version !== undefined && findResource(parts, name) === undefined)
+      found.set(name, { version, resource: undefined });
   }
   return found;
 }
 
-/** Comparisons of what the proxies of one server show when they come back. */
+/** Compares what the reconnecting proxies of one server report with the parts that they should have. */
 export class Comparisons {
   readonly #ofAll: WeakPairMemo<Bundle, VersionMap, Comparison>;
   /** By the versions, then by the bundle and the names. */
@@ -73,11 +74,11 @@ export class Comparisons {
     this.#newOfNames = () => new WeakPairMemo(memos.enabled);
   }
 
-  /** How what a wildcard proxy has differs from the parts. */
-  deviations(versions: VersionMap, parts: readonly Bundle[]): Overlay {
+  /** How the resources of a proxy with a wildcard subscription differ from the parts. */
+  differences(versions: VersionMap, parts: readonly Bundle[]): Overlay {
     const { largest, others } = byLargest(parts);
-    if (largest === undefined) return NO_DEVIATIONS;
-    const { differing, foreign } = this.#ofAll.get(largest, versions, () => compare(largest, versions));
+    if (largest === undefined) return NO_DIFFERENCES;
+    const { differing, unknown } = this.#ofAll.get(largest, versions, () => compare(largest, versions));
     const overlay = new Map(differing);
     for (const bundle of others)
       for (const { name, version } of bundle.resources()) {
@@ -85,21 +86,21 @@ export class Comparisons {
         if (known !== version)
           overlay.set(name, known === undefined ? undefined : { version: known, resource: undefined });
       }
-    for (const name of foreign) {
+    for (const name of unknown) {
       const version = versions.get(name);
-      if (version !== undefined && findIn(others, name) === undefined)
+      if (version !== undefined && findResource(others, name) === undefined)
         overlay.set(name, { version, resource: undefined });
     }
     return overlay;
   }
 
-  /** Names that a proxy asks for of which it does not have the parts' version. */
+  /** Names that a proxy subscribes to and has not in the parts' version. */
   outdated(names: NameSet, versions: VersionMap, parts: readonly Bundle[]): readonly string[] {
     const { largest, others } = byLargest(parts);
     if (names.size === 0) return [];
     if (largest === undefined) return [...names.names];
     const matches = (bundles: readonly Bundle[], name: string): boolean => {
-      const current = findIn(bundles, name);
+      const current = findResource(bundles, name);
       return current !== undefined && versions.get(name) === current.version;
     };
     const left = this.#ofNames

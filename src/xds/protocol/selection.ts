@@ -1,6 +1,7 @@
 /**
- * What of a bundle's difference concerns a subscription: computed once per (newer bundle, older bundle, name set) and
- * shared by every stream at that point, with the encoded fields joined into large buffers that are written as they are.
+ * The part of a bundle's difference that a subscription covers: computed once per (newer bundle, older bundle, name
+ * set) and shared by all streams in that state. The encoded fields are joined into large buffers that are written as
+ * they are.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle, EncodedResource } from '../../push/types.ts';
@@ -25,7 +26,7 @@ export class ResourceLists {
   }
 }
 
-/** Part of a difference that a subscription sees. */
+/** The part of a difference that a subscription covers. */
 export class Selection {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
@@ -130,14 +131,14 @@ function pick(bundle: Bundle, names: NameSet): EncodedResource[] {
   return found;
 }
 
-/** Stands for "wildcard" as the key of memos. */
+/** The key of memos for a wildcard. */
 const EVERYTHING = {};
 
 function keyOf(interest: Interest): object {
   return interest.wildcard ? EVERYTHING : interest.names;
 }
 
-/** What the subscriptions of one server see of its bundles. */
+/** The selections of one server's subscriptions from its bundles. */
 export class Selections {
   readonly #names: NameSets;
   readonly #bodies: Bodies;
@@ -180,7 +181,10 @@ export class Selections {
     });
   }
 
-  /** What `interest` sees of the way from `previous` (same view, or undefined: nothing) to `bundle`. */
+  /**
+   * What `interest` covers of the difference between `previous` and `bundle`.
+   * @param previous an older bundle of the same view; undefined: none
+   */
   select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {
     const make = () => this.#select(bundle, previous, interest);
     if (previous === undefined) return this.#first.get(bundle, keyOf(interest), make);
@@ -200,8 +204,8 @@ export class Selections {
   }
 
   /**
-   * Hash of what `interest` sees of the bundle. When the same is known of `previous`, only the difference is hashed: a
-   * changed endpoint costs one hash, not one per service.
+   * Hash of what `interest` covers of the bundle. When the hash of `previous` is known, only the difference is hashed:
+   * a changed endpoint costs one hash, not one per service.
    */
   contentHash(bundle: Bundle, interest: Interest, previous?: Bundle): SetHash {
     const key = keyOf(interest);

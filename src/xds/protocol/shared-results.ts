@@ -1,7 +1,7 @@
 /**
- * What is worked out for one stream of a server and used for all of its streams that are in the same state. Thousands
- * of proxies have the same, ask for the same and are told the same, one after the other. A server owns one of these;
- * with its memos switched off everything is worked out for each stream again, and the messages are the same.
+ * Results that are computed for one stream of a server and used for all of its streams in the same state: thousands of
+ * proxies have the same resources, subscribe to the same names and are sent the same, one after the other. With the
+ * memos switched off everything is computed for each stream, and the messages are the same.
  */
 import type { Memos } from '../../core/memo.ts';
 import { ContentVersions } from './content-version.ts';

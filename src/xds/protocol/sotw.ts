@@ -1,12 +1,12 @@
 /**
- * State of the world: each request names all resources of a type that the proxy wants; responses about clusters and
- * listeners hold all of them, the others only what changed. Source:
+ * The state of the world variant: each request names all resources of a type that the proxy subscribes to. A response
+ * of clusters or listeners has all of them, one of another type those that changed. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol (sections "ACK/NACK and resource type instance
  * version", "Resource updates", "How the client specifies what resources to return")
  */
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/types.ts';
-import { findIn, HAS_NOTHING, type Have, type Held, heldOf } from './client-state.ts';
+import { type ClientState, EMPTY_STATE, findResource, type KnownResource, knownResource } from './client-state.ts';
 import { covers, type Interest, WILDCARD, withoutWildcard } from './interest.ts';
 import type { NameSet } from './name-set.ts';
 import { bodyOf, type Plan } from './plan.ts';
@@ -17,34 +17,34 @@ import type { SharedResults } from './shared-results.ts';
 import type { Answer, Subscription } from './subscription.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
-/** A full set takes away what is not in it, and so what the proxy has in a version that we cannot send. */
-function knownOnly(have: Have): Have {
-  if (have.overlay.size === 0) return have;
-  const overlay = new Map<string, Held | undefined>();
-  for (const [name, held] of have.overlay) {
-    const resource = held?.resource;
+/**
+ * A full set removes what it does not contain, and so resources that the proxy has in a version that cannot be sent.
+ */
+function withKnownBytes(state: ClientState): ClientState {
+  if (state.overlay.size === 0) return state;
+  const overlay = new Map<string, KnownResource | undefined>();
+  for (const [name, known] of state.overlay) {
+    const resource = known?.resource;
     const kept = resource === undefined ? undefined : { version: resource.version, resource };
-    if (kept !== undefined || findIn(have.bases, name) !== undefined) overlay.set(name, kept);
+    if (kept !== undefined || findResource(state.bases, name) !== undefined) overlay.set(name, kept);
   }
-  return { bases: have.bases, overlay };
+  return { bases: state.bases, overlay };
 }
 
-/**
- * All resources of the set that the proxy is to have: the bundles' shared bodies where they can be used as they are.
- */
-function fullBody(next: Have, interest: Interest): readonly Uint8Array[] {
-  const replaced = [...next.overlay.keys()].some((name) => findIn(next.bases, name) !== undefined);
+/** All resources of the set: the bundles' shared bodies where they can be used unchanged. */
+function fullBody(next: ClientState, interest: Interest): readonly Uint8Array[] {
+  const replaced = [...next.overlay.keys()].some((name) => findResource(next.bases, name) !== undefined);
   const kept: EncodedResource[] = [];
   if (interest.wildcard && !replaced) {
-    for (const held of next.overlay.values()) if (held?.resource !== undefined) kept.push(held.resource);
+    for (const known of next.overlay.values()) if (known?.resource !== undefined) kept.push(known.resource);
     return [...next.bases.flatMap((bundle) => bundle.sotwBody()), ...chunked(kept, 'sotw')];
   }
   const names = interest.wildcard
     ? [...next.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name)), ...next.overlay.keys()]
     : interest.names.names;
   for (const name of new Set(names)) {
-    const held = covers(interest, name) ? heldOf(next, name) : undefined;
-    if (held?.resource !== undefined) kept.push(held.resource);
+    const known = covers(interest, name) ? knownResource(next, name) : undefined;
+    if (known?.resource !== undefined) kept.push(known.resource);
   }
   return chunked(kept, 'sotw');
 }
@@ -63,27 +63,27 @@ export class SotwProtocol implements Variant<SotwRequest> {
     const interest = this.#interestOf(subscription, request.names);
     if (interest === before) return;
     subscription.subscribe(interest);
-    if (!before.wildcard) subscription.owe(this.shared.names.outside(interest.names, before.names).names, before);
+    if (!before.wildcard) subscription.force(this.shared.names.outside(interest.names, before.names).names, before);
     // The version is a hash of the set that the proxy has: it has to change when the set shrinks, or the proxy could
     // reconnect with the version of a set of which it has dropped a part. Names without a resource are not part of the
     // version, unless the resource was removed without a response.
-    const { next } = subscription.inflight ?? { next: subscription.have };
+    const { next } = subscription.inflight ?? { next: subscription.state };
     if (!interest.wildcard)
       for (const name of this.shared.names.outside(before.names, interest.names).names)
-        if (subscription.versionBehind || heldOf(next, name) !== undefined) subscription.mustAnswer = true;
+        if (subscription.versionBehind || knownResource(next, name) !== undefined) subscription.responseRequired = true;
   }
 
   /**
-   * First request of a type. On a reconnect it carries the version that the proxy has; it is a hash of content, so that
-   * a proxy that is up to date is recognised also by another process, and is sent nothing.
+   * The first request of a type. After a reconnect it has the version of the proxy's resources. That is a hash of their
+   * content, so that another process too recognises a proxy that is up to date, and sends it nothing.
    */
   subscribe(subscription: Subscription, request: SotwRequest, parts: readonly Bundle[]): void {
     const interest = this.#interestOf(subscription, request.names);
     subscription.subscribe(interest);
-    const current: Have = { bases: parts, overlay: new Map() };
-    if (request.versionInfo !== '' && request.versionInfo === this.shared.versions.of(current, interest, HAS_NOTHING))
-      subscription.resumed(current);
-    else subscription.mustAnswer = interest.wildcard || interest.names.size > 0;
+    const current: ClientState = { bases: parts, overlay: new Map() };
+    if (request.versionInfo !== '' && request.versionInfo === this.shared.versions.of(current, interest, EMPTY_STATE))
+      subscription.resume(current);
+    else subscription.responseRequired = interest.wildcard || interest.names.size > 0;
   }
 
   removalPolicy(type: XdsType, unreferenced: RemovalPolicy): RemovalPolicy {
@@ -93,13 +93,13 @@ export class SotwProtocol implements Variant<SotwRequest> {
 
   removesAny(subscription: Subscription, plan: Plan): boolean {
     // A name that never had a resource removes nothing.
-    return XDS[subscription.type].fullSet && plan.removed.some((name) => subscription.held(name) !== undefined);
+    return XDS[subscription.type].fullSet && plan.removed.some((name) => subscription.known(name) !== undefined);
   }
 
   encode(subscription: Subscription, interest: Interest, plan: Plan, context: ResponseContext): EncodedPlan {
     const { fullSet, url } = XDS[subscription.type];
-    const next = fullSet ? knownOnly(plan.next) : plan.next;
-    const version = this.shared.versions.of(next, interest, subscription.have);
+    const next = fullSet ? withKnownBytes(plan.next) : plan.next;
+    const version = this.shared.versions.of(next, interest, subscription.state);
     const body = fullSet ? fullBody(next, interest) : bodyOf(plan, 'sotw');
     // A response that is not a full set removes nothing.
     const same = next === plan.next && (fullSet || plan.removed.length === 0);
@@ -109,7 +109,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     };
   }
 
-  /** The interest that the names of a request mean; the same object while nothing changes. */
+  /** The interest that the names of a request express; the same object while nothing changes. */
   #interestOf(subscription: Subscription, names: NameSet): Interest {
     const before = subscription.interest;
     const first = before === undefined;

@@ -1,27 +1,27 @@
 /**
- * One type on one stream: what the proxy asked for, what it has, what it was sent and has not answered yet. Pure state,
- * shared by both protocols; `sotw.ts` and `delta.ts` say how it is talked about.
+ * The state of one resource type on one stream: what the proxy subscribes to, what it has, and the response that it has
+ * not answered yet. The same for both variants of the protocol; there is no I/O.
  *
- * The parts of a type are expected to be disjoint: no two hold the same name.
+ * The parts of a type have to be disjoint: no name is in two of them.
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource, TypeStatus } from '../../push/types.ts';
 import {
-  findIn,
-  HAS_NOTHING,
-  type Have,
-  type Held,
-  heldOf,
-  lacking,
+  type ClientState,
+  EMPTY_STATE,
+  findResource,
+  type KnownResource,
+  knownResource,
+  limitedTo,
   sameBundles,
   sameViews,
-  UNKNOWN,
-  unsure,
-  withOthers,
-  without,
+  UNKNOWN_VERSION,
+  withoutNames,
+  withResources,
+  withUnknownVersions,
 } from './client-state.ts';
 import { covers, type Interest } from './interest.ts';
-import { NONE_KEPT, type Plan, type Plans } from './plan.ts';
+import { NONE_DEFERRED, type Plan, type Plans } from './plan.ts';
 import { Rejections } from './rejection.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import { ResourceLists } from './selection.ts';
@@ -29,17 +29,17 @@ import { ResourceLists } from './selection.ts';
 /** A response that has not been acknowledged. */
 export interface Inflight {
   readonly nonce: string;
-  /** What the proxy has once it acknowledges. */
-  next: Have;
+  /** The state of the proxy once it acknowledges. */
+  next: ClientState;
   readonly changed: ResourceLists;
-  /** Names that the response took away. */
+  /** Names that the response removed. */
   readonly removed: readonly string[];
-  readonly owed: ReadonlySet<string>;
-  readonly mustAnswer: boolean;
+  readonly forced: ReadonlySet<string>;
+  readonly responseRequired: boolean;
   readonly snapshot: number;
 }
 
-/** What came of the nonce and error of a request. */
+/** What the nonce and error of a request mean. */
 export interface Answer {
   readonly kind: 'none' | 'ack' | 'nack' | 'stale';
   /** NACK: resources of the response that was answered. */
@@ -55,34 +55,32 @@ export class Subscription {
   readonly type: XdsType;
   /** Undefined until the first request of the type. */
   interest: Interest | undefined;
-  /** SotW and Delta: the first request named nothing, which means everything. */
+  /** The first request named no resource, which means all of them. */
   legacyWildcard = false;
-  have: Have = HAS_NOTHING;
+  state: ClientState = EMPTY_STATE;
   /**
-   * Names that have to be answered whatever the proxy has: newly asked for, asked for again, or waited for (EDS of a
-   * changed cluster).
+   * Names that the next response must contain even if the proxy has their current version: subscribed to just now or
+   * again, or waited for by Envoy (the endpoints of a changed cluster).
    */
-  owed = new Set<string>();
-  /** The next response is due even if it is empty: the proxy waits for one. */
-  mustAnswer = false;
+  forced = new Set<string>();
+  /** The proxy waits for a response, even an empty one. */
+  responseRequired = false;
   inflight: Inflight | undefined;
-  /** SotW: resources have gone since the proxy acknowledged a version, without a response. */
+  /** SotW: resources were removed without a response since the proxy acknowledged a version. */
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /**
-   * Names of which the proxy may have what it was sent: of a rejected response it may have followed some all the same.
-   */
-  readonly #maybe = new Set<string>();
+  /** Names whose version is not known: a proxy may have applied a part of a response that it rejected. */
+  readonly #uncertain = new Set<string>();
 
   #sentNonce = '';
   #ackedNonce = '';
   #nackedNonce = '';
-  #asideNonce = '';
+  #removalNonce = '';
   #sentSnapshot = 0;
   #ackedSnapshot = 0;
-  #heldSnapshot = 0;
-  /** The proxy was seen to have all of it without being sent anything. */
+  #completeSnapshot = 0;
+  /** The proxy was found to be up to date without being sent anything. */
   #current = false;
   #lastNack: TypeStatus['lastNack'];
   #messages = 0;
@@ -97,60 +95,57 @@ export class Subscription {
     return this.#sentNonce;
   }
 
-  /** Nothing is outstanding and the proxy was brought to these parts, except for what is kept back and removals. */
+  /** Nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
   settled(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
-    if (this.inflight !== undefined || this.owed.size > 0 || this.mustAnswer || this.rejections.searching) return false;
-    if (!sameBundles(this.have.bases, parts)) return false;
-    if (this.have.overlay.size === 0) return true;
-    for (const name of this.have.overlay.keys())
-      if (!this.rejections.quarantined.has(name) && findIn(parts, name) !== undefined) return false;
+    if (this.inflight !== undefined || this.forced.size > 0 || this.responseRequired || this.rejections.searching)
+      return false;
+    if (!sameBundles(this.state.bases, parts)) return false;
+    if (this.state.overlay.size === 0) return true;
+    for (const name of this.state.overlay.keys())
+      if (!this.rejections.quarantined.has(name) && findResource(parts, name) !== undefined) return false;
     return true;
   }
 
-  /**
-   * Settled, and no removal waits for its turn, apart from those that have to wait longer: `removes` says which have
-   * not.
-   */
+  /** Settled, and nothing is left to remove of what `removes` lets be removed. */
   complete(parts: readonly Bundle[], removes: RemovalPolicy = REMOVE_ALL): boolean {
     if (!this.settled(parts)) return false;
-    if (this.have.overlay.size === 0) return true;
-    for (const name of this.have.overlay.keys())
+    if (this.state.overlay.size === 0) return true;
+    for (const name of this.state.overlay.keys())
       if (!this.rejections.quarantined.has(name) && removes(name)) return false;
     return true;
   }
 
   /**
-   * Nothing at all is to be worked out for these parts: the proxy has exactly them, and nothing is owed, kept back or
-   * in doubt; or it has not asked. What is through is also complete, and stays so until it is told something or there
-   * are other parts.
+   * There is nothing to compute for these parts: the proxy has exactly them, without exceptions, or has not subscribed.
+   * This implies {@link complete}, and stays true until a request comes or the parts change.
    */
-  through(parts: readonly Bundle[]): boolean {
+  upToDate(parts: readonly Bundle[]): boolean {
     if (this.interest === undefined) return true;
     return (
       this.inflight === undefined &&
-      sameBundles(this.have.bases, parts) &&
-      this.have.overlay.size === 0 &&
-      this.#maybe.size === 0 &&
-      this.owed.size === 0 &&
-      !this.mustAnswer &&
+      sameBundles(this.state.bases, parts) &&
+      this.state.overlay.size === 0 &&
+      this.#uncertain.size === 0 &&
+      this.forced.size === 0 &&
+      !this.responseRequired &&
       this.rejections.empty
     );
   }
 
   /** Records a response as sent. */
-  sent(nonce: string, plan: Plan, snapshot: number): void {
+  recordSent(nonce: string, plan: Plan, snapshot: number): void {
     this.inflight = {
       nonce,
       next: plan.next,
       changed: plan.changed,
       removed: plan.removed,
-      owed: this.owed.size === 0 ? NONE_KEPT : this.owed,
-      mustAnswer: this.mustAnswer,
+      forced: this.forced.size === 0 ? NONE_DEFERRED : this.forced,
+      responseRequired: this.responseRequired,
       snapshot,
     };
-    this.#keep(plan);
-    this.mustAnswer = false;
+    this.#defer(plan);
+    this.responseRequired = false;
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;
   }
@@ -161,20 +156,20 @@ export class Subscription {
     this.#bytes += bytes;
   }
 
-  /** Takes the nonce and error of a request. */
-  answered(nonce: string, nack: string | undefined, nowMs: number): Answer {
-    if (nonce === '' || nonce === this.#asideNonce) return NO_ANSWER;
+  /** Records the nonce and error of a request. */
+  recordAnswer(nonce: string, nack: string | undefined, nowMs: number): Answer {
+    if (nonce === '' || nonce === this.#removalNonce) return NO_ANSWER;
     const inflight = this.inflight;
     if (inflight === undefined) return nonce === this.#sentNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
     this.inflight = undefined;
     if (nack === undefined) {
-      this.reached(inflight.next);
+      this.setState(inflight.next);
       this.rejections.acknowledged();
       this.versionBehind = false;
       this.#ackedNonce = nonce;
       this.#ackedSnapshot = inflight.snapshot;
-      if (this.rejections.empty) this.#heldSnapshot = inflight.snapshot;
+      if (this.rejections.empty) this.#completeSnapshot = inflight.snapshot;
       return ACKED;
     }
     this.#nackedNonce = nonce;
@@ -190,138 +185,138 @@ export class Subscription {
   }
 
   /**
-   * Everything is sent again except the culprits: an Envoy may have applied the good ones, but it does not count their
-   * versions as received, and would be sent them at its next reconnect.
+   * All but the rejected resources are sent again: Envoy may have applied the others, but does not record their
+   * versions as received, and so would be sent them when it reconnects.
    */
   #afterNack(inflight: Inflight, changed: readonly EncodedResource[], quarantined: readonly string[]): void {
-    // A rejected removal cannot be kept back resource by resource; sending it again would only be rejected again.
+    // A rejected removal cannot be quarantined name by name, and would be rejected again.
     if (changed.length === 0) {
-      this.reached(inflight.next);
+      this.setState(inflight.next);
       return;
     }
-    // Of a culprit the proxy has what it had before, and that may be unknown from an earlier rejected response.
-    const culprits = new Set(quarantined);
-    for (const { name } of changed) if (!culprits.has(name)) this.#maybe.add(name);
-    for (const name of inflight.removed) if (heldOf(this.have, name) !== undefined) this.#maybe.add(name);
-    for (const name of inflight.owed) this.owed.add(name);
-    this.mustAnswer ||= inflight.mustAnswer;
+    // Of a rejected resource the proxy keeps the version it had, which may be uncertain since an earlier rejection.
+    const rejected = new Set(quarantined);
+    for (const { name } of changed) if (!rejected.has(name)) this.#uncertain.add(name);
+    for (const name of inflight.removed) if (knownResource(this.state, name) !== undefined) this.#uncertain.add(name);
+    for (const name of inflight.forced) this.forced.add(name);
+    this.responseRequired ||= inflight.responseRequired;
   }
 
-  /** Records a response that only takes away what is sent again after it; its answer says nothing. */
-  sentAside(nonce: string, removed: readonly string[]): void {
-    this.#asideNonce = nonce;
-    this.doubt(removed);
+  /** Records a response that only removes resources, which are sent again after it; its answer is ignored. */
+  recordRemoval(nonce: string, removed: readonly string[]): void {
+    this.#removalNonce = nonce;
+    this.forgetVersions(removed);
   }
 
-  /** Whatever the proxy had or was sent of these names until now, it may have lost. */
-  doubt(names: readonly string[]): void {
-    this.have = unsure(this.have, names);
-    if (this.inflight !== undefined) this.inflight.next = unsure(this.inflight.next, names);
+  /** The proxy may have lost what it had, or was sent, under these names. */
+  forgetVersions(names: readonly string[]): void {
+    this.state = withUnknownVersions(this.state, names);
+    if (this.inflight !== undefined) this.inflight.next = withUnknownVersions(this.inflight.next, names);
   }
 
-  /** The proxy may count this as received. */
+  /** The proxy may have recorded the resource as received. */
   mayHave(name: string): boolean {
     return (
-      this.held(name) !== undefined || (this.inflight !== undefined && heldOf(this.inflight.next, name) !== undefined)
+      this.known(name) !== undefined ||
+      (this.inflight !== undefined && knownResource(this.inflight.next, name) !== undefined)
     );
   }
 
   /**
-   * Nothing of what was sent counts: the type begins anew with the proxy's first request. Returns what is under way to
-   * it.
+   * Starts over, as if the proxy had not subscribed and had been sent nothing.
+   * @returns names in the response that is outstanding
    */
-  forget(): readonly string[] {
+  reset(): readonly string[] {
     const sent = this.inflight?.changed.flat().map(({ name }) => name) ?? [];
     this.interest = undefined;
     this.inflight = undefined;
-    this.owed = new Set();
-    this.mustAnswer = false;
-    this.reached(HAS_NOTHING);
+    this.forced = new Set();
+    this.responseRequired = false;
+    this.setState(EMPTY_STATE);
     return sent;
   }
 
-  /** Of these names the proxy may have been sent something that it took. */
-  mayHaveTaken(names: readonly string[]): void {
-    for (const name of names) this.#maybe.add(name);
+  /** The proxy may have applied some version of these names. */
+  markUncertain(names: readonly string[]): void {
+    for (const name of names) this.#uncertain.add(name);
   }
 
   /** Records that the plan needs no response. */
-  skipped(plan: Plan): void {
-    if (plan.removed.some((name) => this.held(name) !== undefined)) this.versionBehind = true;
-    this.resumed(plan.next);
-    this.#keep(plan);
+  recordSkipped(plan: Plan): void {
+    if (plan.removed.some((name) => this.known(name) !== undefined)) this.versionBehind = true;
+    this.resume(plan.next);
+    this.#defer(plan);
   }
 
-  /** All that was owed is, but for what has to wait. */
-  #keep({ kept }: Plan): void {
-    if (this.owed.size > 0 || kept.size > 0) this.owed = new Set(kept);
+  /** Forced names were answered by the plan, except for those that it defers. */
+  #defer({ deferred }: Plan): void {
+    if (this.forced.size > 0 || deferred.size > 0) this.forced = new Set(deferred);
   }
 
-  /** The proxy is known to have this, which is all that it should have, before anything is sent. */
-  resumed(have: Have): void {
+  /** The proxy was found to have this state, without being sent anything. */
+  resume(state: ClientState): void {
     this.#current = true;
-    this.reached(have);
+    this.setState(state);
   }
 
-  /** The proxy is known to have this. */
-  reached(have: Have): void {
-    this.have = have;
-    if (this.#maybe.size > 0) this.#maybe.clear();
+  setState(state: ClientState): void {
+    this.state = state;
+    if (this.#uncertain.size > 0) this.#uncertain.clear();
   }
 
-  /** What the proxy has of this name, as far as is known. */
-  held(name: string): Held | undefined {
-    const held = heldOf(this.have, name);
-    return this.#maybe.has(name) ? { version: UNKNOWN, resource: held?.resource } : held;
+  /** The version that the proxy has of a name, as far as is known. */
+  known(name: string): KnownResource | undefined {
+    const known = knownResource(this.state, name);
+    return this.#uncertain.has(name) ? { version: UNKNOWN_VERSION, resource: known?.resource } : known;
   }
 
   /**
-   * Widens or narrows the subscription. What it did not cover before, the proxy does not have, whatever the bundles
-   * say: names have to be given as `owed`; a new wildcard is taken care of here.
+   * Changes what the proxy subscribes to. It has nothing of what it did not subscribe to before, whatever the bundles
+   * have: added names have to be given to {@link force}; a new wildcard is handled here.
    */
   subscribe(interest: Interest): void {
     const before = this.interest;
     this.interest = interest;
     if (before === undefined || before.wildcard || !interest.wildcard) return;
-    this.mustAnswer = true;
-    this.have = without(this.have, before);
-    if (this.inflight !== undefined) this.inflight.next = without(this.inflight.next, before);
+    this.responseRequired = true;
+    this.state = limitedTo(this.state, before);
+    if (this.inflight !== undefined) this.inflight.next = limitedTo(this.inflight.next, before);
   }
 
-  /** The proxy has this as well, under names that it was never sent on this stream and will not be. */
-  alsoHas(others: ReadonlyMap<string, Held>): void {
-    if (others.size === 0) return;
-    this.have = withOthers(this.have, others);
-    if (this.inflight !== undefined) this.inflight.next = withOthers(this.inflight.next, others);
+  /** The proxy has these resources too, of names that this stream neither sent nor will send. */
+  addKnown(resources: ReadonlyMap<string, KnownResource>): void {
+    if (resources.size === 0) return;
+    this.state = withResources(this.state, resources);
+    if (this.inflight !== undefined) this.inflight.next = withResources(this.inflight.next, resources);
   }
 
   /**
-   * Owes an answer for names that the proxy asks for, or asks for again, having dropped them in between. It has nothing
-   * of them unless they were part of the wildcard `before`.
+   * The next response must contain these names, which the proxy subscribes to now or again. It has nothing of them,
+   * unless `before` had them by its wildcard.
    */
-  owe(names: Iterable<string>, before: Interest): void {
+  force(names: Iterable<string>, before: Interest): void {
     const added = [...names];
-    for (const name of added) this.owed.add(name);
+    for (const name of added) this.forced.add(name);
     if (before.wildcard) return;
-    this.have = lacking(this.have, added);
-    if (this.inflight !== undefined) this.inflight.next = lacking(this.inflight.next, added);
+    this.state = withoutNames(this.state, added);
+    if (this.inflight !== undefined) this.inflight.next = withoutNames(this.inflight.next, added);
   }
 
-  /** What is to be sent. What is gone and not to be removed now, the proxy keeps. */
+  /** What to send. Resources that no longer exist are kept by the proxy as long as `removes` excludes them. */
   plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
-    const { have } = this;
-    if (!this.rejections.empty) this.rejections.prune((name) => findIn(parts, name));
-    const fresh = have === HAS_NOTHING;
+    const { state } = this;
+    if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));
+    const fresh = state === EMPTY_STATE;
     if (
-      this.#maybe.size === 0 &&
-      this.owed.size === 0 &&
-      have.overlay.size === 0 &&
+      this.#uncertain.size === 0 &&
+      this.forced.size === 0 &&
+      state.overlay.size === 0 &&
       this.rejections.empty &&
-      (fresh || sameViews(have.bases, parts))
+      (fresh || sameViews(state.bases, parts))
     )
       return (
-        (fresh ? undefined : this.#plans.step(have, interest, parts)) ??
-        this.#plans.whole(have, interest, parts, removes, fresh)
+        (fresh ? undefined : this.#plans.step(state, interest, parts)) ??
+        this.#plans.whole(state, interest, parts, removes, fresh)
       );
     return this.#planByName(interest, parts, removes, fresh);
   }
@@ -329,49 +324,49 @@ export class Subscription {
   #planByName(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy, fresh: boolean): Plan {
     const changed: EncodedResource[] = [];
     const removed: string[] = [];
-    const overlay = new Map<string, Held | undefined>();
-    const kept = new Set<string>();
+    const overlay = new Map<string, KnownResource | undefined>();
+    const deferred = new Set<string>();
     for (const name of this.#touched(interest, parts, fresh)) {
       if (!covers(interest, name)) continue;
-      const now = findIn(parts, name);
-      const held = this.held(name);
-      const owed = this.owed.has(name);
+      const now = findResource(parts, name);
+      const known = this.known(name);
+      const forced = this.forced.has(name);
       if (now === undefined) {
-        if (owed || (fresh && interest.names.has(name)) || (held !== undefined && removes(name))) removed.push(name);
-        else if (held !== undefined) overlay.set(name, held);
-      } else if (owed || held?.version !== now.version) {
-        if (!this.rejections.holds(name, now.version)) changed.push(now);
-        else if (held?.version !== now.version) overlay.set(name, held);
-        if (owed && this.rejections.waits(name, now.version)) kept.add(name);
+        if (forced || (fresh && interest.names.has(name)) || (known !== undefined && removes(name))) removed.push(name);
+        else if (known !== undefined) overlay.set(name, known);
+      } else if (forced || known?.version !== now.version) {
+        if (!this.rejections.isHeldBack(name, now.version)) changed.push(now);
+        else if (known?.version !== now.version) overlay.set(name, known);
+        if (forced && this.rejections.waits(name, now.version)) deferred.add(name);
       }
     }
     return {
       changed: new ResourceLists([changed]),
       removed,
       next: { bases: parts, overlay },
-      kept,
+      deferred,
       shared: undefined,
     };
   }
 
-  /** Names whose state may differ between what the proxy has and the parts. */
+  /** Names whose version may differ between the proxy and the parts. */
   #touched(interest: Interest, parts: readonly Bundle[], fresh: boolean): Set<string> {
-    const { have } = this;
-    const names = new Set<string>(this.owed);
-    for (const name of have.overlay.keys()) names.add(name);
-    for (const name of this.#maybe) names.add(name);
+    const { state } = this;
+    const names = new Set<string>(this.forced);
+    for (const name of state.overlay.keys()) names.add(name);
+    for (const name of this.#uncertain) names.add(name);
     if (fresh) for (const name of interest.names.names) names.add(name);
-    if (sameViews(have.bases, parts)) {
+    if (sameViews(state.bases, parts)) {
       parts.forEach((bundle, index) => {
-        if (bundle === have.bases[index]) return;
-        const diff = bundle.diffFrom(have.bases[index]);
+        if (bundle === state.bases[index]) return;
+        const diff = bundle.diffFrom(state.bases[index]);
         for (const resource of diff.changed) names.add(resource.name);
         for (const name of diff.removed) names.add(name);
       });
       return names;
     }
-    // The proxy moved to other views (its labels changed, it reconnects as something else): all of both sides.
-    for (const bundle of [...have.bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
+    // The proxy has other views now (its labels changed, for one): every name of both sides is compared.
+    for (const bundle of [...state.bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
     return names;
   }
 
@@ -386,8 +381,8 @@ export class Subscription {
       nonceNacked: this.#nackedNonce,
       versionSent: this.#sentSnapshot,
       versionAcked: this.#ackedSnapshot,
-      versionHeld: this.#heldSnapshot,
-      current: interest !== undefined && this.through(parts),
+      versionHeld: this.#completeSnapshot,
+      current: interest !== undefined && this.upToDate(parts),
       lastNack: this.#lastNack,
       quarantined: new Map(this.rejections.quarantined),
       sentMessages: this.#messages,

@@ -1,16 +1,16 @@
 /**
- * Sees to it that a proxy has the virtual hosts of the route configurations that it is sent, where these leave them to
+ * Keeps the virtual hosts of a proxy in step with its route configurations, where these leave their virtual hosts to
  * discovery (VHDS).
  *
- * As Envoy 1.40 was seen to treat them: it asks for all of them, in one subscription that lives as long as the stream,
- * when it has taken the first route configuration that wants some. Those of a configuration that it does not have it
- * lets fall, but counts them as received, also when it comes back. So each time a configuration is sent its virtual
- * hosts are sent after it; and before one that the proxy does not have, those that it may count as received are taken
- * from it: if the stream ends in between, it comes back without them. A configuration that had its virtual hosts within
- * it serves none from when they are to be discovered until they come.
+ * Envoy 1.40 behaves as follows. After it has accepted the first route configuration that uses discovery it subscribes
+ * to all virtual hosts, once for the whole stream. It drops virtual hosts of configurations that it does not have, but
+ * records them as received and reports them so when it reconnects. So after each route configuration its virtual hosts
+ * are sent again; and before a configuration that is new to the proxy, those that it may have recorded are removed: if
+ * the stream ends in between, it does not report them. When a configuration that contained its virtual hosts is
+ * replaced by one that uses discovery, no host is served until they arrive.
  */
 import type { Bundle } from '../../push/types.ts';
-import { findIn, HAS_NOTHING, type Have, hasSome, heldOf } from './client-state.ts';
+import { type ClientState, EMPTY_STATE, findResource, hasAnyVersion, knownResource } from './client-state.ts';
 import { covers } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
@@ -23,14 +23,14 @@ export class VhdsState {
   readonly #rds: Subscription;
   readonly #vhds: Subscription;
   readonly #selections: Selections;
-  /** Route configurations that were sent before the proxy asked for virtual hosts. */
-  readonly #unfed = new Set<string>();
+  /** Route configurations that were sent before the proxy subscribed to virtual hosts. */
+  readonly #early = new Set<string>();
   /**
-   * Virtual hosts were sent that the proxy has not asked for. It takes them when it has taken the routes before them,
+   * Virtual hosts were sent that the proxy has not subscribed to. It applies them if it accepts the routes before them,
    * else it ignores them.
    */
-  #unasked = false;
-  #returned = false;
+  #unsolicited = false;
+  #reconnected = false;
 
   constructor(rds: Subscription, vhds: Subscription, selections: Selections) {
     this.#rds = rds;
@@ -38,106 +38,115 @@ export class VhdsState {
     this.#selections = selections;
   }
 
-  /** The proxy came back with something, and so may count virtual hosts as received that it has not told of yet. */
-  returned(): void {
-    this.#returned = true;
+  /**
+   * The proxy had a configuration before this stream: it may have recorded virtual hosts that it has not reported yet.
+   */
+  reconnected(): void {
+    this.#reconnected = true;
   }
 
   /**
-   * Before a request for virtual hosts is taken, by the nonce that it answers. An answer to what came unasked says that
-   * it was taken; another request, that it was ignored, or will be taken yet: returns the names of these.
+   * To be called before a request for virtual hosts is processed. If it answers unsolicited virtual hosts, the proxy
+   * has applied them; if not, it has ignored them or will apply them later.
+   * @param nonce nonce of the response that the request answers
+   * @returns names that the proxy may or may not apply
    */
-  beforeAsked(nonce: string): readonly string[] {
-    if (!this.#unasked) return NONE;
-    if (nonce !== this.#vhds.lastNonce) return this.#forget();
-    this.#unasked = false;
-    this.#unfed.clear();
+  beforeRequest(nonce: string): readonly string[] {
+    if (!this.#unsolicited) return NONE;
+    if (nonce !== this.#vhds.lastNonce) return this.#reset();
+    this.#unsolicited = false;
+    this.#early.clear();
     return NONE;
   }
 
   /**
-   * The first request for virtual hosts was taken. What it shows the proxy may have had before the routes, and lost.
+   * The first request for virtual hosts was processed. The proxy may have had those that it reports before it was sent
+   * the routes, and dropped them.
    */
-  asked(hosts: readonly Bundle[]): void {
-    for (const name of this.#unfed) this.#vhds.doubt(this.#selections.hostsOf(name, hosts));
-    this.#owe(this.#unfed, hosts);
+  subscribed(hosts: readonly Bundle[]): void {
+    for (const name of this.#early) this.#vhds.forgetVersions(this.#selections.hostsOf(name, hosts));
+    this.#forceHosts(this.#early, hosts);
   }
 
-  /** A request for routes was taken: those sent before may be rejected, or not wanted. */
+  /** A request for routes was processed: the proxy may have rejected the last ones, or want them no longer. */
   routesAnswered(rejected: boolean): void {
-    if (this.#unasked && (rejected || !this.#mayAsk())) this.#forget();
+    if (this.#unsolicited && (rejected || !this.#maySubscribe())) this.#reset();
   }
 
-  /** False when the proxy has none of the routes after which virtual hosts were sent that it has not asked for. */
-  #mayAsk(): boolean {
-    const { inflight, interest, have } = this.#rds;
+  /** False when the proxy has none of the routes that unsolicited virtual hosts were sent for. */
+  #maySubscribe(): boolean {
+    const { inflight, interest, state } = this.#rds;
     if (inflight !== undefined) return true;
-    for (const name of this.#unfed)
-      if (interest !== undefined && covers(interest, name) && heldOf(have, name) !== undefined) return true;
+    for (const name of this.#early)
+      if (interest !== undefined && covers(interest, name) && knownResource(state, name) !== undefined) return true;
     return false;
   }
 
-  /**
-   * Virtual hosts that were sent unasked may have been ignored: when the proxy asks for them they are sent to it as to
-   * any other.
-   */
-  #forget(): readonly string[] {
-    this.#unasked = false;
-    return this.#vhds.forget();
+  /** Unsolicited virtual hosts may have been ignored: they are sent again when the proxy subscribes. */
+  #reset(): readonly string[] {
+    this.#unsolicited = false;
+    return this.#vhds.reset();
   }
 
-  /** Route configurations of the response that is just being sent whose virtual hosts are discovered. */
-  #routes(): readonly string[] {
+  /** Route configurations of the outstanding response that use discovery. */
+  #sentRoutes(): readonly string[] {
     return (this.#rds.inflight?.changed.lists ?? []).flatMap((changed) => [...this.#selections.refsOf(changed).names]);
   }
 
   /**
-   * What the proxy may count as received of the virtual hosts of routes that are just being sent, and that it did not
-   * have: to be taken from it before them. `had`: the routes before.
+   * Virtual hosts to remove before the routes that are being sent: those that the proxy may have recorded of
+   * configurations that are new to it.
+   * @param before the proxy's routes before them
    */
-  taken(had: Have, hosts: readonly Bundle[]): readonly string[] {
-    const told = this.#vhds.interest !== undefined && !this.#unasked;
-    if (!told && !this.#returned) return NONE;
-    const anew = this.#routes().filter((name) => !hasSome(had, name));
-    return anew.flatMap((name) =>
-      this.#selections.hostsOf(name, hosts).filter((host) => !told || this.#vhds.mayHave(host)),
+  toRemove(before: ClientState, hosts: readonly Bundle[]): readonly string[] {
+    const reported = this.#vhds.interest !== undefined && !this.#unsolicited;
+    if (!reported && !this.#reconnected) return NONE;
+    const added = this.#sentRoutes().filter((name) => !hasAnyVersion(before, name));
+    return added.flatMap((name) =>
+      this.#selections.hostsOf(name, hosts).filter((host) => !reported || this.#vhds.mayHave(host)),
     );
   }
 
-  /** The virtual hosts of route configurations that were just sent are to follow. `had`: the configurations before. */
-  feed(had: Have, hosts: readonly Bundle[]): void {
-    const routes = this.#routes();
-    const awaits = (name: string): boolean => hasSome(had, name) && this.#selections.hostsOf(name, hosts).length > 0;
-    // In use, maybe as another release of this program made it: its hosts must not wait to be asked for.
-    if (this.#vhds.interest === undefined && routes.some(awaits)) {
+  /**
+   * Routes were sent: their virtual hosts are sent next.
+   * @param before the proxy's routes before them
+   */
+  routesSent(before: ClientState, hosts: readonly Bundle[]): void {
+    const routes = this.#sentRoutes();
+    const inUse = (name: string): boolean =>
+      hasAnyVersion(before, name) && this.#selections.hostsOf(name, hosts).length > 0;
+    // The proxy serves these routes, perhaps in the form of another release of this program: they must not lose their
+    // virtual hosts until it subscribes to them.
+    if (this.#vhds.interest === undefined && routes.some(inUse)) {
       this.#vhds.subscribe({ wildcard: true, names: NO_NAMES });
-      this.#unasked = true;
+      this.#unsolicited = true;
     }
-    this.#owe(routes, hosts);
+    this.#forceHosts(routes, hosts);
   }
 
-  /** Virtual hosts of route configurations that the proxy is just getting. It has let fall those that it had before. */
-  #owe(routes: Iterable<string>, hosts: readonly Bundle[]): void {
-    const { interest, inflight, have, owed } = this.#vhds;
+  /** Has the virtual hosts of sent route configurations sent again: the proxy has dropped those that it had. */
+  #forceHosts(routes: Iterable<string>, hosts: readonly Bundle[]): void {
+    const { interest, inflight, state, forced } = this.#vhds;
     for (const name of routes) {
-      if (interest === undefined || this.#unasked) this.#unfed.add(name);
+      if (interest === undefined || this.#unsolicited) this.#early.add(name);
       if (interest === undefined) continue;
-      // Of a proxy that has nothing and is sent nothing yet: all of them come in any case.
-      if (have !== HAS_NOTHING || inflight !== undefined)
-        for (const host of this.#selections.hostsOf(name, hosts)) owed.add(host);
+      // A proxy that has none and was sent none is sent all of them in any case.
+      if (state !== EMPTY_STATE || inflight !== undefined)
+        for (const host of this.#selections.hostsOf(name, hosts)) forced.add(host);
     }
-    if (interest !== undefined && !this.#unasked) this.#unfed.clear();
+    if (interest !== undefined && !this.#unsolicited) this.#early.clear();
   }
 
   /**
-   * Virtual hosts go at once, in one response with those that take over their domains. Those of a route configuration
-   * that goes as a whole stay as long as the proxy asks for it: connections of a listener that drains still use it.
+   * A virtual host is removed at once, in one response with those that take over its domains. Virtual hosts of a route
+   * configuration that no longer exists stay as long as the proxy subscribes to it: connections of a draining listener
+   * still use it.
    */
-  goes(routes: readonly Bundle[]): RemovalPolicy {
+  removalPolicy(routes: readonly Bundle[]): RemovalPolicy {
     const { interest } = this.#rds;
     return (host) => {
       const name = host.slice(0, host.lastIndexOf('/'));
-      return interest === undefined || !covers(interest, name) || findIn(routes, name) !== undefined;
+      return interest === undefined || !covers(interest, name) || findResource(routes, name) !== undefined;
     };
   }
 }

@@ -215,7 +215,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #advance(): void {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
-    const due = this.#machine.due(session.content());
+    const due = this.#machine.typesToSend(session.content());
     if (due.length > 0) session.request(due);
     else this.#tellSynced(session);
     this.#watchGrace();

@@ -65,7 +65,7 @@ export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request>
     const answer = super.receive(type, request, parts, nowMs);
     const twins = this.#twin.receive(type, copyOfRequest(request), copyOf(parts), nowMs);
     assert.deepEqual(plainAnswer(twins), plainAnswer(answer));
-    assert.deepEqual(this.#twin.due(copyOf(parts)), this.due(parts));
+    assert.deepEqual(this.#twin.typesToSend(copyOf(parts)), this.typesToSend(parts));
     return answer;
   }
 
