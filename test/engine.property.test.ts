@@ -111,7 +111,7 @@ class World {
   change(edits: readonly Edit[], networks: MeshNetworks = this.#model.snapshot.networks): void {
     const resources = merged(edits, this.#resources);
     const { snapshot, changes, delta } = this.#model.apply({ changes: resources, networks });
-    this.engine.publish({ snapshot, changes, delta, resources, since: 0, reasons: new Set(['config']) });
+    this.engine.publish({ snapshot, changes, delta, resources, eventTime: 0, reasons: new Set(['config']) });
   }
 
   /** Connects the proxy, or disconnects it when it is connected. */

@@ -57,9 +57,9 @@ export function followKeySets({ refreshMs, metrics, onEvent }: KeySetOptions): K
     random: Math.random,
     refreshMs,
     onKeySet: (reference, jwks) => {
-      const at = systemClock.now();
-      if (jwks === undefined) onEvent({ type: 'delete', key: keySetKey(reference), at });
-      else onEvent({ type: 'set', resource: makeKeySet(reference, jwks), at });
+      const eventTime = systemClock.now();
+      if (jwks === undefined) onEvent({ type: 'delete', key: keySetKey(reference), eventTime });
+      else onEvent({ type: 'set', resource: makeKeySet(reference, jwks), eventTime });
     },
     onProblem: (error, known) => {
       const meanwhile = known

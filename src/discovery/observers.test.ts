@@ -157,7 +157,11 @@ describe('observers', () => {
   it('count events by kind and by what they do, and changes by what they mean', async () => {
     const { metrics, value } = measured();
     const meter = new SourceMeter(metrics);
-    const told = (effect: ToldEvent['effect'], kind: Kind | undefined, at: number) => ({ effect, kind, at });
+    const told = (effect: ToldEvent['effect'], kind: Kind | undefined, eventTime: number) => ({
+      effect,
+      kind,
+      eventTime,
+    });
     const events = [
       told('update', 'Service', 10),
       told('add', 'Endpoints', 30),

@@ -256,11 +256,13 @@ export class SourceMeter {
 
   received(events: readonly ToldEvent[]): void {
     const metrics = this.#metrics;
-    for (const { effect, kind, at } of events) {
+    for (const { effect, kind, eventTime } of events) {
       if (this.#lastEventAt !== undefined) {
-        metrics.cfg_runtime_processor_event_span_duration_milliseconds.observe(Math.max(0, at - this.#lastEventAt));
+        metrics.cfg_runtime_processor_event_span_duration_milliseconds.observe(
+          Math.max(0, eventTime - this.#lastEventAt),
+        );
       }
-      this.#lastEventAt = at;
+      this.#lastEventAt = eventTime;
       metrics.cfg_runtime_processor_events_processed_total.inc();
       if (effect === 'invalid') metrics.cfg_source_orch_event_error_total.inc();
       else metrics.cfg_source_orch_event_success_total.inc();

@@ -216,8 +216,8 @@ export class DiscoveryProgram {
       else this.#publishMesh(this.#pipeline, update);
     };
     const files = await openMeshFiles(this.#settings, {
-      onMesh: (mesh, at) => onUpdate({ mesh, at }),
-      onNetworks: (networks, at) => onUpdate({ networks, at }),
+      onMesh: (mesh, eventTime) => onUpdate({ mesh, eventTime }),
+      onNetworks: (networks, eventTime) => onUpdate({ networks, eventTime }),
     });
     this.#closers.push(() => files.close());
     return files;

@@ -49,8 +49,8 @@ class Bench {
     };
   }
 
-  publish(firstEventAt: number, ...resources: AnyResource[]): void {
-    this.publisher.publish({ changes: resources.map(set), firstEventAt });
+  publish(eventTime: number, ...resources: AnyResource[]): void {
+    this.publisher.publish({ changes: resources.map(set), eventTime });
   }
 
   get services(): string[] {
@@ -71,7 +71,7 @@ describe('publisher', () => {
     bench.publish(7, endpoints('shop', 'web', '10.0.0.1'));
     bench.publish(8, virtualService('shop', 'web', '3s'));
     assert.deepEqual(
-      bench.publications.map(({ since, snapshot }) => [since, snapshot.version]),
+      bench.publications.map(({ eventTime, snapshot }) => [eventTime, snapshot.version]),
       [
         [5, 2],
         [7, 3],
@@ -87,16 +87,20 @@ describe('publisher', () => {
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'other' };
     const changes = [set(service('shop', 'web'))];
     bench.now = 50;
-    bench.publisher.publish({ changes, firstEventAt: 5 }, { mesh, at: 3 });
-    bench.publisher.publish({ changes: [set(service('shop', 'api'))], firstEventAt: 5 }, { mesh, at: 7 });
-    bench.publisher.publish({ changes: [], firstEventAt: undefined }, { mesh, at: 9 });
-    bench.publisher.publish({ changes: [set(service('shop', 'db'))], firstEventAt: undefined });
+    bench.publisher.publish({ changes, eventTime: 5 }, { mesh, eventTime: 3 });
+    bench.publisher.publish({ changes: [set(service('shop', 'api'))], eventTime: 5 }, { mesh, eventTime: 7 });
+    bench.publisher.publish({ changes: [], eventTime: undefined }, { mesh, eventTime: 9 });
+    bench.publisher.publish({ changes: [set(service('shop', 'db'))], eventTime: undefined });
     assert.deepEqual(
-      bench.publications.map(({ since }) => since),
+      bench.publications.map(({ eventTime }) => eventTime),
       [3, 5, 9, 50],
     );
     const networks = defaultMeshNetworks();
-    assert.deepEqual(mergedUpdate({ mesh, at: 3 }, { networks, at: 4 }), { mesh, networks, at: 3 });
+    assert.deepEqual(mergedUpdate({ mesh, eventTime: 3 }, { networks, eventTime: 4 }), {
+      mesh,
+      networks,
+      eventTime: 3,
+    });
   });
 
   it('publishes nothing without changes, and without a reason what generation does not read', () => {
@@ -110,11 +114,11 @@ describe('publisher', () => {
   it('says that a mesh configuration is why, and keeps the snapshot when it says nothing new', () => {
     const bench = new Bench();
     bench.publisher.publish(
-      { changes: [], firstEventAt: 1 },
+      { changes: [], eventTime: 1 },
       { mesh: { ...defaultMeshConfig(), rootNamespace: 'other' } },
     );
     assert.deepEqual(bench.reasons, [['mesh']]);
-    bench.publisher.publish({ changes: [], firstEventAt: 2 }, { networks: defaultMeshNetworks() });
+    bench.publisher.publish({ changes: [], eventTime: 2 }, { networks: defaultMeshNetworks() });
     assert.deepEqual(bench.reasons, [['mesh'], []]);
   });
 });
@@ -146,7 +150,7 @@ describe('publisher: changes that the model cannot take', () => {
     bench.publish(20, service('shop', 'db'));
     assert.equal(bench.services.length, 3);
     assert.deepEqual(
-      bench.publications.map(({ since }) => since),
+      bench.publications.map(({ eventTime }) => eventTime),
       [10, 1],
     );
   });
@@ -158,7 +162,7 @@ describe('publisher: changes that the model cannot take', () => {
     bench.poison.clear();
     bench.publisher.publish({
       changes: [{ key: 'Service/shop/web', before: service('shop', 'web'), after: undefined }],
-      firstEventAt: 2,
+      eventTime: 2,
     });
     bench.publish(3, service('shop', 'api'));
     assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
@@ -178,7 +182,7 @@ describe('publisher: changes that the model cannot take', () => {
     const bench = new Bench();
     bench.meshBroken = true;
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'elsewhere' };
-    bench.publisher.publish({ changes: [set(service('shop', 'web'))], firstEventAt: 1 }, { mesh });
+    bench.publisher.publish({ changes: [set(service('shop', 'web'))], eventTime: 1 }, { mesh });
     assert.equal(bench.services.length, 1);
     assert.deepEqual(
       bench.faults.map(({ key }) => key),

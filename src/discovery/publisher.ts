@@ -20,12 +20,12 @@ interface MeshChange {
 
 /** Changed files, and when the first change was noticed, monotonic ms. */
 export interface MeshUpdate extends MeshChange {
-  readonly at: number;
+  readonly eventTime: number;
 }
 
 /** Two updates as one: the later values, the earlier time. */
 export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
-  return first === undefined ? then : { ...first, ...then, at: Math.min(first.at, then.at) };
+  return first === undefined ? then : { ...first, ...then, eventTime: Math.min(first.eventTime, then.eventTime) };
 }
 
 /** Something that the model cannot take; what was in force before stays. */
@@ -57,7 +57,7 @@ const NO_REASONS: ReadonlySet<PushReason> = new Set();
 const MAX_ATTEMPTS = 256;
 
 interface Change extends ResourceChange {
-  readonly at: number;
+  readonly eventTime: number;
 }
 
 function isPresent({ mesh, networks }: MeshChange): boolean {
@@ -103,23 +103,23 @@ export class Publisher {
   }
 
   /** Publishes changed resources, a changed mesh configuration, or both. Nothing leaves when nothing is to be done. */
-  publish(taken: TakenChanges, { at, ...mesh }: Partial<MeshUpdate> = {}): void {
+  publish(taken: TakenChanges, { eventTime: ofMesh, ...mesh }: Partial<MeshUpdate> = {}): void {
     if (taken.changes.length === 0 && !isPresent(mesh)) return;
     const started = this.#options.now();
-    const { firstEventAt = started } = taken;
-    const firstAt = Math.min(firstEventAt, at ?? firstEventAt);
+    const { eventTime: ofResources = started } = taken;
+    const ofBatch = Math.min(ofResources, ofMesh ?? ofResources);
     const waiting = new Map(this.#aside);
     for (const change of taken.changes) {
       waiting.delete(change.key);
-      waiting.set(change.key, { ...change, at: firstAt });
+      waiting.set(change.key, { ...change, eventTime: ofBatch });
     }
     const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
     if (step === undefined) return;
     const { snapshot, changes, delta, resources } = step;
     // Replicas have to follow even when proxies have nothing to gain: they stand at the version of their snapshot.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
-    const since = resources.reduce((oldest, change) => Math.min(oldest, change.at), firstAt);
-    const publication = { snapshot, changes, delta, resources, since, reasons };
+    const eventTime = resources.reduce((oldest, change) => Math.min(oldest, change.eventTime), ofBatch);
+    const publication = { snapshot, changes, delta, resources, eventTime, reasons };
     this.#options.onPublication(publication, this.#options.now() - started);
   }
 

@@ -52,13 +52,15 @@ export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 /** Why a push happens: the reasons that `ctl_push_triggers` is labelled with. */
 export type PushReason = 'config' | 'endpoint' | 'service' | 'mesh' | 'proxy' | 'debug';
 
-/** A merged pending push of one proxy. Latest wins; only the earliest `since` matters for convergence. */
+/**
+ * The merged pending push of one proxy: the newest version, and the earliest event time, which convergence counts from.
+ */
 export interface PendingPush {
   readonly types: ReadonlySet<XdsType>;
   /** Snapshot version that the proxy shall reach at least. */
   readonly version: number;
   /** Monotonic ms of the first change event that led here. */
-  readonly since: number;
+  readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
 }
 

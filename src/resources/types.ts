@@ -94,26 +94,26 @@ export function keyOf({ kind, meta }: { readonly kind: Kind; readonly meta: Reso
 
 /**
  * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set`
- * or `delete` of a key ends that key's problem as well. `at` is the monotonic time (ms, `performance.now()` clock) the
- * change was noticed.
+ * or `delete` of a key ends that key's problem as well. `eventTime` is when the change was noticed: monotonic ms, of
+ * the `performance.now()` clock. /
  */
 export type ResourceEvent =
   | ListedEvent
-  | { readonly type: 'delete'; readonly key: ResourceKey; readonly at: number }
-  | { readonly type: 'resolved'; readonly id: string; readonly at: number };
+  | { readonly type: 'delete'; readonly key: ResourceKey; readonly eventTime: number }
+  | { readonly type: 'resolved'; readonly id: string; readonly eventTime: number };
 
 /** What a list of a source consists of: a resource, or a document that cannot be taken. */
 export type ListedEvent =
-  | { readonly type: 'set'; readonly resource: AnyResource; readonly at: number }
-  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly at: number };
+  | { readonly type: 'set'; readonly resource: AnyResource; readonly eventTime: number }
+  | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly eventTime: number };
 
 /**
  * All that a source has, or all of some kinds or of a namespace: a list that was cut short is none. What it has no more
- * is gone since `at`, monotonic ms.
+ * has been gone since `eventTime`, monotonic ms.
  */
 export interface ResourceList {
   readonly events: readonly ListedEvent[];
-  readonly at: number;
+  readonly eventTime: number;
   /** Kinds that were listed; absent: all. Where this or `namespace` is given, all problems of the source have keys. */
   readonly kinds?: readonly Kind[];
   /** The namespace that was listed; absent: all. */

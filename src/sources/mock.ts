@@ -37,17 +37,17 @@ export function createMockSource({ cluster, clock }: MockSourceOptions): Source 
     synced: first.promise,
     health: () => ({ ok: true }),
     start(sink) {
-      const at = clock.now();
-      sink.replace({ events: documents().map((document) => eventOf(document, at)), at });
+      const eventTime = clock.now();
+      sink.replace({ events: documents().map((document) => eventOf(document, eventTime)), eventTime });
       first.resolve();
     },
     close: async () => {},
   };
 }
 
-function eventOf(document: unknown, at: number): ListedEvent {
+function eventOf(document: unknown, eventTime: number): ListedEvent {
   const parsed = parseResource(document, { source: SOURCE }, () => undefined);
-  if ('resource' in parsed) return { type: 'set', resource: parsed.resource, at };
+  if ('resource' in parsed) return { type: 'set', resource: parsed.resource, eventTime };
   throw new InternalError(
     'problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : parsed.ignored.what,
   );

@@ -14,13 +14,13 @@ test('a list of some kinds says nothing of the others', () => {
   const { store } = world;
   for (const kind of ['Service', 'VirtualService'] as const) {
     store.apply('files', [
-      { type: 'set', resource: resource(kind, 'a', 1), at: 0 },
-      { type: 'set', resource: resource(kind, 'b', 1), at: 0 },
-      { type: 'invalid', problem: problem(kind, 'c', 'files'), at: 0 },
+      { type: 'set', resource: resource(kind, 'a', 1), eventTime: 0 },
+      { type: 'set', resource: resource(kind, 'b', 1), eventTime: 0 },
+      { type: 'invalid', problem: problem(kind, 'c', 'files'), eventTime: 0 },
     ]);
   }
-  const events = [{ type: 'set', resource: resource('VirtualService', 'b', 1), at: 1 }] as const;
-  store.replace('files', { events, at: 1, kinds: ['VirtualService', 'DestinationRule'] });
+  const events = [{ type: 'set', resource: resource('VirtualService', 'b', 1), eventTime: 1 }] as const;
+  store.replace('files', { events, eventTime: 1, kinds: ['VirtualService', 'DestinationRule'] });
   assert.deepEqual(keysOf(world), ['Service/ns/a', 'Service/ns/b', 'VirtualService/ns/b']);
   assert.deepEqual(problemIds(world), ['Service/ns/c']);
 });
@@ -29,12 +29,12 @@ test('a list of a namespace says nothing of the others, in another cluster eithe
   const world = open();
   const { store } = world;
   store.apply('east', [
-    { type: 'set', resource: resource('Service', 'a', 1), at: 0 },
-    { type: 'invalid', problem: problem('Service', 'c', 'east'), at: 0 },
+    { type: 'set', resource: resource('Service', 'a', 1), eventTime: 0 },
+    { type: 'invalid', problem: problem('Service', 'c', 'east'), eventTime: 0 },
   ]);
-  store.replace('east', { events: [], at: 1, kinds: ['Service'], namespace: 'other' });
+  store.replace('east', { events: [], eventTime: 1, kinds: ['Service'], namespace: 'other' });
   assert.deepEqual([keysOf(world), problemIds(world)], [['Service/ns/a/east'], ['Service/ns/c/east']]);
-  store.replace('east', { events: [], at: 2, kinds: ['Service'], namespace: 'ns' });
+  store.replace('east', { events: [], eventTime: 2, kinds: ['Service'], namespace: 'ns' });
   assert.deepEqual([keysOf(world), problemIds(world)], [[], []]);
 });
 
@@ -50,7 +50,7 @@ test('what is in force does not depend on when sources are added: the configured
   ] as const) {
     store.add({ id, cluster: id });
     store.add({ id, cluster: id });
-    store.apply(id, [{ type: 'set', resource: resource('VirtualService', 'a', version, id), at: 0 }]);
+    store.apply(id, [{ type: 'set', resource: resource('VirtualService', 'a', version, id), eventTime: 0 }]);
   }
   assert.deepEqual(
     store.documents(key).map(({ source }) => source),
@@ -70,11 +70,11 @@ test('a source that is removed takes away its own documents, problems, and what 
   api.list();
   store.add({ id: 'north', cluster: 'north' });
   store.apply('north', [
-    { type: 'set', resource: resource('Service', 'a', 1), at: 0 },
-    { type: 'set', resource: resource('VirtualService', 'a', 2), at: 0 },
-    { type: 'set', resource: resource('AuthorizationPolicy', 'good', 1), at: 0 },
-    { type: 'invalid', problem: problem('AuthorizationPolicy', 'bad', 'north'), at: 0 },
-    { type: 'invalid', problem: problem('Service', 'bad', 'north'), at: 0 },
+    { type: 'set', resource: resource('Service', 'a', 1), eventTime: 0 },
+    { type: 'set', resource: resource('VirtualService', 'a', 2), eventTime: 0 },
+    { type: 'set', resource: resource('AuthorizationPolicy', 'good', 1), eventTime: 0 },
+    { type: 'invalid', problem: problem('AuthorizationPolicy', 'bad', 'north'), eventTime: 0 },
+    { type: 'invalid', problem: problem('Service', 'bad', 'north'), eventTime: 0 },
   ]);
   assert.equal(keysOf(world).length, 4);
   clock.at = 7;
@@ -95,7 +95,7 @@ test('a source that is removed takes away its own documents, problems, and what 
   assert.throws(() => store.apply('north', []), /no source north/);
   shared.length = 0;
   store.add({ id: 'north', cluster: 'north' });
-  store.apply('north', [{ type: 'set', resource: resource('VirtualService', 'a', 2), at: 0 }]);
+  store.apply('north', [{ type: 'set', resource: resource('VirtualService', 'a', 2), eventTime: 0 }]);
   api.remove('VirtualService/ns/a');
   assert.deepEqual(shared, ['VirtualService/ns/a api north', 'VirtualService/ns/a api -> north']);
 });
@@ -147,6 +147,6 @@ test('a refused document that cannot be told and is of no file does not bring ba
   });
   const { key: _key, ...keyless } = problem('AuthorizationPolicy', 'x', 'api');
   const substitutes = (keyless.substitutes ?? []).map(({ name: _name, ...rest }) => rest);
-  store.apply('api', [{ type: 'invalid', problem: { ...keyless, id: '7', substitutes }, at: 0 }]);
+  store.apply('api', [{ type: 'invalid', problem: { ...keyless, id: '7', substitutes }, eventTime: 0 }]);
   assert.deepEqual([hold.all()[0]?.inForce, asked], ['substitute', []]);
 });

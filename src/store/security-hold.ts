@@ -40,8 +40,8 @@ export interface HeldDocument {
  */
 export type AdmittedEvent =
   | ResourceEvent
-  | { readonly type: 'hold'; readonly resource: AnyResource; readonly at: number }
-  | { readonly type: 'release'; readonly key: ResourceKey; readonly at: number };
+  | { readonly type: 'hold'; readonly resource: AnyResource; readonly eventTime: number }
+  | { readonly type: 'release'; readonly key: ResourceKey; readonly eventTime: number };
 
 export interface SecurityHoldOptions {
   readonly lastGood: LastGood;
@@ -126,14 +126,14 @@ class SourceHold {
     switch (event.type) {
       case 'set':
         this.#noteGood(event.resource);
-        return this.#release(keyOf(event.resource), new Set(), event.at);
+        return this.#release(keyOf(event.resource), new Set(), event.eventTime);
       case 'delete':
         this.#forget(event.key);
-        return this.#release(event.key, new Set(), event.at);
+        return this.#release(event.key, new Set(), event.eventTime);
       case 'resolved':
-        return this.#release(event.id, new Set(), event.at);
+        return this.#release(event.id, new Set(), event.eventTime);
       case 'invalid':
-        return this.#hold(event.problem, event.at);
+        return this.#hold(event.problem, event.eventTime);
     }
   }
 
@@ -151,12 +151,12 @@ class SourceHold {
   }
 
   /** Sees to it that something is in force in the place of a refused document. */
-  #hold(problem: ResourceProblem, at: number): AdmittedEvent[] {
+  #hold(problem: ResourceProblem, eventTime: number): AdmittedEvent[] {
     const { rootNamespace } = this.#options;
     const { id, substitutes = [] } = problem;
     // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it
     // looks like one.
-    if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), at);
+    if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), eventTime);
     const key = problem.key ?? keyOfSubstitute(substitutes);
     const restored = key === undefined ? this.#lostOf(problem) : this.#lost(key);
     const wanted = new Map(restored.map((resource) => [keyOf(resource), resource]));
@@ -171,15 +171,15 @@ class SourceHold {
       if (!this.#given.has(keyOf(resource))) wanted.set(keyOf(resource), resource);
     }
     const keys = [...new Set([...known, ...wanted.keys()])];
-    const released = this.#release(id, new Set(wanted.keys()), at);
+    const released = this.#release(id, new Set(wanted.keys()), eventTime);
     if (keys.length === 0) return released;
     this.held.set(id, { problem, keys, inForce });
-    return [...released, ...[...wanted].flatMap(([each, resource]) => this.#place(id, each, resource, at))];
+    return [...released, ...[...wanted].flatMap(([each, resource]) => this.#place(id, each, resource, eventTime))];
   }
 
-  #place(id: string, key: ResourceKey, resource: AnyResource, at: number): AdmittedEvent[] {
+  #place(id: string, key: ResourceKey, resource: AnyResource, eventTime: number): AdmittedEvent[] {
     this.#placed.set(key, (this.#placed.get(key) ?? new Set<string>()).add(id));
-    return [{ type: 'hold', resource, at }];
+    return [{ type: 'hold', resource, eventTime }];
   }
 
   /** The last good version of a document that is refused since the start. */
@@ -201,7 +201,7 @@ class SourceHold {
   }
 
   /** Takes out of force what was there because of a problem, but for `keep`. */
-  #release(id: string, keep: ReadonlySet<ResourceKey>, at: number): AdmittedEvent[] {
+  #release(id: string, keep: ReadonlySet<ResourceKey>, eventTime: number): AdmittedEvent[] {
     const { keys = [] } = this.held.get(id) ?? {};
     this.held.delete(id);
     return keys.flatMap((key): AdmittedEvent[] => {
@@ -210,7 +210,7 @@ class SourceHold {
       this.#placed.delete(key);
       // While sources are being read, another document may still bring it.
       if (this.#options.synced()) this.#options.lastGood.forget(key);
-      return [{ type: 'release', key, at }];
+      return [{ type: 'release', key, eventTime }];
     });
   }
 }

@@ -130,7 +130,7 @@ test('a resource of another cluster names its cluster; those of the mesh are one
 test('a list with a document that cannot be told keeps what it may be, and what holds in its place', () => {
   const { store, hold, follower } = open();
   for (const name of ['a', 'b', 'c']) {
-    store.apply('files', [{ type: 'set', resource: resource('VirtualService', name, 1), at: 0 }]);
+    store.apply('files', [{ type: 'set', resource: resource('VirtualService', name, 1), eventTime: 0 }]);
   }
   const { key: _key, ...keyless } = problem('AuthorizationPolicy', 'x', 'files');
   const substitutes = keyless.substitutes?.map(({ name: _name, ...rest }) => rest) ?? [];
@@ -138,26 +138,26 @@ test('a list with a document that cannot be told keeps what it may be, and what 
   const list = () =>
     store.replace('files', {
       events: [
-        { type: 'set', resource: resource('VirtualService', 'b', 2), at: 1 },
-        { type: 'invalid', problem: refused, at: 1 },
+        { type: 'set', resource: resource('VirtualService', 'b', 2), eventTime: 1 },
+        { type: 'invalid', problem: refused, eventTime: 1 },
       ],
-      at: 1,
+      eventTime: 1,
     });
   const effects = ({ events }: ReturnType<typeof list>) => events.map(({ effect }) => effect);
   assert.deepEqual(effects(list()), ['delete', 'update', 'invalid']);
   const inForce = [...follower.inForce().values()].map(said).sort();
   assert.deepEqual(inForce, ['VirtualService:1', 'VirtualService:2', '~']);
   assert.deepEqual([effects(list()), store.hasPending()], [['update', 'invalid'], false]);
-  store.replace('files', { events: [], at: 2 });
+  store.replace('files', { events: [], eventTime: 2 });
   assert.deepEqual([follower.inForce().size, hold.all(), store.problems()], [0, [], []]);
 });
 
 test('problems of another cluster end when they are resolved, by the name that their source knows them by', () => {
   const { store, lines } = open();
   for (const source of ['api', 'east']) {
-    store.apply(source, [{ type: 'invalid', problem: problem('Service', 'a', source), at: 0 }]);
+    store.apply(source, [{ type: 'invalid', problem: problem('Service', 'a', source), eventTime: 0 }]);
   }
-  store.apply('east', [{ type: 'resolved', id: 'Service/ns/a', at: 0 }]);
+  store.apply('east', [{ type: 'resolved', id: 'Service/ns/a', eventTime: 0 }]);
   assert.deepEqual(lines.at(-1), 'east: Service/ns/a/east resolved');
   assert.deepEqual(
     store.problems().map(({ key, origin }) => `${origin.source} ${key}`),
@@ -227,7 +227,7 @@ test('policies without a name that are refused in two sources hold side by side,
       ...rest,
       content: { ...content, selector: { matchLabels: { app } } },
     }));
-    store.apply(source, [{ type: 'invalid', problem: { ...keyless, id: 'policies#0', substitutes }, at: 0 }]);
+    store.apply(source, [{ type: 'invalid', problem: { ...keyless, id: 'policies#0', substitutes }, eventTime: 0 }]);
   }
   const selectors = [...follower.inForce().values()].map(({ content }) => JSON.stringify(content));
   assert.deepEqual(selectors.map((each) => /"app":"(.)"/.exec(each)?.[1]).sort(), ['a', 'b']);
@@ -243,18 +243,18 @@ test('over a restart each source’s own last good version counts', () => {
     return hold;
   };
   start((source, hold) =>
-    hold.admit(source, [{ type: 'set', resource: resource('AuthorizationPolicy', 'a', source.length), at: 0 }]),
+    hold.admit(source, [{ type: 'set', resource: resource('AuthorizationPolicy', 'a', source.length), eventTime: 0 }]),
   );
   const restored = new Map<string, string[]>();
   start((source, hold) => {
     const events = hold.admit(source, [
-      { type: 'invalid', problem: problem('AuthorizationPolicy', 'a', source), at: 0 },
+      { type: 'invalid', problem: problem('AuthorizationPolicy', 'a', source), eventTime: 0 },
     ]);
     restored.set(
       source,
       events.flatMap((event) => (event.type === 'hold' ? said(event.resource) : [])),
     );
-    if (source === 'api') hold.admit(source, [{ type: 'delete', key, at: 0 }]);
+    if (source === 'api') hold.admit(source, [{ type: 'delete', key, eventTime: 0 }]);
   });
   assert.deepEqual(Object.fromEntries(restored), {
     files: ['AuthorizationPolicy:5'],
@@ -278,8 +278,7 @@ test('the time of a change is that of the earliest event behind what is taken, w
     clock.at = time;
     happen();
   };
-  const taken = (filter?: (key: ResourceKey) => boolean): TakenChanges['firstEventAt'] =>
-    store.take(filter).firstEventAt;
+  const taken = (filter?: (key: ResourceKey) => boolean): TakenChanges['eventTime'] => store.take(filter).eventTime;
   const [a, b] = ['a', 'b'].map((name) => (version: number) => resource('VirtualService', name, version));
   assert.ok(a !== undefined && b !== undefined);
   at(30, () => api.set(a(1)));

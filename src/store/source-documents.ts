@@ -24,7 +24,7 @@ export interface ToldEvent {
   readonly effect: 'add' | 'update' | 'delete' | 'invalid' | 'resolved';
   readonly kind: Kind | undefined;
   /** Monotonic ms. */
-  readonly at: number;
+  readonly eventTime: number;
 }
 
 export class SourceDocuments {
@@ -49,16 +49,16 @@ export class SourceDocuments {
 
   /** What an event is, before it is taken. */
   told(event: ResourceEvent): ToldEvent {
-    const { type, at } = event;
+    const { type, eventTime } = event;
     switch (type) {
       case 'set': {
         const effect = this.documents.has(keyOf(event.resource)) ? 'update' : 'add';
-        return { effect, kind: event.resource.kind, at };
+        return { effect, kind: event.resource.kind, eventTime };
       }
       case 'delete':
-        return { effect: type, kind: kindOfKey(event.key), at };
+        return { effect: type, kind: kindOfKey(event.key), eventTime };
       default:
-        return { effect: type, kind: undefined, at };
+        return { effect: type, kind: undefined, eventTime };
     }
   }
 
@@ -88,7 +88,7 @@ export class SourceDocuments {
   }
 
   /** The changes that make of what the source told before what it lists now. */
-  changesTo({ events, at, kinds, namespace }: ResourceList): ResourceEvent[] {
+  changesTo({ events, eventTime, kinds, namespace }: ResourceList): ResourceEvent[] {
     const isListed = (key: ResourceKey | undefined): boolean => {
       if (kinds === undefined && namespace === undefined) return true;
       return (
@@ -113,8 +113,8 @@ export class SourceDocuments {
       refused.has(id) || !isListed(key) ? [] : id,
     );
     return [
-      ...gone.map((key) => ({ type: 'delete', key, at }) as const),
-      ...resolved.map((id) => ({ type: 'resolved', id, at }) as const),
+      ...gone.map((key) => ({ type: 'delete', key, eventTime }) as const),
+      ...resolved.map((id) => ({ type: 'resolved', id, eventTime }) as const),
       ...events,
     ];
   }

@@ -11,8 +11,12 @@ function service(name: string, port: number, namespace = 'ns'): AnyResource {
   return parsed.resource;
 }
 
-const set = (resource: AnyResource, at = 0): ResourceEvent => ({ type: 'set', resource, at });
-const remove = (name: string, at = 0): ResourceEvent => ({ type: 'delete', key: `Service/ns/${name}`, at });
+const set = (resource: AnyResource, eventTime = 0): ResourceEvent => ({ type: 'set', resource, eventTime });
+const remove = (name: string, eventTime = 0): ResourceEvent => ({
+  type: 'delete',
+  key: `Service/ns/${name}`,
+  eventTime,
+});
 
 function open(appNamespaces: readonly string[] = []) {
   const told: string[] = [];
@@ -34,7 +38,7 @@ test('changes are merged: first before, last after, earliest time; there and bac
   store.apply('first', [set(service('a', 2), 20), set(service('b', 1), 10), remove('c', 7)]);
   store.apply('first', [set(service('a', 3), 30)]);
   const taken = store.take();
-  assert.equal(taken.firstEventAt, 10);
+  assert.equal(taken.eventTime, 10);
   assert.deepEqual(
     taken.changes.map(({ key, before, after }) => [key, before?.fingerprint, after?.fingerprint]),
     [
@@ -44,7 +48,7 @@ test('changes are merged: first before, last after, earliest time; there and bac
   );
   store.apply('first', [set(service('a', 9)), set(service('a', 3)), remove('b'), set(service('b', 1))]);
   assert.equal(store.hasPending(), false);
-  assert.deepEqual(store.take(), { changes: [], firstEventAt: undefined });
+  assert.deepEqual(store.take(), { changes: [], eventTime: undefined });
 });
 
 test('a set that changes nothing is no change', () => {
@@ -62,7 +66,7 @@ test('a filter takes some keys and leaves the rest', () => {
   const { store } = open();
   store.apply('first', [set(service('a', 1), 1), set(service('b', 1), 2)]);
   const taken = store.take((key) => key.endsWith('/b'));
-  assert.deepEqual([taken.changes.map(({ key }) => key), taken.firstEventAt], [['Service/ns/b'], 2]);
+  assert.deepEqual([taken.changes.map(({ key }) => key), taken.eventTime], [['Service/ns/b'], 2]);
   assert.deepEqual(
     store.take().changes.map(({ key }) => key),
     ['Service/ns/a'],
@@ -97,14 +101,14 @@ test('a problem keeps the last good version, is told once, and ends with the nex
   const other = { ...problem, id: 'file#1', key: 'Service/ns/z' };
   store.apply('first', [set(service('a', 1))]);
   const summary = store.apply('first', [
-    { type: 'invalid', problem, at: 1 },
-    { type: 'invalid', problem, at: 2 },
-    { type: 'invalid', problem: other, at: 2 },
+    { type: 'invalid', problem, eventTime: 1 },
+    { type: 'invalid', problem, eventTime: 2 },
+    { type: 'invalid', problem: other, eventTime: 2 },
   ]);
   assert.equal(summary.newProblems, 2);
   assert.deepEqual(store.problems(), [problem, other]);
   assert.ok(store.get('Service/ns/a'));
-  store.apply('first', [set(service('a', 1)), { type: 'resolved', id: 'file#1', at: 3 }]);
+  store.apply('first', [set(service('a', 1)), { type: 'resolved', id: 'file#1', eventTime: 3 }]);
   assert.deepEqual(store.problems(), []);
   assert.deepEqual(told, [
     'first Service/ns/a refused',

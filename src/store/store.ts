@@ -62,9 +62,10 @@ export interface AppliedSummary {
 export interface TakenChanges {
   readonly changes: readonly ResourceChange[];
   /**
-   * `at` of the earliest event behind the changes; `undefined` when there are none. Convergence is counted from here.
+   * Event time of the earliest event behind the changes, monotonic ms; `undefined` when there are none. Convergence is
+   * counted from here.
    */
-  readonly firstEventAt: number | undefined;
+  readonly eventTime: number | undefined;
 }
 
 export interface Store {
@@ -78,10 +79,10 @@ export interface Store {
    */
   add(source: SourceIdentity): void;
   /**
-   * The source is no more since `at`, monotonic ms: what it told is gone, and so is what holds in the place of its
-   * refused documents.
+   * The source has been gone since this event time, monotonic ms: what it told is gone, and so is what holds in the
+   * place of its refused documents. /
    */
-  remove(source: string, at: number): AppliedSummary;
+  remove(source: string, eventTime: number): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */
   take(filter?: (key: ResourceKey) => boolean): TakenChanges;
   /** Whether a `take()` would return anything. */
@@ -99,7 +100,7 @@ export interface Store {
 /** A key's state when it first changed since the last take. */
 interface Pending {
   readonly before: AnyResource | undefined;
-  readonly firstAt: number;
+  readonly eventTime: number;
 }
 
 export function createStore(options: StoreOptions): Store {
@@ -136,14 +137,14 @@ export function createStore(options: StoreOptions): Store {
     return undefined;
   };
 
-  /** Notes that a key's resource in force was `before`, until an event of `at`. */
-  const noteChange = (key: ResourceKey, before: AnyResource | undefined, at: number): void => {
+  /** Notes that a key's resource in force was `before`, until an event of this time. */
+  const noteChange = (key: ResourceKey, before: AnyResource | undefined, eventTime: number): void => {
     const after = get(key);
     if (before?.fingerprint === after?.fingerprint) return;
     const first = pending.get(key);
-    if (first === undefined) pending.set(key, { before, firstAt: at });
+    if (first === undefined) pending.set(key, { before, eventTime });
     else if (first.before?.fingerprint === after?.fingerprint) pending.delete(key);
-    else if (at < first.firstAt) pending.set(key, { ...first, firstAt: at });
+    else if (eventTime < first.eventTime) pending.set(key, { ...first, eventTime });
   };
 
   const refuse = (source: SourceDocuments, problem: ResourceProblem): boolean => {
@@ -167,7 +168,7 @@ export function createStore(options: StoreOptions): Store {
     const before = get(key);
     const conflicting = sources.length > 1 ? conflictOf(documentsOf(key)) : undefined;
     const replaced = source.put(key, resource, event.type === 'hold');
-    noteChange(key, before, event.at);
+    noteChange(key, before, event.eventTime);
     if (conflicting !== undefined && resource !== undefined) {
       const { inForce, others } = conflictOf(documentsOf(key));
       const isNew = others.some((each) => !conflicting.others.some(({ source: known }) => known === each.source));
@@ -221,23 +222,23 @@ export function createStore(options: StoreOptions): Store {
       const behind = sources.findIndex(({ id }) => !configured.has(id) && id > identity.id);
       sources.splice(behind < 0 ? sources.length : behind, 0, documentsOfSource(identity));
     },
-    remove(id, at) {
+    remove(id, eventTime) {
       const source = named(id);
-      const summary = run(source, source.changesTo({ events: [], at }));
+      const summary = run(source, source.changesTo({ events: [], eventTime }));
       sources.splice(sources.indexOf(source), 1);
       hold?.remove(id);
       return summary;
     },
     take(filter) {
       const keys = [...pending.keys()].filter((key) => filter === undefined || filter(key)).sort();
-      let firstEventAt: number | undefined;
+      let eventTime: number | undefined;
       const changes = keys.map((key): ResourceChange => {
         const first = pending.get(key);
         pending.delete(key);
-        if (first !== undefined) firstEventAt = Math.min(first.firstAt, firstEventAt ?? first.firstAt);
+        if (first !== undefined) eventTime = Math.min(first.eventTime, eventTime ?? first.eventTime);
         return { key, before: first?.before, after: get(key) };
       });
-      return { changes, firstEventAt };
+      return { changes, eventTime };
     },
     hasPending: () => pending.size > 0,
     get,

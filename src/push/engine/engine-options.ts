@@ -54,6 +54,6 @@ export interface Publication {
   /** The resource changes behind it. */
   readonly resources: readonly ResourceChange[];
   /** Monotonic ms of the first event in it. */
-  readonly since: number;
+  readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
 }

@@ -156,7 +156,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#roster.add(session);
     this.#roster.note(session, facts);
     try {
-      this.#place(session, found, { types: NO_TYPES, since: this.now(), reasons: new Set(['proxy']) });
+      this.#place(session, found, { types: NO_TYPES, eventTime: this.now(), reasons: new Set(['proxy']) });
     } catch (error) {
       session.close();
       throw error;
@@ -167,7 +167,7 @@ export class Engine implements PushEngine, SessionHost {
   request(session: Session, types: Iterable<XdsType>): void {
     if (!this.#roster.all.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
-    this.#pushes.ask(session, { types: new Set(types), since: this.now(), reasons });
+    this.#pushes.ask(session, { types: new Set(types), eventTime: this.now(), reasons });
   }
 
   need(session: Session): void {
@@ -202,7 +202,7 @@ export class Engine implements PushEngine, SessionHost {
    * is.
    */
   publish(publication: Publication): void {
-    const { snapshot, changes, since, reasons } = publication;
+    const { snapshot, changes, eventTime, reasons } = publication;
     const started = this.now();
     const previous = this.#snapshot;
     this.#snapshot = snapshot;
@@ -211,10 +211,10 @@ export class Engine implements PushEngine, SessionHost {
     const withNewEndpoints = new Set(this.#updateEndpoints(this.#views.reads.withClustersOf(changes.endpoints)));
     const changed = this.#changedFacts(previous, changes);
     const dirty = this.#views.reads.touchedBy(
-      { version: snapshot.version, changed, since, reasons },
+      { version: snapshot.version, changed, eventTime, reasons },
       this.#views.all(),
     );
-    for (const [view, units] of dirty) view.markDirty(units, since, reasons);
+    for (const [view, units] of dirty) view.markDirty(units, eventTime, reasons);
     this.#noteForRetries(changed, changes);
     // Before the views are generated: nobody wants one that all its sessions are leaving.
     const moving = new Set<Session>();
@@ -227,13 +227,13 @@ export class Engine implements PushEngine, SessionHost {
       // Not told yet: were they those of its next views, nothing would be seen of it when it moves there.
       const types = session.allViews.some((view) => withNewEndpoints.has(view)) ? EDS_ONLY : NO_TYPES;
       if (found !== undefined)
-        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, { types, since, reasons }));
+        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, { types, eventTime, reasons }));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
     // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
-    const push = { types: EDS_ONLY, since, reasons };
+    const push = { types: EDS_ONLY, eventTime, reasons };
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
@@ -302,18 +302,18 @@ export class Engine implements PushEngine, SessionHost {
   #place(session: Session, { views, placement }: Place, change: HeldPush): void {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
-    for (const view of wanted) this.#bring(view, session, change.since, change.reasons);
+    for (const view of wanted) this.#bring(view, session, change.eventTime, change.reasons);
     if (this.#pushes.move(session, change) || session.isMoving) return;
     // It stays where it is after all.
     this.#pushes.tellHeld(session);
   }
 
   /** Has generated of a view what a session needs of it. */
-  #bring(placed: PlacedSessionView, session: Session, since: number, reasons: Iterable<PushReason>): void {
+  #bring(placed: PlacedSessionView, session: Session, eventTime: number, reasons: Iterable<PushReason>): void {
     const { view } = placed;
-    view.want(session.types, since, reasons);
-    if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, since, reasons);
-    const failures = view.join(placed, this.#snapshot, this.#encoders, since, reasons);
+    view.want(session.types, eventTime, reasons);
+    if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, eventTime, reasons);
+    const failures = view.join(placed, this.#snapshot, this.#encoders, eventTime, reasons);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
     this.#dispatch(view);
     // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
@@ -357,14 +357,14 @@ export class Engine implements PushEngine, SessionHost {
       this.#dispatch(view);
       return;
     }
-    const { changed, since, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
-    for (const late of this.#views.reads.commit(view, job)) view.markDirty(late.units, late.since, late.reasons);
+    const { changed, eventTime, reasons, failures } = view.commit(job, this.#snapshot, this.#encoders);
+    for (const late of this.#views.reads.commit(view, job)) view.markDirty(late.units, late.eventTime, late.reasons);
     this.#views.reads.end(view);
     for (const { message, type } of failures) observer.failed(message, type);
     const failed = this.#retries.succeeded(view.key);
     if (failed > 0) observer.viewRecovered(view.key, failed);
     observer.stage('intern', this.now() - started);
-    const nothing = { types: NO_TYPES, since, reasons };
+    const nothing = { types: NO_TYPES, eventTime, reasons };
     const pushes = new Map([...changed].map(([placed, types]) => [placed, { ...nothing, types }] as const));
     for (const session of view.sessions) {
       const placed = session.partOf(view);
@@ -381,7 +381,7 @@ export class Engine implements PushEngine, SessionHost {
     const cause = toCtlError(error);
     if (cause.code === 'unavailable') return;
     this.#options.observer.viewFailed(this.#retries.failed(view.key, cause), view.dirtyTypes());
-    const push = { types: NO_TYPES, since: this.now(), reasons: NO_REASONS };
+    const push = { types: NO_TYPES, eventTime: this.now(), reasons: NO_REASONS };
     for (const session of view.sessions) {
       const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
       if (waits) session.fail(cause);

@@ -4,7 +4,7 @@ import { ChangeLog } from './change-log.ts';
 
 const change = (version: number) => {
   const changed = { everything: false, meshWide: new Map(), scopes: new Map() };
-  return { version, changed, since: version, reasons: new Set(['config'] as const) };
+  return { version, changed, eventTime: version, reasons: new Set(['config'] as const) };
 };
 const versions = (log: ChangeLog<string>, after: number) => log.after(after).map(({ version }) => version);
 
@@ -29,7 +29,7 @@ describe('change log', () => {
     for (let version = 2; version < 3000; version++) log.add(change(version));
     const kept = log.after(1);
     assert.ok(kept.length <= 1024);
-    assert.deepEqual([kept[0]?.changed.everything, kept[0]?.since, kept.at(-1)?.version], [true, 2, 2999]);
+    assert.deepEqual([kept[0]?.changed.everything, kept[0]?.eventTime, kept.at(-1)?.version], [true, 2, 2999]);
     assert.equal(
       log.after(2990).some(({ changed }) => changed.everything),
       false,

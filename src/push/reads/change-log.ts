@@ -10,7 +10,7 @@ export interface LoggedChange {
   readonly version: number;
   readonly changed: ChangedFacts;
   /** Monotonic ms of the first event in it. */
-  readonly since: number;
+  readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
 }
 
@@ -40,7 +40,7 @@ export class ChangeLog<Job> {
     const [oldest, next] = this.#changes.splice(0, 2);
     if (oldest === undefined || next === undefined) return;
     const everything = { everything: true, meshWide: new Map(), scopes: new Map() };
-    this.#changes.unshift({ ...next, since: oldest.since, changed: everything });
+    this.#changes.unshift({ ...next, eventTime: oldest.eventTime, changed: everything });
   }
 
   /** What has changed after a version. */

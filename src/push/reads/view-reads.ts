@@ -35,7 +35,7 @@ export interface JobReads {
 }
 
 /** Units that a change has touched while they were made. */
-export interface LateUnits extends Pick<LoggedChange, 'since' | 'reasons'> {
+export interface LateUnits extends Pick<LoggedChange, 'eventTime' | 'reasons'> {
   readonly units: UnitSelection;
 }
 
@@ -85,9 +85,9 @@ export class ViewReads<V extends Viewed> {
       note(type, answer.lists[type]);
       this.#dropOthers(view, type, made[type]?.units);
     }
-    return this.#log.after(version).flatMap(({ changed, since, reasons }) => {
+    return this.#log.after(version).flatMap(({ changed, eventTime, reasons }) => {
       const units = touchedUnits(made, changed, view.view);
-      return units === undefined ? [] : [{ units, since, reasons }];
+      return units === undefined ? [] : [{ units, eventTime, reasons }];
     });
   }
 

@@ -9,8 +9,8 @@ interface Target {
   readonly name: string;
 }
 
-function pending(types: readonly XdsType[], version: number, since = version): PendingPush {
-  return { types: new Set(types), version, since, reasons: new Set(['config']) };
+function pending(types: readonly XdsType[], version: number, eventTime = version): PendingPush {
+  return { types: new Set(types), version, eventTime, reasons: new Set(['config']) };
 }
 
 /** A queue whose pushes end when the test says so. */
@@ -44,7 +44,7 @@ describe('push queue', () => {
     await settle();
     assert.deepEqual(pushes[1]?.pending.types, new Set(['eds', 'rds']));
     assert.equal(pushes[1]?.pending.version, 3);
-    assert.equal(pushes[1]?.pending.since, 20);
+    assert.equal(pushes[1]?.pending.eventTime, 20);
   });
 
   it('takes one push after the other where they end at once, and what comes for a session during its push', () => {

@@ -20,7 +20,7 @@ interface Merged {
   /** Sets are whose pushes they came with, and never changed: a change for a thousand sessions has one. */
   types: ReadonlySet<XdsType>;
   version: number;
-  since: number;
+  eventTime: number;
   reasons: ReadonlySet<PushReason>;
   readonly enqueuedAt: number;
 }
@@ -70,7 +70,7 @@ export class PushQueue<S extends object> {
       target.set(session, {
         types: pending.types,
         version: pending.version,
-        since: pending.since,
+        eventTime: pending.eventTime,
         reasons: pending.reasons,
         enqueuedAt: this.#options.now(),
       });
@@ -78,7 +78,7 @@ export class PushQueue<S extends object> {
       known.types = joined(known.types, pending.types);
       known.reasons = joined(known.reasons, pending.reasons);
       known.version = Math.max(known.version, pending.version);
-      known.since = Math.min(known.since, pending.since);
+      known.eventTime = Math.min(known.eventTime, pending.eventTime);
     }
     this.#fill();
   }

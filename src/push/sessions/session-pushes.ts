@@ -91,8 +91,8 @@ export class SessionPushes {
     else if (session.mayBeSynced) this.#queue.enqueue(session, this.#pending(change));
   }
 
-  #pending({ types, since, reasons }: HeldPush): PendingPush {
-    return { types, since, reasons, version: this.#version() };
+  #pending({ types, eventTime, reasons }: HeldPush): PendingPush {
+    return { types, eventTime, reasons, version: this.#version() };
   }
 }
 

@@ -31,12 +31,12 @@ function newSession() {
 describe('changes on their way to a proxy', () => {
   it('count from the earliest of them, when the latest has arrived', () => {
     const { session, converged } = newSession();
-    for (const [since, version] of [
+    for (const [eventTime, version] of [
       [7, 1],
       [3, 3],
       [9, 2],
     ] as const)
-      session.changed({ since, version, reasons: CONFIG });
+      session.changed({ eventTime, version, reasons: CONFIG });
     session.synced(2);
     assert.deepEqual(converged, []);
     session.synced(3);
@@ -45,11 +45,11 @@ describe('changes on their way to a proxy', () => {
 
   it('have ended when nothing of them had to be sent, and are to be acknowledged when something was', () => {
     const none = newSession();
-    none.session.changed({ since: 3, version: 1, reasons: CONFIG });
+    none.session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
     none.session.pushed('nothing', none.session.converging);
     assert.deepEqual([none.ended, none.session.converging], [[undefined], undefined]);
     const some = newSession();
-    some.session.changed({ since: 3, version: 1, reasons: CONFIG });
+    some.session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
     some.session.pushed('sent', some.session.converging);
     some.session.pushed('nothing', some.session.converging);
     assert.deepEqual(some.ended, []);
@@ -59,9 +59,9 @@ describe('changes on their way to a proxy', () => {
 
   it('of several parts are one push, since the earliest', () => {
     const proxy: ReadonlySet<PushReason> = new Set(['proxy']);
-    const later = { types: new Set(['cds'] as const), since: 5, reasons: CONFIG };
-    const merged = mergedPush(later, { types: new Set(['lds'] as const), since: 3, reasons: proxy });
-    assert.deepEqual(merged, { types: new Set(['cds', 'lds']), since: 3, reasons: new Set(['config', 'proxy']) });
+    const later = { types: new Set(['cds'] as const), eventTime: 5, reasons: CONFIG };
+    const merged = mergedPush(later, { types: new Set(['lds'] as const), eventTime: 3, reasons: proxy });
+    assert.deepEqual(merged, { types: new Set(['cds', 'lds']), eventTime: 3, reasons: new Set(['config', 'proxy']) });
     assert.equal(mergedPush(later, undefined), later);
   });
 });

@@ -45,7 +45,7 @@ export function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush
   if (held === undefined) return push;
   return {
     types: push.types.union(held.types),
-    since: Math.min(push.since, held.since),
+    eventTime: Math.min(push.eventTime, held.eventTime),
     reasons: push.reasons.union(held.reasons),
   };
 }
@@ -82,7 +82,7 @@ interface Need {
 
 /** Changes on their way to the proxy, as one: the oldest event, the newest version. */
 export interface Converging {
-  readonly since: number;
+  readonly eventTime: number;
   readonly version: number;
   /** Something was sent since; what then turns out to need nothing more still has to be acknowledged. */
   sent: boolean;
@@ -297,15 +297,20 @@ export class Session implements ProxySession {
   }
 
   /** A change is on its way to the proxy. */
-  changed({ since, version, reasons }: Pick<PendingPush, 'since' | 'version' | 'reasons'>): void {
+  changed({ eventTime, version, reasons }: Pick<PendingPush, 'eventTime' | 'version' | 'reasons'>): void {
     const known = this.#converging;
     // That a proxy has come is no change of the mesh.
     const told = known?.told === true || [...reasons].some((reason) => reason !== 'proxy');
     if (told && known?.told !== true) this.#host.pushBegan();
     this.#converging =
       known === undefined
-        ? { since, version, sent: false, told }
-        : { since: Math.min(since, known.since), version: Math.max(version, known.version), sent: known.sent, told };
+        ? { eventTime, version, sent: false, told }
+        : {
+            eventTime: Math.min(eventTime, known.eventTime),
+            version: Math.max(version, known.version),
+            sent: known.sent,
+            told,
+          };
   }
 
   /** The changes that were on their way are not any more; see {@link SessionHost.pushEnded}. */
@@ -335,7 +340,7 @@ export class Session implements ProxySession {
   synced(version: number): void {
     const converging = this.#converging;
     if (converging === undefined || version < converging.version) return;
-    const milliseconds = this.#host.now() - converging.since;
+    const milliseconds = this.#host.now() - converging.eventTime;
     this.#arrived(milliseconds);
     this.#host.converged(milliseconds);
   }

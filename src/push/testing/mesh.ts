@@ -172,7 +172,7 @@ export class Mesh {
       changes,
       delta,
       resources: taken,
-      since: performance.now(),
+      eventTime: performance.now(),
       reasons: new Set(['config']),
     });
     return changes;

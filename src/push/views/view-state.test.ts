@@ -43,11 +43,11 @@ describe('a view', () => {
     state.want(['cds'], 5, ['proxy']);
     state.markDirty({ cds: 'all' }, 3, ['config']);
     state.markDirty({ cds: 'all' }, 9, ['config']);
-    const { since, reasons } = await commit();
-    assert.deepEqual([since, [...reasons]], [3, ['proxy', 'config']]);
+    const { eventTime, reasons } = await commit();
+    assert.deepEqual([eventTime, [...reasons]], [3, ['proxy', 'config']]);
   });
 
-  it('says the same job again with what became dirty since, when it is asked again', () => {
+  it('says the same job again with what became dirty eventTime, when it is asked again', () => {
     const { state } = newView();
     state.want(['cds'], 1, ['proxy']);
     assert.deepEqual(state.takeJob().units, { cds: 'all' });

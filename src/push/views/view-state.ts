@@ -28,7 +28,7 @@ type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 /** Work that a view still has to do: which units, since when, and why. */
 interface Dirty {
   readonly units: DirtyUnits;
-  since: number;
+  eventTime: number;
   readonly reasons: Set<PushReason>;
 }
 
@@ -41,7 +41,7 @@ interface Taken<S extends Member> {
 export interface CommitResult<S extends Member> {
   /** Types whose bundle is another one than before, by placement. */
   readonly changed: ChangedTypes<Placed<S>>;
-  readonly since: number;
+  readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
   /** What keeps its last good version. */
   readonly failures: readonly BuildFailure[];
@@ -176,11 +176,11 @@ export class ViewState<S extends Member> {
   }
 
   /** Somebody asks for these types: what of them was never generated has to be. */
-  want(types: Iterable<GeneratedType>, since: number, reasons: Iterable<PushReason>): void {
+  want(types: Iterable<GeneratedType>, eventTime: number, reasons: Iterable<PushReason>): void {
     for (const type of types) {
       if (this.#wanted.has(type)) continue;
       this.#wanted.add(type);
-      this.markDirty({ [type]: 'all' }, since, reasons);
+      this.markDirty({ [type]: 'all' }, eventTime, reasons);
     }
   }
 
@@ -198,12 +198,12 @@ export class ViewState<S extends Member> {
     placed: Placed<S>,
     snapshot: Snapshot,
     encoders: Encoders,
-    since: number,
+    eventTime: number,
     reasons: Iterable<PushReason>,
   ): readonly BuildFailure[] {
     if (placed.begun || this.inFlight || !this.built || !this.#made.has('cds')) return [];
     if (this.#placedUnits.size > 0) {
-      this.markDirty({ cds: this.#placedUnits }, since, reasons);
+      this.markDirty({ cds: this.#placedUnits }, eventTime, reasons);
       return [];
     }
     const failures: BuildFailure[] = [];
@@ -212,10 +212,10 @@ export class ViewState<S extends Member> {
   }
 
   /** Units to be generated again, as far as somebody asks for their types. */
-  markDirty(selection: UnitSelection, since: number, reasons: Iterable<PushReason>): void {
+  markDirty(selection: UnitSelection, eventTime: number, reasons: Iterable<PushReason>): void {
     if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#wanted.has(type))) return;
-    this.#dirty ??= { units: new Map(), since, reasons: new Set() };
-    this.#dirty.since = Math.min(this.#dirty.since, since);
+    this.#dirty ??= { units: new Map(), eventTime, reasons: new Set() };
+    this.#dirty.eventTime = Math.min(this.#dirty.eventTime, eventTime);
     for (const reason of reasons) this.#dirty.reasons.add(reason);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
@@ -252,7 +252,7 @@ export class ViewState<S extends Member> {
   #untake(): void {
     const dirty = this.#taken?.dirty;
     this.#taken = undefined;
-    if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.since, dirty.reasons);
+    if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.eventTime, dirty.reasons);
   }
 
   /** A job that could not be done: the view keeps what it has, and its units are still to be made. */
@@ -303,10 +303,10 @@ export class ViewState<S extends Member> {
     this.lastJobFailed = false;
     this.committedVersion = job.version;
     this.#taken = undefined;
-    const { since = 0, reasons = new Set<PushReason>() } = dirty ?? {};
+    const { eventTime = 0, reasons = new Set<PushReason>() } = dirty ?? {};
     // Who came while the job was under way.
-    for (const each of this.#placed.values()) lines.push(...this.join(each, snapshot, encoders, since, reasons));
-    return { changed, failures: lines, since, reasons };
+    for (const each of this.#placed.values()) lines.push(...this.join(each, snapshot, encoders, eventTime, reasons));
+    return { changed, failures: lines, eventTime, reasons };
   }
 
   /** Encodes the endpoints of a host's clusters again. */

@@ -92,7 +92,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   let rootIdentity: string | undefined;
   const timers = new Set<Timer>();
   let dirty = new Map<string, number>();
-  let everything: { readonly at: number } | undefined;
+  let everything: { readonly eventTime: number } | undefined;
   /** Of the last event, until a look has begun. */
   let signAt: number | undefined;
   let waitingSince: number | undefined;
@@ -135,7 +135,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       const path = join(directory, name);
       dirty.set(path, dirty.get(path) ?? now);
       sink?.changing(now);
-    } else everything ??= { at: now };
+    } else everything ??= { eventTime: now };
     signAt = now;
     lookSoon();
   };
@@ -173,16 +173,16 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const lookOnce = async (): Promise<void> => {
     const paths = dirty;
     // As long as something cannot be read, a path by itself says too little.
-    const full = everything ?? (health.current.ok ? undefined : { at: clock.now() });
+    const full = everything ?? (health.current.ok ? undefined : { eventTime: clock.now() });
     const sign = signAt;
     signAt = undefined;
     dirty = new Map();
     everything = undefined;
     const scan = full === undefined ? undefined : await scanAll();
     if (full !== undefined && scan === undefined) return;
-    const ats: number[] = [];
+    const eventTimes: number[] = [];
     if (scan !== undefined) noteRefused(scan.refused);
-    const found = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.at ?? clock.now());
+    const found = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.eventTime ?? clock.now());
     // Files that are gone come last: whether they were renamed shows in what has come.
     const changed = [
       ...found.filter(({ file }) => file !== undefined),
@@ -191,14 +191,14 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     const slicer = new Slicer(clock.now);
     for (const change of changed) {
       await slicer.pause();
-      const at = await take(change, slicer);
+      const eventTime = await take(change, slicer);
       if (closed) return;
-      if (at !== undefined) ats.push(at);
+      if (eventTime !== undefined) eventTimes.push(eventTime);
     }
     if (startFault !== undefined) return failStart(startFault);
     settleLater();
     ignored.tell();
-    const events = ledger.flush(ats.length === 0 ? clock.now() : Math.min(...ats));
+    const events = ledger.flush(eventTimes.length === 0 ? clock.now() : Math.min(...eventTimes));
     // What is looked at without a sign, such as a file that stayed as it was for long enough, is news only now.
     if (events.length > 0) sink?.apply(events, signAt ?? sign ?? clock.now());
     if (!synced && scan !== undefined) {
@@ -211,7 +211,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   interface Change {
     readonly path: string;
     readonly file: ScannedFile | undefined;
-    readonly at: number;
+    readonly eventTime: number;
   }
 
   /** Scans the tree, and sees to it that all of it is watched. `undefined` when there is no directory. */
@@ -267,16 +267,16 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     }
   };
 
-  const changedIn = (scan: Scan, at: number): Change[] => {
+  const changedIn = (scan: Scan, eventTime: number): Change[] => {
     const changed: Change[] = [];
     for (const [path, file] of scan.files) {
-      if (known.get(path)?.signature !== file.signature) changed.push({ path, file, at });
+      if (known.get(path)?.signature !== file.signature) changed.push({ path, file, eventTime });
       else suspicions.clear(path);
     }
     for (const path of known.keys()) {
       const hidden = scan.refused.has(path) || scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
       if (hidden) suspicions.clear(path);
-      else if (!scan.files.has(path)) changed.push({ path, file: undefined, at });
+      else if (!scan.files.has(path)) changed.push({ path, file: undefined, eventTime });
     }
     return changed;
   };
@@ -292,17 +292,17 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
 
   const changedAmong = async (paths: ReadonlyMap<string, number>): Promise<Change[]> => {
     const changed: Change[] = [];
-    for (const [path, at] of paths) {
+    for (const [path, eventTime] of paths) {
       // Where a link leads may have to be watched now, which the scan sees to.
       if (await isDetour(path)) {
-        everything ??= { at };
+        everything ??= { eventTime };
         continue;
       }
       const file = await statBelow(root, path);
       if (file === 'unknown') {
         suspicions.clear(path);
-        everything ??= { at };
-      } else if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, at });
+        everything ??= { eventTime };
+      } else if (known.get(path)?.signature !== file?.signature) changed.push({ path, file, eventTime });
       else suspicions.clear(path);
     }
     return changed;
@@ -311,13 +311,13 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   /** @returns when the change was noticed, if it was taken; `undefined` while it may be half of one */
   const take = async (change: Change, slicer: Slicer): Promise<number | undefined> => {
     const { path, file } = change;
-    const at = Math.min(change.at, suspicions.noticedAt(path) ?? change.at);
+    const eventTime = Math.min(change.eventTime, suspicions.noticedAt(path) ?? change.eventTime);
     if (file === undefined) {
-      if (!ledger.isGivenElsewhere(path) && !believe(path, undefined, at)) return undefined;
+      if (!ledger.isGivenElsewhere(path) && !believe(path, undefined, eventTime)) return undefined;
       suspicions.clear(path);
       known.delete(path);
       ledger.remove(path);
-      return at;
+      return eventTime;
     }
     const read = await slicer.run(readResourceFile(path, file.size, known.get(path)?.parts));
     if ('problem' in read) {
@@ -326,29 +326,29 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
         startFault ??= new CtlError('failed_precondition', message, { ...origin });
       }
       // The first half of a character, as a copying tool leaves it for a moment, is no UTF-8.
-      if (synced && !believe(path, file.signature, at)) return undefined;
+      if (synced && !believe(path, file.signature, eventTime)) return undefined;
       known.set(path, { signature: file.signature, parts: known.get(path)?.parts ?? [] });
       ledger.put(path, { unreadable: read.problem });
-      return at;
+      return eventTime;
     }
     const documents = read.parts.flatMap((part) => part.found);
     const settleMs = file.size === 0 ? EMPTY_SETTLE_MS : SETTLE_MS;
-    if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, at, settleMs))
+    if (synced && ledger.isSuspicious(path, documents) && !believe(path, file.signature, eventTime, settleMs))
       return undefined;
     suspicions.clear(path);
     known.set(path, { signature: file.signature, parts: read.parts });
     ignored.note(documents);
     ledger.put(path, { documents });
-    return at;
+    return eventTime;
   };
 
-  const believe = (path: string, signature: string | undefined, at: number, settleMs = SETTLE_MS): boolean =>
-    suspicions.believe(path, signature, at, settleMs);
+  const believe = (path: string, signature: string | undefined, eventTime: number, settleMs = SETTLE_MS): boolean =>
+    suspicions.believe(path, signature, eventTime, settleMs);
 
   const settleLater = (): void => {
     if (suspicions.size === 0 || closed) return;
     later(SETTLE_MS, () => {
-      for (const [path, at] of suspicions.noticed()) dirty.set(path, dirty.get(path) ?? at);
+      for (const [path, eventTime] of suspicions.noticed()) dirty.set(path, dirty.get(path) ?? eventTime);
       look();
     });
   };
@@ -373,7 +373,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
         const seconds = Math.round((clock.now() - startedAt) / 1000);
         log.warn(`${health.current.reason}, for ${seconds} s now; nothing is served until it is there`);
       }
-      everything ??= { at: clock.now() };
+      everything ??= { eventTime: clock.now() };
       look();
       remind(REMIND_MS);
     });
@@ -382,7 +382,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const repeat = (ms: number): void => {
     if (ms <= 0 || closed) return;
     later(ms, () => {
-      everything ??= { at: clock.now() };
+      everything ??= { eventTime: clock.now() };
       look();
       repeat(ms);
     });
@@ -397,7 +397,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       sink = to;
       log.debug(`watching ${basename(root)}`, { directory: root });
       startedAt = clock.now();
-      everything = { at: startedAt };
+      everything = { eventTime: startedAt };
       look();
       remind(REMIND_FIRST_MS);
       repeat(resyncMs);

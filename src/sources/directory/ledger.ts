@@ -30,7 +30,7 @@ export interface Ledger {
   put(file: string, reading: FileReading): void;
   remove(file: string): void;
   /** Events for everything that has changed since the last call, in key order. */
-  flush(at: number): ResourceEvent[];
+  flush(eventTime: number): ResourceEvent[];
 }
 
 /** What one file says of one key. */
@@ -150,7 +150,7 @@ export function createLedger(): Ledger {
     remove(file) {
       record(file, undefined);
     },
-    flush(at) {
+    flush(eventTime) {
       const events: ResourceEvent[] = [];
       for (const key of [...touched].sort()) {
         const resource = winner(key);
@@ -158,23 +158,24 @@ export function createLedger(): Ledger {
         if (isSameVersion(resource, before)) continue;
         if (resource === undefined) {
           told.delete(key);
-          events.push({ type: 'delete', key, at });
+          events.push({ type: 'delete', key, eventTime });
         } else {
           told.set(key, resource);
-          events.push({ type: 'set', resource, at });
+          events.push({ type: 'set', resource, eventTime });
         }
       }
       touched.clear();
       // Problems come last: a `set` ends its key's problem, and a last good version may be set beside the fault.
       const wanted = wantedProblems();
-      for (const id of toldProblems.keys()) if (!wanted.has(id)) events.push({ type: 'resolved', id, at });
+      for (const id of toldProblems.keys()) if (!wanted.has(id)) events.push({ type: 'resolved', id, eventTime });
       const setKeys = new Set(
         events.map((event) =>
           event.type === 'set' ? keyOf(event.resource) : event.type === 'delete' ? event.key : '',
         ),
       );
       for (const [id, problem] of wanted) {
-        if (setKeys.has(id) || !same(toldProblems.get(id), problem)) events.push({ type: 'invalid', problem, at });
+        if (setKeys.has(id) || !same(toldProblems.get(id), problem))
+          events.push({ type: 'invalid', problem, eventTime });
       }
       toldProblems.clear();
       for (const [id, problem] of wanted) toldProblems.set(id, problem);

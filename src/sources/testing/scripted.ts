@@ -66,18 +66,18 @@ export class ScriptedSource implements Source {
     const resourceVersion = String(++this.#version);
     const uid = known?.uid ?? `${this.id}-${resourceVersion}`;
     const origin = { source: this.id, uid, generation: (known?.generation ?? 0) + 1, resourceVersion };
-    this.#change(key, { type: 'set', resource: { ...resource, origin }, at: this.#now() });
+    this.#change(key, { type: 'set', resource: { ...resource, origin }, eventTime: this.#now() });
   }
 
   /** An object is changed to what cannot be taken. */
   refuse(problem: ResourceProblem): void {
     const origin = { source: this.id, resourceVersion: String(++this.#version) };
-    this.#change(problem.id, { type: 'invalid', problem: { ...problem, origin }, at: this.#now() });
+    this.#change(problem.id, { type: 'invalid', problem: { ...problem, origin }, eventTime: this.#now() });
   }
 
   remove(key: string): void {
     this.#objects.delete(key);
-    this.#tell({ type: 'delete', key, at: this.#now() });
+    this.#tell({ type: 'delete', key, eventTime: this.#now() });
   }
 
   /** Lists everything and watches from there: the first time, and whenever the watch cannot go on. */
@@ -86,7 +86,7 @@ export class ScriptedSource implements Source {
     this.#watching = true;
     this.#listed = true;
     this.#health.good(`${this.id} can be read again`);
-    this.#sink?.replace({ events: [...this.#objects.values()], at: this.#now() });
+    this.#sink?.replace({ events: [...this.#objects.values()], eventTime: this.#now() });
     this.#firstList.resolve();
   }
 

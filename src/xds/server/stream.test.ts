@@ -24,7 +24,7 @@ import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
 
 const node = encodeNode(SIDECAR_ID);
-const PENDING = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set<never>() };
+const PENDING = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set<never>() };
 
 const askDelta = (fields: DeltaFields) => DELTA_REQUESTS.decode(encodeDeltaRequest(fields));
 const askSotw = (fields: SotwFields) => SOTW_REQUESTS.decode(encodeSotwRequest(fields));

@@ -34,7 +34,7 @@ export class FakeEngine implements PushEngine {
     let pushing = false;
     let again = false;
     let closed = false;
-    const pending: PendingPush = { types: new Set<XdsType>(), version: 0, since: 0, reasons: new Set() };
+    const pending: PendingPush = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set() };
     const push = (): void => {
       if (pushing) again = true;
       if (pushing || closed) return;
