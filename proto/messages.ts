@@ -38,6 +38,8 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/config/endpoint/v3/endpoint.proto': ['envoy.config.endpoint.v3.ClusterLoadAssignment'],
   'envoy/config/listener/v3/listener.proto': ['envoy.config.listener.v3.Listener'],
   'envoy/config/route/v3/route.proto': ['envoy.config.route.v3.RouteConfiguration'],
+  // How a patch of an EnvoyFilter configures an extension whose message is not compiled.
+  'xds/type/v3/typed_struct.proto': ['xds.type.v3.TypedStruct'],
   'envoy/config/core/v3/extension.proto': ['envoy.config.core.v3.TypedExtensionConfig'],
   'envoy/extensions/transport_sockets/tls/v3/secret.proto': ['envoy.extensions.transport_sockets.tls.v3.Secret'],
 

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';
 import { redactProtoJson } from '../protobuf/index.ts';
-import { coreOf, type Kind, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
+import { coreOf, type Kind, PATCHED_MESSAGES, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -63,20 +63,7 @@ function redactHeader(name: string, compared: Members): Members {
   return isObject(shown) && isObject(shown[name]) ? shown[name] : {};
 }
 
-/** The message that a patch is a piece of, by what it applies to. */
-const PATCHED: Readonly<Record<string, string>> = {
-  LISTENER: 'envoy.config.listener.v3.Listener',
-  LISTENER_FILTER: 'envoy.config.listener.v3.ListenerFilter',
-  FILTER_CHAIN: 'envoy.config.listener.v3.FilterChain',
-  NETWORK_FILTER: 'envoy.config.listener.v3.Filter',
-  HTTP_FILTER: 'envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter',
-  ROUTE_CONFIGURATION: 'envoy.config.route.v3.RouteConfiguration',
-  VIRTUAL_HOST: 'envoy.config.route.v3.VirtualHost',
-  HTTP_ROUTE: 'envoy.config.route.v3.Route',
-  CLUSTER: 'envoy.config.cluster.v3.Cluster',
-  EXTENSION_CONFIG: 'envoy.config.core.v3.TypedExtensionConfig',
-  BOOTSTRAP: 'envoy.config.bootstrap.v3.Bootstrap',
-};
+const PATCHED: Readonly<Record<string, string>> = PATCHED_MESSAGES;
 
 function redactPatch(patch: unknown): unknown {
   if (!isObject(patch)) return redactAll(patch);

@@ -65,6 +65,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'listeners',
     'routes',
     'gateways',
+    'patches',
     'changed-facts',
     'touched-units',
     'generate',

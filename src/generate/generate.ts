@@ -22,6 +22,7 @@ import {
   gatewaySecretUnits,
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
+import { ADDED_UNIT, addedUnit, addsUnit, patched } from './patches/index.ts';
 import { type Facts, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
@@ -96,6 +97,18 @@ function bind<V extends View>(
 }
 
 function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
+  const generator = unpatchedGeneratorOf(snapshot, view, type);
+  if (view.patches === undefined) return generator;
+  return {
+    units: () => (addsUnit(snapshot, view, type) ? [...generator.units(), ADDED_UNIT] : generator.units()),
+    generate: (unit, placements) =>
+      unit === ADDED_UNIT
+        ? addedUnit(snapshot, view, type)
+        : patched(snapshot, view, type, generator.generate(unit, placements)),
+  };
+}
+
+function unpatchedGeneratorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
   switch (view.part) {
     case 'outbound':
       return bind(OUTBOUND, snapshot, view, type);

@@ -14,6 +14,7 @@ export {
 } from './endpoints/index.ts';
 export { ASKED_EXTENSIONS } from './filters/index.ts';
 export { generate } from './generate.ts';
+export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
 export { ALL_UNITS, hostOfServiceKey, scopeIdOf, TouchedUnits, touchedUnits } from './touched-units.ts';

@@ -6,6 +6,7 @@
 
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
+import type { ResourceKey } from '../resources/types.ts';
 import type { Facts, MeshReader } from './reads/index.ts';
 
 export { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
@@ -58,8 +59,20 @@ export interface Capabilities {
 /** How a proxy's clusters name their endpoints: see `common/endpoint-names.ts`. */
 export type EndpointNames = 'cluster' | 'short';
 
+/** Patches of an EnvoyFilter. */
+export interface AppliedFilter {
+  readonly key: ResourceKey;
+  /** Indexes in its `configPatches`, ascending: those whose context and proxy match the view. */
+  readonly patches: readonly number[];
+}
+
+interface PatchedView {
+  /** In the order in which they apply; absent where there are none. */
+  readonly patches?: readonly AppliedFilter[];
+}
+
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */
-export interface OutboundView {
+export interface OutboundView extends PatchedView {
   readonly part: 'outbound';
   readonly scope: string;
   readonly namespace: string;
@@ -93,7 +106,7 @@ export interface InboundPort {
 }
 
 /** Inbound part of sidecars: equal for all replicas of a workload. */
-export interface InboundView {
+export interface InboundView extends PatchedView {
   readonly part: 'inbound';
   readonly scope: string;
   readonly namespace: string;
@@ -117,7 +130,7 @@ export interface InboundView {
 }
 
 /** The one part of a gateway (`router`). */
-export interface GatewayView {
+export interface GatewayView extends PatchedView {
   readonly part: 'gateway';
   readonly namespace: string;
   /** `namespace/name` of the Gateway resources that select it, precedence order. */

@@ -23,7 +23,7 @@ import type {
   SnapshotFindings,
 } from './types.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './virtual-services.ts';
-import { policiesOf } from './workload-policies.ts';
+import { envoyFiltersOf, policiesOf } from './workload-policies.ts';
 
 const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];
@@ -42,6 +42,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     endpoints: registry.endpoints,
     peerAuthenticationOf: (namespace, labels) => peerAuthenticationOf(registry.peerPolicies, namespace, labels),
     policiesOf: (namespace, labels) => policiesOf(registry, namespace, labels),
+    envoyFiltersOf: (namespace, labels) => envoyFiltersOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
     networkNames: registry.networkNames.all,

@@ -259,7 +259,7 @@ export interface ChangeSet {
   readonly peers: ReadonlySet<ServiceKey>;
   /** Workloads that may be under another peer authentication than before. */
   readonly peerAuthentication: readonly WorkloadSelection[];
-  /** Workloads that may be selected by other request authentication or authorization policies. */
+  /** Workloads that may be selected by other request authentication or authorization policies or EnvoyFilters. */
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which {@link Snapshot.registeredLabels} may answer otherwise than before. */
   readonly workloads: ReadonlySet<string>;
@@ -387,6 +387,8 @@ export interface Snapshot extends MeshSnapshot {
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** The policies about requests to a workload with these labels. */
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
+  /** The EnvoyFilters for a workload with these labels: the root namespace's first, each namespace's oldest first. */
+  envoyFiltersOf(namespace: string, labels: Readonly<Record<string, string>>): readonly ResourceKey[];
   /**
    * Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then
    * by namespace.

@@ -1,17 +1,17 @@
 /**
- * Which request authentication and authorization policies hold for a workload: those of the root namespace for the
- * whole mesh, those of its own namespace, each with or without a selector. They add up; none replaces another. Those
- * that name what they are for (`targetRefs`) hold there and nowhere else. Source: specification "policy-resources", and
- * Istio's security policy scopes.
+ * Which request authentication and authorization policies and EnvoyFilters apply to a workload: those of the root
+ * namespace (for the whole mesh) and those of its own namespace, each with or without a selector. They add up; none
+ * replaces another. Those with targets (`targetRefs`) apply there and nowhere else. Source: specification
+ * "policy-resources", and Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
-import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import { type AnyResource, keyOf, type ResourceKey } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';
 import type { ChangeSet, ModelSettings, WorkloadPolicies, WorkloadSelection } from './types.ts';
 
-const KINDS = ['RequestAuthentication', 'AuthorizationPolicy'] as const;
+const KINDS = ['RequestAuthentication', 'AuthorizationPolicy', 'EnvoyFilter'] as const;
 type PolicyKind = (typeof KINDS)[number];
 
 interface Selecting {
@@ -29,7 +29,7 @@ type NamespacePolicies = Readonly<Record<PolicyKind, readonly Selecting[]>>;
 /** Namespace → its policies, oldest first. */
 export type PolicyTable = PMap<NamespacePolicies>;
 
-const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], AuthorizationPolicy: [] };
+const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], AuthorizationPolicy: [], EnvoyFilter: [] };
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
@@ -77,8 +77,10 @@ export function updatePolicies(
   return { policies, change };
 }
 
-function policyOf(resource: AnyResource | undefined): Resource<PolicyKind> | undefined {
-  return resource?.kind === 'RequestAuthentication' || resource?.kind === 'AuthorizationPolicy' ? resource : undefined;
+type Policy = Extract<AnyResource, { readonly kind: PolicyKind }>;
+
+function policyOf(resource: AnyResource | undefined): Policy | undefined {
+  return (KINDS as readonly string[]).includes(resource?.kind ?? '') ? (resource as Policy) : undefined;
 }
 
 /** A namespace's policies of one kind with those of some keys replaced, oldest first. */
@@ -96,12 +98,11 @@ const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
  * Whom a policy is for. What is targeted and cannot be had here (a waypoint's service, say) is nobody: a policy that
  * was meant for one thing must not allow anything elsewhere.
  */
-function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
+function selectionsOf(policy: Policy): Selecting[] {
   const { created } = policy.meta;
   const of = { key: keyOf(policy), ...(created !== undefined && { created }) };
-  const { selector, targetRef, targetRefs } = policy.content;
-  const targets = [...(targetRef === undefined ? [] : [targetRef]), ...(targetRefs ?? [])];
-  if (targets.length === 0) return [{ ...of, selector: selector?.matchLabels ?? {} }];
+  const targets = targetsOf(policy);
+  if (targets.length === 0) return [{ ...of, selector: selectorOf(policy) ?? {} }];
   const gateways = targets.filter(
     ({ group, kind, namespace = '' }) =>
       group === GATEWAY_GROUP && kind === 'Gateway' && (namespace === '' || namespace === policy.meta.namespace),
@@ -110,17 +111,33 @@ function selectionsOf(policy: Resource<PolicyKind>): Selecting[] {
   return names.map((name) => ({ ...of, selector: { [GATEWAY_NAME]: name }, near: true }));
 }
 
+function targetsOf({ kind, content }: Policy) {
+  const { targetRefs = [] } = content;
+  return kind === 'EnvoyFilter' || content.targetRef === undefined ? targetRefs : [content.targetRef, ...targetRefs];
+}
+
+function selectorOf({ kind, content }: Policy): Labels | undefined {
+  return kind === 'EnvoyFilter' ? content.workloadSelector?.labels : content.selector?.matchLabels;
+}
+
 /** What holds for a workload: the mesh's first, then its namespace's, oldest first. */
 export function policiesOf(state: PolicySources, namespace: string, labels: Labels): WorkloadPolicies {
+  return {
+    authentication: selectedOf(state, 'RequestAuthentication', namespace, labels),
+    authorization: selectedOf(state, 'AuthorizationPolicy', namespace, labels),
+  };
+}
+
+/** The EnvoyFilters for a workload: the mesh's first, then its namespace's, oldest first. */
+export function envoyFiltersOf(state: PolicySources, namespace: string, labels: Labels): readonly ResourceKey[] {
+  return selectedOf(state, 'EnvoyFilter', namespace, labels);
+}
+
+function selectedOf(state: PolicySources, kind: PolicyKind, namespace: string, labels: Labels): ResourceKey[] {
   const { rootNamespace } = state.settings;
-  const tables = [...new Set([rootNamespace, namespace])].map(
-    (name) => [name, state.policies.get(name) ?? NO_POLICIES] as const,
+  return [...new Set([rootNamespace, namespace])].flatMap((owner) =>
+    (state.policies.get(owner) ?? NO_POLICIES)[kind]
+      .filter(({ selector, near }) => labelsMatch(selector, labels) && (near === undefined || owner === namespace))
+      .map(({ key }) => key),
   );
-  const of = (kind: PolicyKind): ResourceKey[] =>
-    tables.flatMap(([owner, table]) =>
-      table[kind]
-        .filter(({ selector, near }) => labelsMatch(selector, labels) && (near === undefined || owner === namespace))
-        .map(({ key }) => key),
-    );
-  return { authentication: of('RequestAuthentication'), authorization: of('AuthorizationPolicy') };
 }

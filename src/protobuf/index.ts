@@ -6,6 +6,7 @@ export type { Bytes, Int64, Long64 } from '../../proto/gen/envoy.js';
 export { envoy, google, mesh, xds } from '../../proto/gen/envoy.js';
 export { type Encodable, encode, packAny, packBytes } from './any.ts';
 export { fromProtoJson } from './from-json.ts';
+export { mergeMessages } from './merge.ts';
 export { redactProtoJson } from './redact-json.ts';
 export { type JsonObject, type JsonValue, toProtoJson, toShownJson } from './to-json.ts';
 export { messageNameOf, typeUrlOf } from './type-urls.ts';

@@ -3,6 +3,7 @@
  * `mesh-config.ts`.
  */
 export { apiVersionsOf, isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
+export { unappliedPatch } from './envoy-patches.ts';
 export { inCluster } from './fingerprint.ts';
 export type { IgnoredDocument } from './ignored.ts';
 export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
@@ -22,6 +23,7 @@ export {
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
 export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
+export { PATCHED_MESSAGES } from './schema/envoy-filter.ts';
 export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
 export { SCHEMAS, type WorkloadEntrySpec } from './schemas.ts';
 export { isSecurityKind, substituteResource } from './substitute.ts';
@@ -46,3 +48,4 @@ export {
   resourceKey,
   type Substitute,
 } from './types.ts';
+export { matchesRegex } from './validate/values.ts';

@@ -2,6 +2,7 @@
  * What a document may say, is checked, and this version does not act on. The document's author is told so, because
  * nothing else would show it. An entry goes when what it speaks of exists.
  */
+import { unappliedPatch } from './envoy-patches.ts';
 import type { Fault } from './issues.ts';
 import type { ContentOf } from './schemas.ts';
 import type { Kind } from './types.ts';
@@ -13,7 +14,11 @@ const FINDERS: Finders = {
     workloadSelector === undefined
       ? []
       : [{ path: ['workloadSelector'], message: 'this version does not act on it: the document is not applied' }],
-  EnvoyFilter: () => [{ path: [], message: 'this version checks EnvoyFilters and does not apply them' }],
+  EnvoyFilter: ({ configPatches = [] }) =>
+    configPatches.flatMap((patch, index) => {
+      const unapplied = unappliedPatch(patch);
+      return unapplied === undefined ? [] : [{ ...unapplied, path: ['configPatches', index, ...unapplied.path] }];
+    }),
   VirtualService: ({ http = [] }) =>
     http.flatMap(({ delegate }, index) =>
       delegate === undefined

@@ -183,8 +183,5 @@ test('what is checked and not acted on is a warning, too', () => {
   assert.deepEqual(told('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
     `spec.http[0].delegate: ${ignored}`,
   ]);
-  assert.deepEqual(told('EnvoyFilter', '{configPatches: []}'), [
-    'spec: this version checks EnvoyFilters and does not apply them',
-  ]);
   assert.equal(told('DestinationRule', '{host: a}'), undefined);
 });

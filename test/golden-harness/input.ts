@@ -39,6 +39,7 @@ const proxy = z.strictObject({
   extensions: z.array(z.string()).optional(),
   /** The version of its Envoy. */
   version: z.string().default('1.40.0'),
+  meshVersion: z.string().default(''),
   /** Whether the proxy has mesh certificates. */
   sds: z.boolean().default(false),
   /** Whether they come from Istio's agent. */
@@ -105,7 +106,7 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { version, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
+  const { version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -127,7 +128,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     locality,
     extensions: extensions?.toSorted(),
     version,
-    meshVersion: '',
+    meshVersion,
     discoversVirtualHosts,
     shortEndpointNames,
     sds,

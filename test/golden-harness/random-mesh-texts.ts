@@ -84,6 +84,10 @@ export function gateway(servers: string): string {
   return mesh('Gateway', 'b', 'edge', `{selector: {app: edge}, servers: ${servers}}`);
 }
 
+export function filter(namespace: string, spec: string): string {
+  return mesh('EnvoyFilter', namespace, 'patches', spec);
+}
+
 export function sidecar(spec: string): string {
   return sidecarIn('c', 'default', spec);
 }

@@ -7,6 +7,7 @@ import {
   endpoints,
   entryIn,
   exported,
+  filter,
   mesh,
   policy,
   route,
@@ -14,6 +15,8 @@ import {
   service,
   sidecarIn,
 } from './random-mesh-texts.ts';
+
+const ADDED_LISTENER = '{name: added, address: {socket_address: {address: 127.0.0.1, port_value: 1}}}';
 
 /** Each slot is one resource: absent, or in one of these forms. */
 export const WIDE_SLOTS: readonly (readonly string[])[] = [
@@ -206,5 +209,30 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
   [
     mesh('WorkloadEntry', 'a', 'we', '{address: 10.0.0.7, labels: {app: web}, ports: {http-80: 8000}, network: n2}'),
     mesh('WorkloadEntry', 'a', 'we', '{address: 10.0.0.8, labels: {app: bulk}, locality: r2/z1}'),
+  ],
+  [
+    filter(
+      'a',
+      '{workloadSelector: {labels: {app: web}}, configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {alt_stat_name: x}}}]}',
+    ),
+    filter(
+      'a',
+      '{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND}, patch: {operation: MERGE, value: {alt_stat_name: y}}}, {applyTo: HTTP_ROUTE, patch: {operation: MERGE, value: {name: patched}}}]}',
+    ),
+    filter('a', '{configPatches: [{applyTo: VIRTUAL_HOST, patch: {operation: REMOVE}}]}'),
+  ],
+  [
+    filter(
+      'mesh-system',
+      `{configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {name: added, connect_timeout: 1s}}}, {applyTo: LISTENER, patch: {operation: ADD, value: ${ADDED_LISTENER}}}]}`,
+    ),
+    filter(
+      'mesh-system',
+      '{configPatches: [{applyTo: CLUSTER, patch: {operation: ADD, value: {name: added, connect_timeout: 2s}}}]}',
+    ),
+    filter(
+      'mesh-system',
+      '{configPatches: [{applyTo: LISTENER, match: {context: GATEWAY}, patch: {operation: MERGE, value: {stat_prefix: patched}}}, {applyTo: NETWORK_FILTER, patch: {operation: REMOVE}}]}',
+    ),
   ],
 ];

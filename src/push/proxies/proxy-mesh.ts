@@ -5,6 +5,8 @@
 import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
 import { labelsMatch, networkAddress, networksSaidBy } from '../../model/index.ts';
 import type { BoundInstance, ChangeSet, Gateway, ProxyPlace, Scope, Snapshot } from '../../model/types.ts';
+import type { Resource } from '../../resources/index.ts';
+import { placementText } from './envoy-filters.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -107,6 +109,15 @@ export class ProxyMesh {
     return this.#snapshot.policiesOf(namespace, labels);
   }
 
+  envoyFiltersOf(workload: LabelledWorkload): readonly Resource<'EnvoyFilter'>[] {
+    note(policiesOf(workloadText(workload)));
+    const filters = this.#snapshot.resources('EnvoyFilter');
+    return this.#snapshot.envoyFiltersOf(workload.namespace, workload.labels).flatMap((key) => {
+      note(fact.resource(key));
+      return filters.get(key) ?? [];
+    });
+  }
+
   gatewaysFor(namespace: string, labels: Labels): readonly Gateway[] {
     note(GATEWAYS);
     return this.#snapshot.gatewaysFor(namespace, labels);
@@ -140,8 +151,9 @@ export function changedForProxies(
     if (everything) facts.add(scopeFact(id));
     if (previous.sourceLabels(id).join('\n') !== next.sourceLabels(id).join('\n')) facts.add(sourceLabelsOf(id));
   }
-  for (const key of changes.configs.keys()) {
+  for (const [key, { before, after }] of changes.configs) {
     const [kind, namespace = ''] = key.split('/');
+    if (kind === 'EnvoyFilter' && placementText(before) !== placementText(after)) facts.add(fact.resource(key));
     if (kind === 'Sidecar') facts.add(sidecarsOf(namespace));
     if (kind === 'Gateway') facts.add(GATEWAYS);
   }

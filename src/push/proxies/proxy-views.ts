@@ -18,6 +18,7 @@ import type {
 } from '../../generate/types.ts';
 import { defaultScopeId, isEmptySelector, labelsMatch } from '../../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../../model/types.ts';
+import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
 
 /** The labels of a proxy that are among these `key=value`. */
@@ -54,6 +55,7 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
 }
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): OutboundView {
+  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'outbound');
   return {
     part: 'outbound',
     scope,
@@ -62,9 +64,10 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): Outbound
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
     dnsDomain: dnsDomainFor(mesh, node),
-    virtualHosts: node.discoversVirtualHosts ? 'discovered' : 'inline',
+    virtualHosts: node.discoversVirtualHosts && !patches.ofRoutes ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...patches.view,
   };
 }
 
@@ -120,6 +123,7 @@ function peerAuthentication(
 
 function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundView {
   const ports = inboundPorts(mesh, node);
+  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'inbound');
   return {
     part: 'inbound',
     scope,
@@ -131,6 +135,7 @@ function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundVi
     policies: mesh.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
+    ...patches.view,
   };
 }
 
@@ -169,6 +174,7 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
 function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   const gateways = mesh.gatewaysFor(node.namespace, node.labels);
   const proved = provedGateways(mesh, node, gateways);
+  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'gateway');
   return {
     part: 'gateway',
     namespace: node.namespace,
@@ -180,6 +186,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...patches.view,
   };
 }
 

@@ -1,5 +1,8 @@
-/** EnvoyFilter as admission checks it: the match fits what is patched, and there is something to patch with. */
-import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
+/** EnvoyFilter as admission checks it: the match fits what is patched, and the value is a piece of that message. */
+import { CtlError } from '../../core/errors.ts';
+import { fromProtoJson } from '../../protobuf/index.ts';
+import { unappliedPatch } from '../envoy-patches.ts';
+import { type EnvoyConfigPatch, type EnvoyFilterSpec, PATCHED_MESSAGES } from '../schema/envoy-filter.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkRegex, checkSelectorLabels } from './values.ts';
 
@@ -50,4 +53,40 @@ function checkPatch(patch: EnvoyConfigPatch, faults: ValidationErrors): void {
   if (filter?.subFilter !== undefined && !filter.name) {
     faults.add(['match', 'listener', 'filterChain', 'filter', 'name'], 'required beside subFilter');
   }
+  if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, faults.at('patch', 'value'));
+}
+
+/** Names of clusters and listeners that are generated, which an added one must not take. */
+const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
+  CLUSTER: /^(?:(?:out|in)bound[|_]|BlackHoleCluster$|PassthroughCluster$|InboundPassthroughCluster)/,
+  LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f:]+_\d+$|\/)/i,
+};
+/** What cannot be added without a name. */
+const NAMED: ReadonlySet<ApplyTo> = new Set(['CLUSTER', 'LISTENER', 'VIRTUAL_HOST', 'NETWORK_FILTER', 'HTTP_FILTER']);
+
+type Value = NonNullable<EnvoyConfigPatch['patch']['value']>;
+
+function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: Value, faults: ValidationErrors): void {
+  try {
+    fromProtoJson(PATCHED_MESSAGES[applyTo], value);
+  } catch (error) {
+    if (!(error instanceof CtlError)) throw error;
+    faults.add(stepsOf(error.location.field ?? ''), error.message);
+    return;
+  }
+  if (operation === 'MERGE') return;
+  const { name } = value;
+  if (NAMED.has(applyTo) && (typeof name !== 'string' || name === '')) {
+    faults.add(['name'], `required for operation ${operation}`);
+  } else if (operation === 'ADD' && GENERATED_NAMES[applyTo]?.test(String(name)) === true) {
+    faults.add(['name'], 'expected a name that generated ones do not have');
+  }
+}
+
+/** The steps of a path such as `filters[0].typed_config["a.b"]`. */
+function stepsOf(path: string): (string | number)[] {
+  const steps = path.matchAll(/\["(?<key>[^"]*)"\]|\[(?<index>\d+)\]|(?<name>[^.[\]]+)/g);
+  return [...steps].map(({ groups }) =>
+    groups?.index === undefined ? (groups?.key ?? groups?.name ?? '') : Number(groups.index),
+  );
 }

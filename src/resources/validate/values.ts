@@ -160,6 +160,14 @@ export function checkRegex(faults: ValidationErrors, pattern: string): void {
   }
 }
 
+/**
+ * Whether a text contains a match of a regular expression that {@link checkRegex} accepts. Takes time that is linear in
+ * the text's length.
+ */
+export function matchesRegex(pattern: string, text: string): boolean {
+  return re2().compile(pattern).matcher(text).find();
+}
+
 export function checkStringMatch(faults: ValidationErrors, match: HeaderMatch | undefined): void {
   if (match !== undefined && 'regex' in match) checkRegex(faults.at('regex'), match.regex);
 }

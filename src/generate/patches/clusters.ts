@@ -1,0 +1,70 @@
+/** Patches of clusters. */
+import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { PATCHED_MESSAGES } from '../../resources/index.ts';
+import type { GeneratedResource } from '../types.ts';
+import type { Patch, PatchLookup } from './types.ts';
+
+const { Cluster } = envoy.config.cluster.v3;
+type Cluster = envoy.config.cluster.v3.Cluster.Input;
+
+/** The clusters after the patches, the same objects where these change nothing. */
+export function patchClusters(
+  clusters: readonly GeneratedResource[],
+  patches: PatchLookup,
+): readonly GeneratedResource[] {
+  const ofClusters = patches('CLUSTER');
+  return clusters.flatMap((resource): readonly GeneratedResource[] => {
+    const matching = ofClusters.filter(
+      ({ operation, match }) => operation !== 'ADD' && matches(resource.name, match.cluster),
+    );
+    if (matching.length === 0) return [resource];
+    if (matching.some(({ operation }) => operation === 'REMOVE')) return [];
+    const base: Cluster = Cluster.decode(resource.bytes);
+    return [clusterResource(matching.reduce(merge, base), resource.name)];
+  });
+}
+
+/** Clusters that patches add. */
+export function addedClusters(patches: PatchLookup): readonly GeneratedResource[] {
+  const added = patches('CLUSTER').filter(({ operation }) => operation === 'ADD');
+  return added.map(({ value }) => {
+    const cluster: Cluster = Cluster.decode(value);
+    return clusterResource(cluster, cluster.name ?? '');
+  });
+}
+
+const NAME = /^(?:outbound|inbound)\|(?<port>\d+)\|(?<subset>[^|]*)\|(?<host>.*)$/;
+
+function matches(name: string, match: Patch['match']['cluster']): boolean {
+  if (match === undefined) return true;
+  if (match.name) return match.name === name;
+  const { port = '', subset = '', host = '' } = NAME.exec(name)?.groups ?? {};
+  if (match.subset && match.subset !== subset) return false;
+  if (match.service && match.service !== host) return false;
+  return match.portNumber === undefined || String(match.portNumber) === port;
+}
+
+function merge(cluster: Cluster, { label, value }: Patch): Cluster {
+  const patch: Cluster = Cluster.decode(value);
+  if (patch.name && patch.name !== cluster.name) {
+    throw new Error(`${label}: it renames the cluster ${cluster.name}, to which others refer`);
+  }
+  const sockets = cluster.transportSocketMatches ?? [];
+  const socket = patch.transportSocket;
+  const index = sockets.findIndex(({ transportSocket }) => transportSocket?.name === socket?.name);
+  if (!socket || index < 0) return mergeMessages(PATCHED_MESSAGES.CLUSTER, cluster, patch);
+  // The TLS settings of a cluster that speaks TLS to some of its endpoints alone are in its matches.
+  const base = sockets[index] ?? {};
+  const patched = mergeMessages('envoy.config.cluster.v3.Cluster.TransportSocketMatch', base, {
+    transportSocket: socket,
+  });
+  const others: Cluster = { ...patch, transportSocket: undefined };
+  const merged = mergeMessages(PATCHED_MESSAGES.CLUSTER, cluster, others);
+  return { ...merged, transportSocketMatches: (merged.transportSocketMatches ?? []).with(index, patched) };
+}
+
+function clusterResource(cluster: Cluster, name: string): GeneratedResource {
+  const usesEds = cluster.type === Cluster.DiscoveryType.EDS;
+  const refs = usesEds ? [cluster.edsClusterConfig?.serviceName || name] : [];
+  return { name, bytes: encode(Cluster, cluster), refs };
+}

@@ -1,0 +1,96 @@
+/** Patches of network filters and, inside of HTTP connection managers, of HTTP filters and inline routes. */
+import { encode, envoy, mergeMessages, packBytes } from '../../protobuf/index.ts';
+import { PATCHED_MESSAGES } from '../../resources/index.ts';
+import { ROUTER_FILTER } from '../filters/index.ts';
+import { type ItemPatcher, patchList } from './patch-list.ts';
+import { patchRouteConfiguration } from './routes.ts';
+import type { Patch, PatchContext, PatchLookup } from './types.ts';
+
+const { Filter } = envoy.config.listener.v3;
+const { HttpConnectionManager, HttpFilter } = envoy.extensions.filters.network.http_connection_manager.v3;
+type NetworkFilter = envoy.config.listener.v3.Filter.Input;
+type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
+type ManagerFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
+
+/** What a filter chain is in: patches of it by their own match. */
+export interface ChainPatches {
+  readonly networkFilters: readonly Patch[];
+  readonly httpFilters: readonly Patch[];
+  readonly patches: PatchLookup;
+  readonly context: PatchContext;
+}
+
+export function patchNetworkFilters(filters: readonly NetworkFilter[], chain: ChainPatches): readonly NetworkFilter[] {
+  return patchList(filters, chain.networkFilters, {
+    matches: isFilter,
+    namesItem: ({ match }) => Boolean(match.listener?.filterChain?.filter?.name),
+    merge: (filter, patch) => mergeFilter(PATCHED_MESSAGES.NETWORK_FILTER, filter, Filter.decode(patch.value), patch),
+    decode: (value) => Filter.decode(value),
+    inside: (filter) => patchManager(filter, chain),
+  });
+}
+
+/**
+ * Whether filters of these names are the same. Envoy's older names (`envoy.router`) are those of
+ * https://www.envoyproxy.io/docs/envoy/v1.14.0/version_history/current, extension renaming.
+ */
+function isNamed(name: string | null | undefined, wanted: string | undefined): boolean {
+  if (!wanted || name === wanted) return true;
+  return (
+    /^envoy\.(?!filters\.)/.test(wanted) && name?.replace(/^envoy\.filters\.(?:http|network)\./, 'envoy.') === wanted
+  );
+}
+
+function isFilter({ name }: NetworkFilter, { match }: Patch): boolean {
+  return isNamed(name, match.listener?.filterChain?.filter?.name);
+}
+
+/**
+ * Merges a filter with a patch of the same type. A patch that names no filter is for those of its type; one that names
+ * a filter of another type is a mistake.
+ */
+function mergeFilter<F extends NetworkFilter | ManagerFilter>(message: string, filter: F, patch: F, from: Patch): F {
+  const [before, change] = [filter.typedConfig?.typeUrl, patch.typedConfig?.typeUrl];
+  if (before && change && before !== change) {
+    const { name, subFilter } = from.match.listener?.filterChain?.filter ?? {};
+    if ((message === PATCHED_MESSAGES.HTTP_FILTER ? subFilter?.name : name) === undefined) return filter;
+    throw new Error(`${from.label}: it merges ${change} into the filter ${filter.name}, which is ${before}`);
+  }
+  return mergeMessages(message, filter, patch);
+}
+
+function patchManager(filter: NetworkFilter, { httpFilters, patches, context }: ChainPatches): NetworkFilter {
+  const { typedConfig } = filter;
+  if (typedConfig?.typeUrl !== HttpConnectionManager.getTypeUrl()) return filter;
+  const manager: Manager = HttpConnectionManager.decode(typedConfig.value ?? new Uint8Array());
+  const before = manager.httpFilters ?? [];
+  const after = patchList(
+    before,
+    httpFilters.filter((patch) => isFilter(filter, patch)),
+    HTTP_FILTERS,
+  );
+  const routeConfig = manager.routeConfig && patchRouteConfiguration(manager.routeConfig, patches, context);
+  if (after === before && routeConfig === manager.routeConfig) return filter;
+  checkOrder(after, httpFilters);
+  const changed: Manager = { ...manager, httpFilters: after, ...(routeConfig && { routeConfig }) };
+  return {
+    ...filter,
+    typedConfig: packBytes(HttpConnectionManager.getTypeUrl(), encode(HttpConnectionManager, changed)),
+  };
+}
+
+const HTTP_FILTERS: ItemPatcher<ManagerFilter> = {
+  matches: ({ name }, { match }) => isNamed(name, match.listener?.filterChain?.filter?.subFilter?.name),
+  namesItem: ({ match }) => Boolean(match.listener?.filterChain?.filter?.subFilter?.name),
+  merge: (filter, patch) => mergeFilter(PATCHED_MESSAGES.HTTP_FILTER, filter, HttpFilter.decode(patch.value), patch),
+  decode: (value) => HttpFilter.decode(value),
+};
+
+/** Envoy refuses a listener with a filter behind the router. */
+function checkOrder(filters: readonly ManagerFilter[], patches: readonly Patch[]): void {
+  const router = filters.findIndex(({ name }) => name === ROUTER_FILTER);
+  const behind = router < 0 ? undefined : filters[router + 1];
+  if (behind === undefined) return;
+  const labels = patches.map(({ label }) => label).join(', ');
+  throw new Error(`${labels}: the HTTP filter ${behind.name} is put behind ${ROUTER_FILTER}, which must be the last`);
+}

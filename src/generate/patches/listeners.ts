@@ -1,0 +1,125 @@
+/** Patches of listeners, their filter chains and filters. */
+import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { PATCHED_MESSAGES } from '../../resources/index.ts';
+import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../common/index.ts';
+import type { GeneratedResource } from '../types.ts';
+import { patchNetworkFilters } from './filters.ts';
+import { patchList } from './patch-list.ts';
+import type { Patch, PatchContext, PatchLookup } from './types.ts';
+
+const { FilterChain, Listener } = envoy.config.listener.v3;
+const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
+type FilterChain = envoy.config.listener.v3.FilterChain.Input;
+type Listener = envoy.config.listener.v3.Listener.Input;
+
+/** The listeners after the patches, the same objects where these change nothing. */
+export function patchListeners(
+  listeners: readonly GeneratedResource[],
+  patches: PatchLookup,
+  context: PatchContext,
+): readonly GeneratedResource[] {
+  return listeners.flatMap((resource): readonly GeneratedResource[] => {
+    const before: Listener = Listener.decode(resource.bytes);
+    const merged = patchListener(before, patches('LISTENER'));
+    if (merged === undefined) return [];
+    const after = patchChains(merged, patches, context);
+    return after === before ? [resource] : [listenerResource(after)];
+  });
+}
+
+/** Listeners that patches add. */
+export function addedListeners(patches: PatchLookup): readonly GeneratedResource[] {
+  const added = patches('LISTENER').filter(({ operation }) => operation === 'ADD');
+  return added.map(({ value }) => listenerResource(Listener.decode(value)));
+}
+
+/** Undefined: removed. */
+function patchListener(listener: Listener, patches: readonly Patch[]): Listener | undefined {
+  let patched = listener;
+  for (const { label, operation, match, value } of patches) {
+    if (operation === 'ADD' || !isListener(patched, match.listener, false)) continue;
+    if (operation === 'REMOVE') return undefined;
+    const patch: Listener = Listener.decode(value);
+    if (patch.name && patch.name !== listener.name) {
+      throw new Error(`${label}: it renames the listener ${listener.name}`);
+    }
+    patched = mergeMessages(PATCHED_MESSAGES.LISTENER, patched, patch);
+  }
+  return patched;
+}
+
+type ListenerMatch = Patch['match']['listener'];
+
+/**
+ * @param inside whether something in the listener is patched: chains of the virtual listeners, which take connections
+ *   to all ports, then match by their own port
+ */
+function isListener(listener: Listener, match: ListenerMatch, inside: boolean): boolean {
+  if (match?.name && match.name !== listener.name) return false;
+  if (match?.portNumber === undefined || (inside && isVirtual(listener))) return true;
+  return listener.address?.socketAddress?.portValue === match.portNumber;
+}
+
+function isVirtual({ name }: Listener): boolean {
+  return name === VIRTUAL_INBOUND_LISTENER || name === VIRTUAL_OUTBOUND_LISTENER;
+}
+
+function isChain(listener: Listener, { name, filterChainMatch }: FilterChain, match: ListenerMatch): boolean {
+  const port = filterChainMatch?.destinationPort?.value;
+  if (isVirtual(listener) && match?.portNumber !== undefined && match.portNumber !== port) return false;
+  const chain = match?.filterChain;
+  if (chain === undefined) return true;
+  if (chain.name && chain.name !== name) return false;
+  if (chain.sni && filterChainMatch?.serverNames?.includes(chain.sni) !== true) return false;
+  if (chain.transportProtocol && filterChainMatch?.transportProtocol !== chain.transportProtocol) return false;
+  if (chain.destinationPort !== undefined && chain.destinationPort !== port) return false;
+  const protocols = chain.applicationProtocols?.split(',') ?? [];
+  return protocols.every((each) => filterChainMatch?.applicationProtocols?.includes(each.trim()) === true);
+}
+
+function patchChains(listener: Listener, patches: PatchLookup, context: PatchContext): Listener {
+  const inListener = (list: readonly Patch[]) => list.filter(({ match }) => isListener(listener, match.listener, true));
+  const [ofChains, ofFilters, ofHttp] = [
+    inListener(patches('FILTER_CHAIN')),
+    inListener(patches('NETWORK_FILTER')),
+    inListener(patches('HTTP_FILTER')),
+  ];
+  const inside = (chain: FilterChain): FilterChain => {
+    const inChain = (list: readonly Patch[]) => list.filter(({ match }) => isChain(listener, chain, match.listener));
+    const before = chain.filters ?? [];
+    const inherited = { networkFilters: inChain(ofFilters), httpFilters: inChain(ofHttp), patches, context };
+    const filters = patchNetworkFilters(before, inherited);
+    return filters === before ? chain : { ...chain, filters };
+  };
+  const patcher = {
+    matches: (chain: FilterChain, { match }: Patch) => isChain(listener, chain, match.listener),
+    namesItem: () => false,
+    merge: (chain: FilterChain, { value }: Patch) =>
+      mergeMessages<FilterChain>(PATCHED_MESSAGES.FILTER_CHAIN, chain, FilterChain.decode(value)),
+    decode: (value: Uint8Array): FilterChain => FilterChain.decode(value),
+    inside,
+  };
+  const before = listener.filterChains ?? [];
+  const filterChains = patchList(before, ofChains, patcher);
+  const changes = ofChains.filter(({ operation }) => operation !== 'ADD');
+  const fallback = listener.defaultFilterChain;
+  const [defaultFilterChain] = fallback ? patchList([fallback], changes, patcher) : [];
+  if (filterChains === before && defaultFilterChain === (fallback ?? undefined)) return listener;
+  return { ...listener, filterChains, defaultFilterChain: defaultFilterChain ?? null };
+}
+
+function listenerResource(listener: Listener): GeneratedResource {
+  return { name: listener.name ?? '', bytes: encode(Listener, listener), refs: routesOf(listener) };
+}
+
+/** Route configurations that a listener asks for. */
+function routesOf({ filterChains, defaultFilterChain }: Listener): readonly string[] {
+  const chains = [...(filterChains ?? []), ...(defaultFilterChain ? [defaultFilterChain] : [])];
+  const names = chains
+    .flatMap(({ filters }) => filters ?? [])
+    .flatMap(({ typedConfig }) => {
+      if (typedConfig?.typeUrl !== HttpConnectionManager.getTypeUrl()) return [];
+      return HttpConnectionManager.decode(typedConfig.value ?? new Uint8Array()).rds?.routeConfigName ?? [];
+    });
+  return [...new Set(names)];
+}

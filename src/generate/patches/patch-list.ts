@@ -1,0 +1,52 @@
+/** Patches a list: virtual hosts, routes, filter chains or filters. */
+import type { Patch } from './types.ts';
+
+/** How the items of a list are patched. */
+export interface ItemPatcher<T> {
+  readonly matches: (item: T, patch: Patch) => boolean;
+  /** Whether a patch names an item: an insertion that names none is put at an end of the list. */
+  readonly namesItem: (patch: Patch) => boolean;
+  readonly merge: (item: T, patch: Patch) => T;
+  readonly decode: (value: Uint8Array) => T;
+  /** Patches what the item consists of, after the item itself. */
+  readonly inside?: (item: T) => T;
+}
+
+/**
+ * The list after these patches, the same object where they change nothing. Items are removed and merged first, each by
+ * all patches in their order; then items are added. An insertion beside an item that is not there does nothing.
+ */
+export function patchList<T extends object>(
+  list: readonly T[],
+  patches: readonly Patch[],
+  patcher: ItemPatcher<T>,
+): readonly T[] {
+  const kept = list.map((item) => patchItem(item, patches, patcher)).filter((item) => item !== undefined);
+  const items = kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept;
+  return patches.reduce((current, patch) => insert(current, patch, patcher), items);
+}
+
+/** Undefined: removed. */
+function patchItem<T extends object>(item: T, patches: readonly Patch[], patcher: ItemPatcher<T>): T | undefined {
+  let patched = item;
+  for (const patch of patches) {
+    const { operation } = patch;
+    if ((operation !== 'MERGE' && operation !== 'REMOVE') || !patcher.matches(patched, patch)) continue;
+    if (operation === 'REMOVE') return undefined;
+    patched = patcher.merge(patched, patch);
+  }
+  return patcher.inside?.(patched) ?? patched;
+}
+
+function insert<T extends object>(list: readonly T[], patch: Patch, patcher: ItemPatcher<T>): readonly T[] {
+  const { operation, value } = patch;
+  if (operation === 'MERGE' || operation === 'REMOVE') return list;
+  const item = patcher.decode(value);
+  if (operation === 'ADD') return [...list, item];
+  const isNamed = patcher.namesItem(patch);
+  const found = isNamed ? list.findIndex((each) => patcher.matches(each, patch)) : -1;
+  if (operation === 'REPLACE') return found < 0 ? list : list.with(found, item);
+  if (isNamed && found < 0) return list;
+  if (operation === 'INSERT_AFTER') return list.toSpliced(isNamed ? found + 1 : list.length, 0, item);
+  return list.toSpliced(isNamed && operation === 'INSERT_BEFORE' ? found : 0, 0, item);
+}

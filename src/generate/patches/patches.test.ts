@@ -1,0 +1,106 @@
+/** What patches that do not fit leave of the configuration; the golden files `envoy-filter-*` show those that do. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { meshOf, resource } from '../../model/testing/build.ts';
+import type { Snapshot } from '../../model/types.ts';
+import { generate } from '../generate.ts';
+import { outboundView } from '../listeners/testing.ts';
+import type { GenerationResult, OutboundView } from '../types.ts';
+
+const entry = (host: string, port = 80) =>
+  resource('ServiceEntry', `default/${host}`, {
+    hosts: [`${host}.example.com`],
+    ports: [{ number: port, name: 'http', protocol: 'HTTP' }],
+    resolution: 'STATIC',
+    endpoints: [{ address: '10.0.0.1' }],
+  });
+
+function meshWith(...configPatches: readonly object[]): Snapshot {
+  return meshOf([entry('web'), entry('db', 81), resource('EnvoyFilter', 'default/patches', { configPatches })]);
+}
+
+function view(count: number): OutboundView {
+  const patches = Array.from({ length: count }, (_, index) => index);
+  return outboundView({ patches: [{ key: 'EnvoyFilter/default/patches', patches }] });
+}
+
+function generated(...configPatches: readonly object[]): GenerationResult {
+  return generate(meshWith(...configPatches), view(configPatches.length), { cds: 'all', lds: 'all', rds: 'all' });
+}
+
+const failures = (result: GenerationResult) =>
+  result.failures.map(({ type, unit, message }) => `${type} ${unit}: ${message}`);
+
+const LABEL = 'EnvoyFilter/default/patches: spec.configPatches[0]';
+const MANAGER = 'envoy.filters.network.http_connection_manager';
+const LUA = 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua';
+const lua = { name: 'lua', typed_config: { '@type': LUA } };
+
+test('an HTTP filter behind the router is a failure of its listener, and other listeners are built', () => {
+  const result = generated({
+    applyTo: 'HTTP_FILTER',
+    match: { listener: { portNumber: 80, filterChain: { filter: { name: MANAGER } } } },
+    patch: { operation: 'ADD', value: lua },
+  });
+  const message = `${LABEL}: the HTTP filter lua is put behind envoy.filters.http.router, which must be the last`;
+  assert.deepEqual(failures(result), [`lds 80: ${message}`]);
+  assert.deepEqual([...(result.units.lds?.keys() ?? [])], ['81', 'virtual']);
+});
+
+test('a filter of another type than the patch names is a failure; a patch that names none is for its own type', () => {
+  const subFilter = { name: 'envoy.filters.http.router' };
+  const merge = (filter: object) => ({
+    applyTo: 'HTTP_FILTER',
+    match: { listener: { portNumber: 80, filterChain: { filter } } },
+    patch: { operation: 'MERGE', value: { typed_config: { '@type': LUA } } },
+  });
+  assert.match(
+    failures(generated(merge({ name: MANAGER, subFilter })))[0] ?? '',
+    /^lds 80: .*: it merges type.*Lua into/,
+  );
+  assert.deepEqual(failures(generated(merge({ name: MANAGER }))), []);
+});
+
+test('a domain that would be there twice is a failure of its route configuration', () => {
+  const value = { name: 'again', domains: ['WEB.example.com'], routes: [] };
+  const result = generated({ applyTo: 'VIRTUAL_HOST', patch: { operation: 'ADD', value } });
+  assert.deepEqual(failures(result), [
+    `rds 80: ${LABEL}: the route configuration 80 would have the domain WEB.example.com twice`,
+  ]);
+});
+
+test('what others refer to by name cannot be renamed', () => {
+  const rename = (applyTo: string) => generated({ applyTo, patch: { operation: 'MERGE', value: { name: 'new' } } });
+  for (const [target, type] of [
+    ['CLUSTER', 'cds'],
+    ['LISTENER', 'lds'],
+    ['ROUTE_CONFIGURATION', 'rds'],
+  ] as const) {
+    assert.ok(
+      failures(rename(target)).every((line) => line.startsWith(type) && line.includes(' renames ')),
+      target,
+    );
+    assert.ok(failures(rename(target)).length > 1, target);
+  }
+});
+
+test('an added listener that asks for routes which nothing provides is a failure of what is added', () => {
+  const typed = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    rds: { route_config_name: 'nowhere', config_source: { ads: {} } },
+  };
+  const value = { name: 'added', filter_chains: [{ filters: [{ name: MANAGER, typed_config: typed }] }] };
+  const result = generated({ applyTo: 'LISTENER', patch: { operation: 'ADD', value } });
+  assert.deepEqual(failures(result), ['lds |added: listener added asks for routes nowhere, which nothing provides']);
+});
+
+test('resources that no patch matches stay the same bytes', () => {
+  const none = generate(meshWith(), outboundView({}), { cds: 'all', lds: 'all', rds: 'all' });
+  const match = { cluster: { service: 'nobody' } };
+  const patched = generated({
+    applyTo: 'CLUSTER',
+    match,
+    patch: { operation: 'MERGE', value: { alt_stat_name: 'x' } },
+  });
+  assert.deepEqual(patched.units, none.units);
+});

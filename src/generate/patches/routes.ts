@@ -1,0 +1,133 @@
+/** Patches of route configurations, their virtual hosts and routes. */
+import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { PATCHED_MESSAGES } from '../../resources/index.ts';
+import type { EnvoyConfigMatch } from '../../resources/schemas.ts';
+import { placeOfRoutes } from '../common/index.ts';
+import type { GeneratedResource } from '../types.ts';
+import { patchList } from './patch-list.ts';
+import type { Patch, PatchContext, PatchLookup } from './types.ts';
+
+const { Route, RouteConfiguration, VirtualHost } = envoy.config.route.v3;
+type Route = envoy.config.route.v3.Route.Input;
+type RouteConfiguration = envoy.config.route.v3.RouteConfiguration.Input;
+type VirtualHost = envoy.config.route.v3.VirtualHost.Input;
+type RoutesMatch = EnvoyConfigMatch['routeConfiguration'];
+
+/** The route configurations after the patches, the same objects where these change nothing. */
+export function patchRouteConfigurations(
+  resources: readonly GeneratedResource[],
+  patches: PatchLookup,
+  context: PatchContext,
+): readonly GeneratedResource[] {
+  return resources.map((resource) => {
+    const { name, refs } = resource;
+    if (!TARGETS.some((target) => matching(patches(target), name, context).length > 0)) return resource;
+    const before: RouteConfiguration = RouteConfiguration.decode(resource.bytes);
+    const after = patchRouteConfiguration(before, patches, context);
+    return after === before ? resource : { name, bytes: encode(RouteConfiguration, after), refs };
+  });
+}
+
+const TARGETS = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const;
+
+/** The route configuration after the patches, the same object where these change nothing. */
+export function patchRouteConfiguration(
+  routes: RouteConfiguration,
+  patches: PatchLookup,
+  context: PatchContext,
+): RouteConfiguration {
+  const name = routes.name ?? '';
+  const [ofConfiguration = [], ofHosts = [], ofRoutes = []] = TARGETS.map((target) =>
+    matching(patches(target), name, context),
+  );
+  const merged = ofConfiguration.reduce(mergeConfiguration, routes);
+  const before = merged.virtualHosts ?? [];
+  const virtualHosts = patchList(before, ofHosts, {
+    matches: (host, { match }) => isHost(host, match.routeConfiguration),
+    namesItem: () => false,
+    merge: (host, { value }) =>
+      mergeMessages<VirtualHost>(PATCHED_MESSAGES.VIRTUAL_HOST, host, VirtualHost.decode(value)),
+    decode: (value) => VirtualHost.decode(value),
+    inside: (host) => patchRoutes(host, ofRoutes),
+  });
+  if (virtualHosts === before) return merged;
+  checkDomains(name, virtualHosts, [...ofHosts, ...ofConfiguration]);
+  return { ...merged, virtualHosts };
+}
+
+function matching(patches: readonly Patch[], name: string, context: PatchContext): readonly Patch[] {
+  return patches.filter(({ match }) => isConfiguration(name, context, match.routeConfiguration));
+}
+
+const GATEWAY_ROUTES = /^https?\.(?<port>\d+)(?:\.(?<portName>.+)\.(?<gateway>[^.]+)\.(?<namespace>[^.]+))?$/;
+
+function isConfiguration(name: string, context: PatchContext, match: RoutesMatch): boolean {
+  if (match === undefined) return true;
+  if (match.name && match.name !== name) return false;
+  if (context !== 'GATEWAY') return match.portNumber === undefined || match.portNumber === portOf(name);
+  const { port, portName = '', gateway, namespace } = GATEWAY_ROUTES.exec(name)?.groups ?? {};
+  if (match.portNumber !== undefined && String(match.portNumber) !== port) return false;
+  if (match.portName && match.portName !== portName) return false;
+  return !match.gateway || match.gateway === `${namespace}/${gateway}`;
+}
+
+const INBOUND_ROUTES = /^inbound\|(\d+)\|/;
+
+function portOf(name: string): number {
+  const inbound = INBOUND_ROUTES.exec(name)?.[1];
+  return inbound === undefined ? placeOfRoutes(name).port : Number(inbound);
+}
+
+function isHost({ name, domains }: VirtualHost, match: RoutesMatch): boolean {
+  const vhost = match?.vhost;
+  if (vhost?.name && vhost.name !== name) return false;
+  return !vhost?.domainName || domains?.includes(vhost.domainName) === true;
+}
+
+function mergeConfiguration(routes: RouteConfiguration, { label, value }: Patch): RouteConfiguration {
+  const patch: RouteConfiguration = RouteConfiguration.decode(value);
+  if (patch.name && patch.name !== routes.name) {
+    throw new Error(`${label}: it renames the route configuration ${routes.name}, to which listeners refer`);
+  }
+  return mergeMessages(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch);
+}
+
+function patchRoutes(host: VirtualHost, patches: readonly Patch[]): VirtualHost {
+  const before = host.routes ?? [];
+  const ofHost = patches.filter(({ match }) => isHost(host, match.routeConfiguration));
+  const routes = patchList(before, ofHost, {
+    matches: isRoute,
+    namesItem: ({ match }) => match.routeConfiguration?.vhost?.route !== undefined,
+    merge: (route, { value }) => mergeMessages<Route>(PATCHED_MESSAGES.HTTP_ROUTE, route, Route.decode(value)),
+    decode: (value) => Route.decode(value),
+  });
+  return routes === before ? host : { ...host, routes };
+}
+
+function isRoute(route: Route, { match }: Patch): boolean {
+  const { name, action = 'ANY' } = match.routeConfiguration?.vhost?.route ?? {};
+  if (name && name !== route.name) return false;
+  switch (action) {
+    case 'ANY':
+      return true;
+    case 'ROUTE':
+      return Boolean(route.route);
+    case 'REDIRECT':
+      return Boolean(route.redirect);
+    case 'DIRECT_RESPONSE':
+      return Boolean(route.directResponse);
+  }
+}
+
+/** Envoy refuses a route configuration that has a domain twice. */
+function checkDomains(name: string, hosts: readonly VirtualHost[], patches: readonly Patch[]): void {
+  const seen = new Set<string>();
+  for (const domain of hosts.flatMap(({ domains }) => domains ?? [])) {
+    const text = domain.toLowerCase();
+    if (seen.has(text)) {
+      const labels = patches.map(({ label }) => label).join(', ');
+      throw new Error(`${labels}: the route configuration ${name} would have the domain ${domain} twice`);
+    }
+    seen.add(text);
+  }
+}

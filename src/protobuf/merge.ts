@@ -1,0 +1,59 @@
+/**
+ * Merges decoded messages as protobuf's `Merge` does: set fields replace, messages merge, lists are appended, entries
+ * of maps are replaced. Two differences, because the plain rule cannot express what people write: durations and
+ * wrappers (`BoolValue`) are replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge
+ * their contents.
+ * Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins
+ */
+import protobuf from 'protobufjs';
+import { findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
+import { messageNameOf } from './type-urls.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface AnyFields {
+  readonly typeUrl?: string | null;
+  readonly value?: Uint8Array | null;
+}
+
+const REPLACED = new Set(['duration', 'timestamp', 'wrapper', 'value']);
+
+/** `base` with `patch` merged into it; both are decoded messages of the given full name and stay as they are. */
+export function mergeMessages<M extends object>(messageName: string, base: M, patch: M): M {
+  const type = findMessage(messageName);
+  if (type === undefined) throw new TypeError(`message ${messageName} is not compiled`);
+  return mergeFields(type, base as Fields, patch as Fields, 0) as M;
+}
+
+function mergeFields(type: protobuf.Type, base: Fields, patch: Fields, depth: number): Fields {
+  if (depth > MAX_DEPTH) throw new RangeError('messages to merge are nested too deep');
+  const merged: Record<string, unknown> = { ...base };
+  for (const [name, value] of Object.entries(patch)) {
+    const field = type.fields[name];
+    if (field === undefined || value === null || value === undefined) continue;
+    for (const rival of field.partOf?.oneof ?? []) if (rival !== name) delete merged[rival];
+    merged[name] = mergeField(field, merged[name], value, depth);
+  }
+  return merged;
+}
+
+function mergeField(field: protobuf.Field, base: unknown, patch: unknown, depth: number): unknown {
+  if (field.repeated) return [...((base ?? []) as readonly unknown[]), ...(patch as readonly unknown[])];
+  if (field.map) return { ...(base as object | undefined), ...(patch as object) };
+  const { resolvedType } = field;
+  if (!(resolvedType instanceof protobuf.Type) || base === null || base === undefined) return patch;
+  const form = specialForm(resolvedType);
+  if (form === 'any') return mergeAny(base as AnyFields, patch as AnyFields, depth);
+  if (form !== undefined && REPLACED.has(form)) return patch;
+  return mergeFields(resolvedType, base as Fields, patch as Fields, depth + 1);
+}
+
+function mergeAny(base: AnyFields, patch: AnyFields, depth: number): AnyFields {
+  const type = findMessage(messageNameOf(base.typeUrl ?? ''));
+  if (type === undefined || base.typeUrl !== patch.typeUrl) return patch;
+  const [before, change] = [base, patch].map(
+    ({ value }) => type.decode(value ?? new Uint8Array()) as unknown as Fields,
+  );
+  const merged = mergeFields(type, before ?? {}, change ?? {}, depth + 1);
+  return { ...base, value: type.encode(merged).finish() };
+}

@@ -1,0 +1,152 @@
+/** Which proxies the patches of an EnvoyFilter reach, and what becomes of them while it changes. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { messageOf } from '../bundles/index.ts';
+import { type Connected, inline, Mesh, meshResource, service, sidecar } from '../testing/mesh.ts';
+
+const SHOP = [service('shop', 'web')];
+const WEB = 'outbound|80||web.shop.svc.cluster.local';
+const { Cluster } = envoy.config.cluster.v3;
+
+const merging = (name: string, match: object = {}) => ({
+  applyTo: 'CLUSTER',
+  match: { cluster: { name: WEB }, ...match },
+  patch: { operation: 'MERGE', value: { alt_stat_name: name } },
+});
+
+function filter(namespace: string, configPatches: readonly object[], spec: object = {}, name = 'patches') {
+  return meshResource('EnvoyFilter', namespace, name, { configPatches, ...spec });
+}
+
+/** The patched name of the cluster; '' where it is not patched. */
+function statName({ session }: Connected): string {
+  const resource = session
+    .parts('cds')
+    .map((part) => part.get(WEB))
+    .find((each) => each !== undefined);
+  assert.ok(resource !== undefined);
+  return Cluster.decode(messageOf(resource)).altStatName;
+}
+
+async function connected(mesh: Mesh, nodes: readonly ProxyNode[]): Promise<readonly Connected[]> {
+  const proxies = nodes.map((node) => mesh.connect(node));
+  await mesh.settled();
+  return proxies;
+}
+
+const NODES: readonly ProxyNode[] = [
+  { ...sidecar('10.5.0.1', 'shop'), labels: { app: 'web' }, meshVersion: '1.7.4' },
+  { ...sidecar('10.5.0.2', 'shop'), labels: { app: 'db' }, meshVersion: '1.8.0' },
+  sidecar('10.5.0.3', 'other'),
+];
+
+async function statNames(...filters: readonly ReturnType<typeof filter>[]): Promise<string[]> {
+  const mesh = new Mesh(inline, [...SHOP, ...filters]);
+  const proxies = await connected(mesh, NODES);
+  assert.deepEqual(mesh.failures, []);
+  return proxies.map(statName);
+}
+
+describe('the patches of an EnvoyFilter', () => {
+  it('are for the workloads of its namespace', async () => {
+    assert.deepEqual(await statNames(filter('shop', [merging('x')])), ['x', 'x', '']);
+  });
+
+  it('are for the selected workloads of its namespace', async () => {
+    const workloadSelector = { labels: { app: 'web' } };
+    assert.deepEqual(await statNames(filter('shop', [merging('x')], { workloadSelector })), ['x', '', '']);
+    assert.deepEqual(await statNames(filter('other', [merging('x')], { workloadSelector })), ['', '', '']);
+  });
+
+  it('are for all workloads from the root namespace, which comes first', async () => {
+    const root = filter('mesh-system', [merging('root')]);
+    assert.deepEqual(await statNames(root), ['root', 'root', 'root']);
+    assert.deepEqual(await statNames(filter('shop', [merging('own')], { priority: -1 }), root), ['own', 'own', 'root']);
+  });
+
+  it('apply in the order of priority within a namespace', async () => {
+    const first = filter('shop', [merging('first')], { priority: 1 }, 'b');
+    assert.deepEqual(await statNames(first, filter('shop', [merging('second')], { priority: 2 }, 'a')), [
+      'second',
+      'second',
+      '',
+    ]);
+  });
+
+  it('are for proxies of the version that they match; a proxy without one never matches', async () => {
+    const proxyVersion = String.raw`^1\.7`;
+    assert.deepEqual(await statNames(filter('mesh-system', [merging('x', { proxy: { proxyVersion } })])), [
+      'x',
+      '',
+      '',
+    ]);
+  });
+
+  it('are for their context', async () => {
+    assert.deepEqual(await statNames(filter('shop', [merging('x', { context: 'SIDECAR_INBOUND' })])), ['', '', '']);
+    assert.deepEqual(await statNames(filter('shop', [merging('x', { context: 'SIDECAR_OUTBOUND' })])), ['x', 'x', '']);
+  });
+});
+
+describe('a changed EnvoyFilter', () => {
+  it('reaches the proxies that it is for, and sends others nothing', async () => {
+    const mesh = new Mesh(inline, SHOP);
+    const [web, , other] = await connected(mesh, NODES);
+    assert.ok(web !== undefined && other !== undefined);
+    const before = [web.pushes.length, other.pushes.length];
+    const names: string[] = [];
+    for (const name of ['x', 'y']) {
+      mesh.change([filter('shop', [merging(name)])]);
+      await mesh.settled();
+      names.push(statName(web));
+    }
+    mesh.change([filter('shop', [merging('z', { context: 'SIDECAR_INBOUND' })])]);
+    await mesh.settled();
+    names.push(statName(web));
+    mesh.change([filter('shop', [merging('z')])]);
+    await mesh.settled();
+    names.push(statName(web));
+    mesh.change([], ['EnvoyFilter/shop/patches']);
+    await mesh.settled();
+    names.push(statName(web));
+    assert.deepEqual(names, ['x', 'y', '', 'z', '']);
+    assert.ok(web.pushes.length > (before[0] ?? 0));
+    assert.equal(other.pushes.length, before[1]);
+    assert.deepEqual(mesh.failures, []);
+  });
+
+  it('leaves the last good clusters in force where a patch does not fit', async () => {
+    const mesh = new Mesh(inline, [...SHOP, filter('shop', [merging('good')])]);
+    const [web] = await connected(mesh, NODES);
+    assert.ok(web !== undefined);
+    const renaming = { applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { name: 'renamed' } } };
+    mesh.change([filter('shop', [renaming])]);
+    await mesh.settled();
+    assert.equal(statName(web), 'good');
+    assert.match(mesh.failures.join(), /EnvoyFilter\/shop\/patches: spec.configPatches\[0\]: it renames the cluster/);
+    mesh.change([filter('shop', [merging('mended')])]);
+    await mesh.settled();
+    assert.equal(statName(web), 'mended');
+  });
+});
+
+describe('virtual hosts that a proxy discovers', () => {
+  it('are in their route configuration while routes are patched, and apart again after that', async () => {
+    const mesh = new Mesh(inline, [service('shop', 'web'), service('shop', 'db', { clusterIP: '10.9.0.2' })]);
+    const node = { ...sidecar('10.5.0.1', 'shop'), discoversVirtualHosts: true };
+    const [proxy] = await connected(mesh, [node]);
+    const discovered = () => proxy?.session.parts('vhds').reduce((sum, part) => sum + part.size, 0) ?? 0;
+    const before = discovered();
+    assert.ok(before > 0);
+    const patch = { applyTo: 'HTTP_ROUTE', patch: { operation: 'MERGE', value: { route: { timeout: '3s' } } } };
+    mesh.change([filter('shop', [patch])]);
+    await mesh.settled();
+    assert.equal(discovered(), 0);
+    mesh.change([], ['EnvoyFilter/shop/patches']);
+    await mesh.settled();
+    assert.equal(discovered(), before);
+    assert.deepEqual(mesh.failures, []);
+  });
+});

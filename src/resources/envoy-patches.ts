@@ -1,0 +1,38 @@
+/** Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and replacing filters. */
+import type { Fault } from './issues.ts';
+import type { EnvoyConfigPatch } from './schema/envoy-filter.ts';
+
+type ApplyTo = EnvoyConfigPatch['applyTo'];
+type Operation = EnvoyConfigPatch['patch']['operation'];
+
+const RESOURCE: ReadonlySet<Operation> = new Set(['MERGE', 'ADD', 'REMOVE']);
+const ORDERED: ReadonlySet<Operation> = new Set([...RESOURCE, 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER']);
+const FILTERS: ReadonlySet<Operation> = new Set([...ORDERED, 'REPLACE']);
+
+const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
+  CLUSTER: RESOURCE,
+  LISTENER: RESOURCE,
+  FILTER_CHAIN: RESOURCE,
+  NETWORK_FILTER: FILTERS,
+  HTTP_FILTER: FILTERS,
+  ROUTE_CONFIGURATION: new Set(['MERGE']),
+  VIRTUAL_HOST: RESOURCE,
+  HTTP_ROUTE: ORDERED,
+};
+
+/**
+ * Why a patch is not applied: the first field that this version does not act on, with its path in the patch. Undefined
+ * for a patch that is applied. A patch with a condition that cannot be checked is not applied anywhere.
+ */
+export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): Fault | undefined {
+  const operations = OPERATIONS[applyTo];
+  const message = 'this version does not act on it: the patch is not applied';
+  if (operations === undefined) return { path: ['applyTo'], message };
+  if (!operations.has(patch.operation)) return { path: ['patch', 'operation'], message };
+  if ((patch.filterClass ?? 'UNSPECIFIED') !== 'UNSPECIFIED') return { path: ['patch', 'filterClass'], message };
+  if (match?.proxy?.metadata !== undefined) return { path: ['match', 'proxy', 'metadata'], message };
+  for (const field of ['portName', 'listenerFilter'] as const) {
+    if (match?.listener?.[field] !== undefined) return { path: ['match', 'listener', field], message };
+  }
+  return undefined;
+}

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseResource } from '../parse.ts';
+
+function parsed(configPatch: object) {
+  const metadata = { name: 'patches', namespace: 'shop' };
+  const spec = { configPatches: [configPatch] };
+  return parseResource(
+    { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'EnvoyFilter', metadata, spec },
+    { source: 'test' },
+    () => undefined,
+  );
+}
+
+/** What a document with this patch is refused for, or what it is warned of. */
+function problems(configPatch: object): string[] {
+  const result = parsed(configPatch);
+  if ('problem' in result) return [`${result.problem.field}: ${result.problem.message}`];
+  assert.ok('resource' in result);
+  return (result.resource.warnings ?? []).map(({ field, message }) => `warning ${field}: ${message}`);
+}
+
+const patch = (applyTo: string, operation: string, value: object, match: object = {}) => ({
+  applyTo,
+  match,
+  patch: { operation, value },
+});
+
+const VALUE = 'spec.configPatches[0].patch.value';
+
+test('a value that is no piece of what it patches is refused with the path of the mistake', () => {
+  const filter = { name: 'x', typed_config: { '@type': 'type.googleapis.com/example.Unknown' } };
+  const manager = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    http_filters: [{ name: 5 }],
+  };
+  const rows: [object, string][] = [
+    [patch('CLUSTER', 'MERGE', { connectTimeout: 5 }), `${VALUE}.connectTimeout: expected a duration such as "1.5s"`],
+    [patch('CLUSTER', 'MERGE', { colour: 'red' }), `${VALUE}.colour: unknown field of envoy.config.cluster.v3.Cluster`],
+    [patch('NETWORK_FILTER', 'MERGE', filter), `${VALUE}.typed_config["@type"]: message example.Unknown is not known`],
+    [
+      patch('NETWORK_FILTER', 'MERGE', { typed_config: manager }),
+      `${VALUE}.typed_config.http_filters[0].name: expected a string`,
+    ],
+    [patch('HTTP_FILTER', 'ADD', {}), `${VALUE}.name: required for operation ADD`],
+    [
+      patch('CLUSTER', 'ADD', { name: 'outbound|80||web' }),
+      `${VALUE}.name: expected a name that generated ones do not have`,
+    ],
+    [
+      patch('LISTENER', 'ADD', { name: '0.0.0.0_80' }),
+      `${VALUE}.name: expected a name that generated ones do not have`,
+    ],
+  ];
+  for (const [configPatch, expected] of rows) assert.deepEqual(problems(configPatch), [expected]);
+});
+
+test('a value that holds a secret is not shown where it is wrong', () => {
+  const value = { transport_socket: { name: 'tls', typed_config: 'password-in-the-wrong-place' } };
+  assert.doesNotMatch(problems(patch('CLUSTER', 'MERGE', value)).join(), /password/);
+});
+
+test('patches that are applied have no warning, and others have one that says which field is not acted on', () => {
+  const unapplied = 'this version does not act on it: the patch is not applied';
+  const at = (field: string) => [`warning spec.configPatches[0].${field}: ${unapplied}`];
+  assert.deepEqual(problems(patch('CLUSTER', 'MERGE', { name: 'a' })), []);
+  assert.deepEqual(problems(patch('BOOTSTRAP', 'MERGE', {})), at('applyTo'));
+  assert.deepEqual(problems(patch('ROUTE_CONFIGURATION', 'ADD', {})), at('patch.operation'));
+  assert.deepEqual(
+    problems(patch('CLUSTER', 'MERGE', {}, { proxy: { metadata: { a: 'b' } } })),
+    at('match.proxy.metadata'),
+  );
+  assert.deepEqual(
+    problems(patch('LISTENER', 'MERGE', {}, { listener: { portName: 'x' } })),
+    at('match.listener.portName'),
+  );
+});
