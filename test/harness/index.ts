@@ -31,6 +31,7 @@ export {
   canOwnNetwork,
   createNetwork,
   createNetworkHere,
+  inOwnNetwork,
   type Namespace,
   type Network,
   netnsUnavailable,

@@ -162,6 +162,12 @@ export function ownNetwork(argv: readonly string[]): { command: string; args: st
   return { command: 'unshare', args, env: { [HOST_NETWORK]: currentNetwork() } };
 }
 
+/** Whether this process runs in a namespace other than that of the host, by {@link ownNetwork}. */
+export function inOwnNetwork(): boolean {
+  const host = process.env[HOST_NETWORK];
+  return host !== undefined && host !== currentNetwork();
+}
+
 /** Whether this process may make a namespace of its own. */
 export function canOwnNetwork(): boolean {
   const { command, args } = ownNetwork(['true']);
@@ -173,8 +179,7 @@ export function canOwnNetwork(): boolean {
  * is the namespace of the host, whose interfaces are not for tests.
  */
 export async function createNetworkHere(owner: Owner): Promise<Network & { readonly address: string }> {
-  const host = process.env[HOST_NETWORK];
-  if (host === undefined || host === currentNetwork())
+  if (!inOwnNetwork())
     throw new Error('expected a network namespace of its own, as the stage `kubernetes` of `npm test` has');
   const number = claimNumber('bridge', NETWORKS.from, NETWORKS.end);
   const bridge = `bridge${number}`;

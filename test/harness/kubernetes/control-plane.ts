@@ -97,7 +97,7 @@ export interface Kubernetes {
   readonly ca: string;
   /** As cluster admin. */
   readonly api: KubernetesApi;
-  readonly admin: Credential;
+  readonly admin: { readonly token: string };
   /** What `createApi` and `kubeconfig` need to ask as somebody. */
   as(credential: Credential): ApiAccess;
   /** A client certificate of a user. */
@@ -230,7 +230,7 @@ async function etcdCall(port: number, path: string, body: object): Promise<{ hea
 }
 
 /** Asking as somebody, and what an administrator does for tests. */
-function clientSide(api: KubernetesApi, url: string, authority: KeyPair, admin: Credential) {
+function clientSide(api: KubernetesApi, url: string, authority: KeyPair, admin: { token: string }) {
   const as = (credential: Credential): ApiAccess => ({ url, ca: authority.certificate, credential });
   return {
     url,
