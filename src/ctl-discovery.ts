@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The program ctl-discovery. An older Node cannot even read the rest of the program, so this file uses nothing new and
-// loads the rest only after the version was looked at.
+// The program ctl-discovery. An older Node.js cannot parse the rest of the program, so this file uses no new syntax and
+// loads the rest only after it has checked the version.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { NO_DEBUGGER_ON_SIGNAL, restartWith } from './node-options.ts';
@@ -11,14 +11,14 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
   process.exit(1);
 }
 
-// V8 keeps the young generation at the size that it once grew to: with thousands of proxies coming at once that is 200
-// MB which are never needed again.
+// V8 never shrinks the young generation. When thousands of proxies connect at once it would grow to 200 MB, which are
+// not needed afterwards.
 const YOUNG_GENERATION = '--max-semi-space-size=8';
-// glibc gives each thread heaps of its own, and keeps larger and larger blocks in them once it has seen one freed: what
-// a thousand proxies' requests took for a moment stays resident between what they need for good.
+// glibc gives each thread its own heaps and keeps larger and larger freed blocks in them. Without these limits the
+// memory of a thousand proxies' requests would stay resident.
 const MALLOC = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' };
 if (process.argv[2] === 'discovery') {
-  // What the build compiled ahead, for this thread and those that it starts. Node would not look there by itself.
+  // The code that the build compiled, for this thread and its workers. Node.js would not look there by itself.
   const compiled = join(import.meta.dirname, COMPILED);
   const ahead = existsSync(compiled) ? { NODE_COMPILE_CACHE: compiled, NODE_COMPILE_CACHE_PORTABLE: '1' } : {};
   restartWith({ options: [YOUNG_GENERATION, NO_DEBUGGER_ON_SIGNAL], variables: { ...MALLOC, ...ahead } });
@@ -26,5 +26,5 @@ if (process.argv[2] === 'discovery') {
 
 import('./cli/discovery.ts')
   .then((cli) => cli.runCtlDiscovery(process.argv.slice(2), process))
-  // Ends even if something is still open: by now everything that must be written has been.
+  // Ends even if something is still open: everything that must be written has been written.
   .then((code) => process.exit(code));

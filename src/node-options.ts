@@ -1,9 +1,9 @@
 /**
- * Options and variables that a process can only be given when it starts, so that a service starts once more, as the
- * same process (same id, same files). What the caller has set already is left as it is.
+ * Options and variables that take effect only when a process starts: the program replaces itself with the same process
+ * (same id, same files) that has them. Options that the caller has set are kept.
  */
 
-/** A debugger on a production process hands its memory, keys included, to whoever can send it a signal. */
+/** A debugger would show the memory of the process, with its keys, to anyone who can send it a signal. */
 export const NO_DEBUGGER_ON_SIGNAL = '--disable-sigusr1';
 
 export interface NodeOptions {
@@ -13,12 +13,13 @@ export interface NodeOptions {
 }
 
 /**
- * Starts this process again with what it lacks of these; returns when it lacks nothing, or the platform cannot do it.
+ * Starts this process again with the missing options. Returns when none is missing, or the platform cannot replace a
+ * process.
  */
 export function restartWith({ options, variables = {} }: NodeOptions): void {
-  const said = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(' ')];
+  const present = [...process.execArgv, ...(process.env.NODE_OPTIONS ?? '').split(' ')];
   const nameOf = (option: string): string => option.split('=')[0] ?? option;
-  const missing = options.filter((option) => !said.some((each) => nameOf(each) === nameOf(option)));
+  const missing = options.filter((option) => !present.some((each) => nameOf(each) === nameOf(option)));
   const unset = Object.entries(variables).filter(([name]) => process.env[name] === undefined);
   if (missing.length === 0 && unset.length === 0) return;
   const args = [...missing, ...process.execArgv, ...process.argv.slice(1)];

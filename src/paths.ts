@@ -1,19 +1,21 @@
 /**
- * Where the files that are opened at run time stand. Sources run as they are in development, and `dist/` holds bundles
- * whose modules have moved: `src/dev/build.ts` says where by defining MESHD_DIST.
+ * Paths of files that are opened at run time. In development the sources run as they are. In the bundles of `dist/`
+ * modules are elsewhere, and `src/dev/build.ts` defines their path as MESHD_DIST.
  */
 
-/** Path from a built module to the `dist/` folder, with a slash at its end. Sources run as they are have none. */
+/**
+ * Path from a built module to the `dist/` folder, with a slash at its end. Undefined when the sources run as they are.
+ */
 declare const MESHD_DIST: string | undefined;
 
-/** Worker entry points in `workers/`; each is an entry of the build too. */
+/** Entry points of worker threads in `workers/`. Each is an entry point of the build as well. */
 export type WorkerName = 'generate' | 'sign';
 
-/** The module to start a worker thread with. */
+/** The module that starts a worker thread. */
 export function workerUrl(name: WorkerName): URL {
   if (typeof MESHD_DIST === 'undefined') return new URL(`../workers/${name}.ts`, import.meta.url);
   return new URL(`${MESHD_DIST}workers/${name}.js`, import.meta.url);
 }
 
-/** Folder in `dist/` with what V8 made of its modules (`src/dev/build.ts`). */
+/** Folder in `dist/` with the code that V8 compiled ahead (`src/dev/build.ts`). */
 export const COMPILED = 'compiled';

@@ -10,7 +10,7 @@ import { versionCommand } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
 import { type Program, type ProgramIo, runProgram } from './program.ts';
 
-/** Where a sidecar's or gateway's Envoy has its admin interface. */
+/** The admin interface of Envoy. */
 const ADMIN_URL = 'http://localhost:15000';
 
 export function agentProgram(): Program {
@@ -32,7 +32,7 @@ export function agentProgram(): Program {
   };
 }
 
-/** Runs `ctl-agent` with the arguments after its name; gives the exit code. */
+/** Runs `ctl-agent` with the arguments after its name. Resolves with the exit code. */
 export function runCtlAgent(args: readonly string[], io: ProgramIo): Promise<number> {
   return runProgram(agentProgram(), args, io);
 }

@@ -1,9 +1,9 @@
-/** The credential by which commands call the debug interface (CTL_DEBUG_TOKEN_FILE). */
+/** The credential that commands show to the debug interface (CTL_DEBUG_TOKEN_FILE). */
 import { readFile } from 'node:fs/promises';
 import { messageOf } from '../core/errors.ts';
 import { discoveryEnv, type Environment, readEnv, usageError } from '../settings/index.ts';
 
-/** HTTP headers of a call; none without the variable. Rejects with CtlError when the file cannot be used. */
+/** The HTTP headers with the token; none when the variable is not set. Rejects with CtlError for an unusable file. */
 export async function debugCredential(env: Environment): Promise<Readonly<Record<string, string>>> {
   const { CTL_DEBUG_TOKEN_FILE } = discoveryEnv;
   const file = String(readEnv({ CTL_DEBUG_TOKEN_FILE }, env).get('debugTokenFile') ?? '');
@@ -12,6 +12,6 @@ export async function debugCredential(env: Environment): Promise<Readonly<Record
     throw usageError(`CTL_DEBUG_TOKEN_FILE: ${messageOf(error)}`, error);
   });
   const token = text.trim();
-  if (!/^[\w.~+/=-]+$/.test(token)) throw usageError(`CTL_DEBUG_TOKEN_FILE: ${file} does not hold a token`);
+  if (!/^[\w.~+/=-]+$/.test(token)) throw usageError(`CTL_DEBUG_TOKEN_FILE: ${file} is not a token`);
   return { authorization: `Bearer ${token}` };
 }

@@ -1,4 +1,4 @@
-/** The command tree of ctl-discovery. The service is loaded only by the command that starts it: the others stay quick. */
+/** The command tree of ctl-discovery. Only the command `discovery` loads the service: the others start quickly. */
 
 import { closeLogging, getScope } from '../logging/index.ts';
 import {
@@ -73,7 +73,7 @@ function discoveryCommand(runDiscovery: RunDiscovery): Command {
   });
 }
 
-/** Metrics are on the monitoring address, everything else on the debug interface. */
+/** The base URL for a path: metrics are on the monitoring address, all other pages on the HTTP address. */
 export function requestBase(path: string, parsed: ParsedFlags): string {
   const { monitoringAddr, httpAddr } = flagSettings(discoveryRequestFlags, parsed);
   return `http://${dialAddress(/^\/metrics(?:$|[/?])/.test(path) ? monitoringAddr : httpAddr)}`;

@@ -1,4 +1,4 @@
-/** The programs as they are started: what a shell sees of them. */
+/** The programs started as processes. */
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -19,12 +19,12 @@ for (const program of ['ctl-discovery', 'ctl-agent']) {
       assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
     });
 
-    test('refuses an unknown flag with one line and exit code 1', () => {
+    test('an unknown flag is refused with one line and exit code 1', () => {
       const stderr = `${program}: unknown flag --nosuchflag\n`;
       assert.deepEqual(start(['version', '--nosuchflag']), { status: 1, stdout: '', stderr });
     });
 
-    test('refuses an older Node with one line before it loads anything', () => {
+    test('an older Node.js is refused with one line', () => {
       const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"22.9.0"}})';
       const stderr = `${program}: Node.js 24 or newer is needed, this is ${process.version}\n`;
       assert.deepEqual(start(['version'], ['--import', older]), { status: 1, stdout: '', stderr });

@@ -1,12 +1,12 @@
-/** Help texts, from the same tables that the reader reads by. */
+/** Help texts, derived from the tables of flags that the parser uses. */
 
 import type { FlagSpec, FlagTable, FlagValue } from '../settings/index.ts';
 
 interface HelpPage {
-  /** The command as typed: `ctl-discovery discovery`. */
+  /** The command as the user types it: `ctl-discovery discovery`. */
   readonly command: string;
   readonly summary: string;
-  /** What comes after the flags: `<method> <path> [<body>]`. */
+  /** The arguments besides flags: `<method> <path> [<body>]`. */
   readonly arguments: string;
   readonly flags: FlagTable;
   /** Name and summary of each subcommand. */
@@ -42,7 +42,7 @@ export function renderHelp(page: HelpPage): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** Empty and off are not worth saying. Texts are quoted, durations are not, as the field's programs show them. */
+/** Empty and false defaults are not shown. Texts are quoted and durations are not, as in other programs with pflag. */
 function shownDefault(spec: FlagSpec): string {
   const value: FlagValue = spec.default;
   if (value === '' || value === false) return '';

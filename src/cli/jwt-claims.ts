@@ -1,4 +1,4 @@
-/** Claims as they are written on the command line of ctl-jwt. */
+/** Claims on the command line of ctl-jwt. */
 
 import { usageError } from '../settings/index.ts';
 
@@ -11,7 +11,7 @@ function objectOf(flag: string, text: string): Claims {
   } catch (error) {
     throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: not a JSON object`, error);
   }
-  // What begins with a brace and is JSON is an object.
+  // JSON that begins with a brace is an object.
   return value as Claims;
 }
 
@@ -23,13 +23,13 @@ function pairsOf(flag: string, text: string): Claims {
       const colon = pair.indexOf(':');
       const name = pair.slice(0, Math.max(colon, 0)).trim();
       if (name !== '') return [name, pair.slice(colon + 1)];
-      throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: wanted is name:value,… or JSON`);
+      throw usageError(`invalid value ${JSON.stringify(text)} for flag --${flag}: expected name:value,… or JSON`);
     });
   return Object.fromEntries(pairs);
 }
 
 /**
- * All claims of one flag; of two with one name the later counts. A name may hold colons in the JSON form only.
+ * All claims of one flag. A later claim replaces an earlier one of the same name. Names with colons need the JSON form.
  * Throws a usage error that names the flag.
  */
 export function claimsOf(flag: string, texts: readonly string[]): Record<string, unknown> {

@@ -1,6 +1,6 @@
 /**
- * The key of ctl-jwt, from its file. Which algorithm fits a key the key says; what a verifier must know of it is its
- * public half alone (RFC 7517 section 4, RFC 7518 section 3).
+ * The signing key of ctl-jwt, read from a PEM file. The type of the key decides which algorithms it can use (RFC 7518
+ * section 3). Its public half is printed as a JSON Web Key (RFC 7517 section 4).
  */
 
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
@@ -19,7 +19,7 @@ export interface SigningKey {
 
 const WANTED = 'expected an RSA, EC (P-256, P-384, P-521) or Ed25519 private key in PEM form';
 
-/** Shorter keys no verifier takes (RFC 7518 section 3.3). */
+/** Verifiers refuse shorter keys (RFC 7518 section 3.3). */
 const MIN_RSA_BITS = 2048;
 
 const RSA_ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'];
@@ -34,11 +34,7 @@ async function readPem(file: string): Promise<Buffer> {
     return await readFile(file);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw unusable(
-      file,
-      `${code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code})`}; ${WANTED}`,
-      error,
-    );
+    throw unusable(file, `${code === 'ENOENT' ? 'no such file' : `cannot be read (${code})`}; ${WANTED}`, error);
   }
 }
 
@@ -51,13 +47,13 @@ function privateKeyOf(file: string, pem: Buffer): KeyObject {
     return createPrivateKey(pem);
   } catch (error) {
     const other = /^-----BEGIN ([A-Z0-9 ]+)-----$/m.exec(text)?.[1];
-    const held = other === undefined || other.endsWith('PRIVATE KEY') ? 'cannot be read as a key' : `holds a ${other}`;
-    throw unusable(file, `${held}; ${WANTED}`, error);
+    const found = other === undefined || other.endsWith('PRIVATE KEY') ? 'is not a valid key' : `is a ${other}`;
+    throw unusable(file, `${found}; ${WANTED}`, error);
   }
 }
 
 /**
- * Algorithms that the key can sign with, the one by default first. Throws when it is of a kind that nobody verifies.
+ * The algorithms that the key can sign with, the default first. Throws for a type of key that verifiers do not know.
  */
 function algorithmsOf(file: string, key: KeyObject): readonly string[] {
   const { namedCurve = '', modulusLength = 0 } = key.asymmetricKeyDetails ?? {};
@@ -70,15 +66,16 @@ function algorithmsOf(file: string, key: KeyObject): readonly string[] {
     case 'ec': {
       const alg = CURVES[namedCurve];
       if (alg !== undefined) return [alg];
-      throw unusable(file, `holds a key on the curve ${namedCurve}; ${WANTED}`);
+      throw unusable(file, `is a key on the curve ${namedCurve}; ${WANTED}`);
     }
     default:
-      throw unusable(file, `holds a key of the kind ${key.asymmetricKeyType}; ${WANTED}`);
+      throw unusable(file, `is a key of type ${key.asymmetricKeyType}; ${WANTED}`);
   }
 }
 
 /**
- * `alg` and `kid` are by the key when ''. Rejects with CtlError naming the file, or the algorithm that does not fit.
+ * An empty `alg` or `kid` is derived from the key. Rejects with CtlError that names the file, or an algorithm that the
+ * key cannot use.
  */
 export async function readSigningKey(file: string, wanted: { alg: string; kid: string }): Promise<SigningKey> {
   const key = privateKeyOf(file, await readPem(file));

@@ -66,7 +66,7 @@ describe('a token of ctl-jwt', () => {
     ['p521', 'ES512'],
     ['ed25519', 'EdDSA'],
   ] as const) {
-    test(`signed with ${name} ${args.join(' ')} holds by the key set of --jwks, by ${alg}`, async () => {
+    test(`signed with ${name} ${args.join(' ')} is verified with the key set of --jwks as ${alg}`, async () => {
       const token = await printed(KEYS[name], ...args, '--expire', '60', '--aud', 'shop');
       const keySet = JSON.parse(await printed(KEYS[name], ...args, '--jwks')) as JSONWebKeySet;
       assert.equal(keySet.keys.length, 1);
@@ -82,7 +82,7 @@ describe('a token of ctl-jwt', () => {
     });
   }
 
-  test('has the names that are given: issuer, subject, audiences, key', async () => {
+  test('has the given issuer, subject, audiences and key id', async () => {
     const { iss, sub, aud } = await claims(
       '--iss',
       'https://issuer.example',
@@ -105,7 +105,7 @@ describe('a token of ctl-jwt', () => {
     assert.equal(Number(exp) - Number(iat), -5);
   });
 
-  test('has further claims, as pairs and as JSON, the later ones first in force', async () => {
+  test('has claims given as pairs and as JSON; a later one replaces an earlier one', async () => {
     const given = await claims(
       '--claims',
       'role:admin, url:http://x',
@@ -115,7 +115,7 @@ describe('a token of ctl-jwt', () => {
     assert.deepEqual([given.role, given.url, given.groups, given.iss], [1, 'http://x', ['a', 'b'], 'i']);
   });
 
-  test('has nested claims in one claim', async () => {
+  test('has nested claims in the claim nested', async () => {
     const { nested } = await claims('--nested', 'key1:v1,key2:v2', '--nested', '{"deep":{"er":true}}');
     assert.deepEqual(nested, { key1: 'v1', key2: 'v2', deep: { er: true } });
   });
@@ -125,35 +125,31 @@ const WANTED = 'expected an RSA, EC (P-256, P-384, P-521) or Ed25519 private key
 const small = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const encrypted = EC.export({ type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'secret' });
 
-describe('ctl-jwt says in one line', () => {
+describe('ctl-jwt refuses with one line', () => {
   const FILES: readonly (readonly [string, string, string])[] = [
-    ['a text', 'hello', `cannot be read as a key; ${WANTED}`],
-    ['an empty file', '', `cannot be read as a key; ${WANTED}`],
-    ['half a key', pemOf(EC).slice(0, 80), `cannot be read as a key; ${WANTED}`],
-    ['a public key', String(small.publicKey.export({ type: 'spki', format: 'pem' })), `holds a PUBLIC KEY; ${WANTED}`],
+    ['a text', 'hello', `is not a valid key; ${WANTED}`],
+    ['an empty file', '', `is not a valid key; ${WANTED}`],
+    ['half a key', pemOf(EC).slice(0, 80), `is not a valid key; ${WANTED}`],
+    ['a public key', String(small.publicKey.export({ type: 'spki', format: 'pem' })), `is a PUBLIC KEY; ${WANTED}`],
     ['an encrypted key', String(encrypted), `the key is encrypted; ${WANTED} without passphrase`],
     ['a short RSA key', pemOf(small.privateKey), 'the RSA key has 1024 bits; expected 2048 or more'],
     [
       'a key on another curve',
       pemOf(generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey),
-      `holds a key on the curve secp256k1; ${WANTED}`,
+      `is a key on the curve secp256k1; ${WANTED}`,
     ],
-    [
-      'a key of another kind',
-      pemOf(generateKeyPairSync('x25519').privateKey),
-      `holds a key of the kind x25519; ${WANTED}`,
-    ],
+    ['a key of another kind', pemOf(generateKeyPairSync('x25519').privateKey), `is a key of type x25519; ${WANTED}`],
   ];
   for (const [what, text, reason] of FILES) {
-    test(`that ${what} is no key for it`, async () => {
+    test(`${what} as a key`, async () => {
       const file = fileOf('bad.pem', text);
       assert.deepEqual(await run(file), { code: 1, stdout: '', stderr: `ctl-jwt: ${file}: ${reason}\n` });
     });
   }
 
-  test('that there is no file, or that it is none', async () => {
+  test('a missing file and a folder', async () => {
     const missing = join(folder, 'nosuch.pem');
-    const stderr = `ctl-jwt: ${missing}: there is no such file; ${WANTED}\n`;
+    const stderr = `ctl-jwt: ${missing}: no such file; ${WANTED}\n`;
     assert.deepEqual(await run(missing, '--jwks'), { code: 1, stdout: '', stderr });
     assert.equal((await run(folder)).stderr, `ctl-jwt: ${folder}: cannot be read (EISDIR); ${WANTED}\n`);
   });
@@ -162,7 +158,7 @@ describe('ctl-jwt says in one line', () => {
     ['no key', [], /needs KEY\.pem/],
     ['two keys', [KEYS.rsa, KEYS.p256], /unexpected argument/],
     ['an unknown flag', [KEYS.rsa, '--nosuch'], /unknown flag --nosuch/],
-    ['seconds that are none', [KEYS.rsa, '--expire', '1h'], /"1h" for flag --expire: not a whole number/],
+    ['seconds that are not a number', [KEYS.rsa, '--expire', '1h'], /"1h" for flag --expire: not a whole number/],
     [
       'an algorithm of other keys',
       [KEYS.p256, '--alg', 'RS256'],
@@ -172,13 +168,13 @@ describe('ctl-jwt says in one line', () => {
     [
       'a claim without value',
       [KEYS.rsa, '--claims', 'role'],
-      /"role" for flag --claims: wanted is name:value,… or JSON/,
+      /"role" for flag --claims: expected name:value,… or JSON/,
     ],
     ['a claim without name', [KEYS.rsa, '--nested', ':x'], /":x" for flag --nested/],
-    ['JSON that is none', [KEYS.rsa, '--claims', '{"a":'], /"\{\\"a\\":" for flag --claims: not a JSON object/],
+    ['invalid JSON', [KEYS.rsa, '--claims', '{"a":'], /"\{\\"a\\":" for flag --claims: not a JSON object/],
   ];
   for (const [what, args, expected] of USES) {
-    test(`that it was given ${what}`, async () => {
+    test(what, async () => {
       const { code, stdout, stderr } = await run(...args);
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, /^ctl-jwt: [^\n]+\n$/);
@@ -187,7 +183,7 @@ describe('ctl-jwt says in one line', () => {
   }
 });
 
-describe('ctl-jwt as it is started', () => {
+describe('ctl-jwt as a process', () => {
   const program = fileURLToPath(new URL('../ctl-jwt.ts', import.meta.url));
 
   test('prints help and tokens', () => {
@@ -197,7 +193,7 @@ describe('ctl-jwt as it is started', () => {
     assert.equal(start(KEYS.p256, '--expire=1').split('.').length, 3);
   });
 
-  test('refuses an older Node with one line', () => {
+  test('refuses an older Node.js with one line', () => {
     const older = 'data:text/javascript,Object.defineProperty(process,"versions",{value:{node:"22.9.0"}})';
     const { status, stderr } = spawnSync(process.execPath, ['--import', older, program], { encoding: 'utf8' });
     assert.deepEqual([status, stderr], [1, `ctl-jwt: Node.js 24 or newer is needed, this is ${process.version}\n`]);

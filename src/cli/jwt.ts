@@ -1,7 +1,6 @@
 /**
- * The program ctl-jwt: prints a token signed with a key of one's own, or the key set by which such tokens are verified.
- * For trying out and testing RequestAuthentication and AuthorizationPolicy; it knows nothing of a mesh. This is the
- * program's door.
+ * The program ctl-jwt: prints a token signed with a given key, or the key set that verifies such tokens. It is a tool
+ * for testing RequestAuthentication and AuthorizationPolicy and needs no mesh.
  */
 
 import { flagSettings, jwtFlags } from '../settings/index.ts';
@@ -43,7 +42,7 @@ export function jwtCommand(): Command {
   });
 }
 
-/** Runs `ctl-jwt` with the arguments after its name; gives the exit code. */
+/** Runs `ctl-jwt` with the arguments after its name. Resolves with the exit code. */
 export function runCtlJwt(args: readonly string[], io: ProgramIo): Promise<number> {
   return runSingleCommand(jwtCommand(), args, io);
 }

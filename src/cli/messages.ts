@@ -1,6 +1,6 @@
 /**
- * What the programs say about themselves on the console (not logs, not output): one line each on stderr, `program:
- * text`. consola carries them, so that a caller can turn them into something else by setting another reporter.
+ * Messages of a program to its user, besides logs and output: one line each on stderr, `program: text`. They go through
+ * consola, so that another reporter can change their form.
  */
 
 import { type ConsolaInstance, createConsola } from 'consola/core';
@@ -10,7 +10,7 @@ export interface TextOutput {
   write(text: string): unknown;
 }
 
-/** A console whose messages go to `output`, each as one line. */
+/** A console that writes each message to `output` as one line. */
 export function programConsole(program: string, output: TextOutput): ConsolaInstance {
   return createConsola({
     throttle: 0,

@@ -21,7 +21,7 @@ async function run(program: Program, args: readonly string[], env: Environment =
   return { code, stdout: stdout.join(''), stderr: stderr.join('') };
 }
 
-/** A discovery program that notes its settings instead of starting. */
+/** A discovery program that only records its settings. */
 function recorded(result: () => Promise<number> = () => Promise.resolve(0)) {
   const calls: DiscoverySettings[] = [];
   const runDiscovery: RunDiscovery = (settings) => {
@@ -34,7 +34,7 @@ function recorded(result: () => Promise<number> = () => Promise.resolve(0)) {
 const QUIET = ['--log_target', 'stderr', '--log_output_level', 'all:none'];
 
 describe('ctl-discovery discovery', () => {
-  test('is run with flags and variables as one object of settings, and gives its exit code', async () => {
+  test('gets flags and variables as one object of settings; its exit code is that of the service', async () => {
     const { program, calls } = recorded(() => Promise.resolve(3));
     const result = await run(program, ['discovery', '--configDir=cfg', '-a', 'x,y', ...QUIET], { CTL_HTTP10: '1' });
     assert.deepEqual(result, { code: 3, stdout: '', stderr: '' });
@@ -43,7 +43,7 @@ describe('ctl-discovery discovery', () => {
     assert.equal(calls[0]?.http10, true);
   });
 
-  test('takes its flags before its name, too', async () => {
+  test('accepts flags before its name', async () => {
     const { program, calls } = recorded();
     await run(program, ['--httpAddr', ':1', '--log_as_json', 'discovery', ...QUIET]);
     assert.deepEqual([calls[0]?.httpAddr, calls[0]?.logAsJson], [':1', true]);
@@ -58,11 +58,11 @@ describe('ctl-discovery discovery', () => {
       /--registries: this version cannot read the ExtRegistry/,
     ],
     ['a registry named twice', ['--registries', 'Mock,Mock'], {}, /--registries: names a registry twice/],
-    ['an address that is none', ['--grpcAddr', 'here'], {}, /"here" for flag --grpcAddr: not an address/],
+    ['an invalid address', ['--grpcAddr', 'here'], {}, /"here" for flag --grpcAddr: not an address/],
     ['an unknown log scope', ['--log_output_level', 'default:info,sds:debug'], {}, /unknown log scope "sds"/],
     ['an unknown log level', ['--log_stacktrace_level', 'ads:loud'], {}, /unknown log level "loud"/],
     ['a NaN duration', ['--keepaliveInterval', 'NaN'], {}, /"NaN" for flag --keepaliveInterval/],
-    ['a variable it cannot read', [], { CTL_DEBOUNCE_MAX: 'NaN' }, /"NaN" of variable CTL_DEBOUNCE_MAX/],
+    ['an invalid variable', [], { CTL_DEBOUNCE_MAX: 'NaN' }, /"NaN" of variable CTL_DEBOUNCE_MAX/],
     ['an argument', ['now'], {}, /unexpected argument "now" of discovery/],
     [
       'a log target it cannot open',
@@ -72,7 +72,7 @@ describe('ctl-discovery discovery', () => {
     ],
   ];
   for (const [what, args, env, message] of REFUSED) {
-    test(`refuses ${what} in one line and does not start`, async () => {
+    test(`refuses ${what} with one line and does not start`, async () => {
       const { program, calls } = recorded();
       const { code, stdout, stderr } = await run(program, ['discovery', ...args], env);
       assert.deepEqual([code, stdout, calls.length], [1, '', 0]);
@@ -81,26 +81,26 @@ describe('ctl-discovery discovery', () => {
     });
   }
 
-  test('a system error of the service is one line, a fault of the program shows where it is', async () => {
+  test('a system error of the service is one line, an internal error has a stack trace', async () => {
     const busy = Object.assign(new Error('listen EADDRINUSE: address already in use :::15010'), { syscall: 'listen' });
     const system = await run(recorded(() => Promise.reject(busy)).program, ['discovery', ...QUIET]);
     assert.deepEqual(system, { code: 1, stdout: '', stderr: `ctl-discovery: ${busy.message}\n` });
-    const fault = await run(recorded(() => Promise.reject(new TypeError('x is not y'))).program, [
+    const internal = await run(recorded(() => Promise.reject(new TypeError('x is not y'))).program, [
       'discovery',
       ...QUIET,
     ]);
-    assert.match(fault.stderr, /TypeError: x is not y\n\s+at /);
+    assert.match(internal.stderr, /TypeError: x is not y\n\s+at /);
   });
 });
 
 describe('help', () => {
-  test('without a command, every command is listed', async () => {
+  test('a program without a command lists all commands', async () => {
     const { code, stdout, stderr } = await run(recorded().program, []);
     assert.deepEqual([code, stderr], [0, '']);
     for (const name of ['discovery', 'env', 'request', 'version']) assert.match(stdout, new RegExp(`^  ${name} `, 'm'));
   });
 
-  test('both programs say which variables they read, those of iptables among them', async () => {
+  test('env of both programs lists their variables, also those of iptables', async () => {
     for (const [program, own] of [
       [agentProgram(), 'PROXY_USER'],
       [recorded().program, 'ENABLE_CA_SERVER'],
@@ -127,7 +127,7 @@ describe('help', () => {
 describe('commands that do not exist', () => {
   for (const program of [agentProgram(), recorded().program]) {
     for (const args of [['nosuch'], ['help', 'nosuch'], ['constructor']]) {
-      test(`${program.name} ${args.join(' ')} is refused by name`, async () => {
+      test(`${program.name} ${args.join(' ')} is refused with an error that names it`, async () => {
         const { code, stderr } = await run(program, args);
         assert.equal(code, 1);
         assert.match(stderr, new RegExp(`^${program.name}: unknown command "${args.at(-1)}"[^\\n]*\\n$`));
@@ -137,7 +137,7 @@ describe('commands that do not exist', () => {
 });
 
 describe('version', () => {
-  test('is the version alone by default, more in full, in both programs', async () => {
+  test('prints the version by default and build information with --short=false', async () => {
     for (const program of [agentProgram(), recorded().program]) {
       const short = (await run(program, ['version'])).stdout;
       assert.match(short, /^\d+\.\d+\.\d+\n$/);
@@ -147,7 +147,7 @@ describe('version', () => {
     }
   });
 
-  test('as JSON and as YAML it says the same', async () => {
+  test('prints the same fields as JSON and as YAML', async () => {
     const json = JSON.parse((await run(agentProgram(), ['version', '-o', 'json', '-s=false'])).stdout);
     assert.deepEqual(Object.keys(json), ['version', 'revision', 'nodeVersion', 'status', 'tag']);
     const yaml = (await run(agentProgram(), ['version', '--output=yaml', '-s=false'])).stdout;
@@ -163,7 +163,7 @@ describe('version', () => {
 const authorizationOf = ({ authorization }: IncomingMessage['headers']) =>
   authorization === undefined ? {} : { authorization };
 
-test('--version is what the command version prints', async () => {
+test('--version prints the same as the command version', async () => {
   for (const program of [recorded().program, agentProgram()]) {
     const asked = await run(program, ['--version']);
     assert.deepEqual(asked, await run(program, ['version']));
@@ -172,7 +172,7 @@ test('--version is what the command version prints', async () => {
   }
 });
 
-test('a misspelt command or flag is told what was meant', async () => {
+test('the error for a misspelt command or flag suggests the right one', async () => {
   const { program } = recorded();
   for (const [args, message] of [
     [['discvoery'], 'unknown command "discvoery", did you mean discovery?'],
@@ -184,7 +184,7 @@ test('a misspelt command or flag is told what was meant', async () => {
   }
 });
 
-test('bounds are told with their units', async () => {
+test('errors about bounds name the unit', async () => {
   const { program } = recorded();
   for (const [args, env, message] of [
     [['discovery', '--keepaliveTimeout', '0s'], {}, /"0s" for flag --keepaliveTimeout: less than 1ms\n$/],
@@ -233,7 +233,7 @@ describe('request', () => {
   });
   after(() => server.close());
 
-  test('prints what is answered, sends the body, and leaves no connection', async () => {
+  test('sends the body, prints the answer and leaves no connection', async () => {
     const result = await run(agentProgram(), ['request', 'post', `${base}/ping?x=1`, 'hello']);
     assert.deepEqual(result, { code: 0, stdout: 'pong\n', stderr: '' });
     assert.deepEqual(seen.at(-1), { method: 'POST', url: '/ping?x=1', body: 'hello', connection: 'close' });
@@ -245,13 +245,13 @@ describe('request', () => {
     assert.match(stderr, /^ctl-discovery: GET .*\/missing was answered with status 404\n$/);
   });
 
-  test('no one there is one line', async () => {
+  test('a refused connection is one line', async () => {
     const { code, stderr } = await run(agentProgram(), ['request', 'GET', 'http://127.0.0.1:1/']);
     assert.equal(code, 1);
     assert.match(stderr, /^ctl-agent: cannot GET http:\/\/127.0.0.1:1\/: [^\n]*ECONNREFUSED[^\n]*\n$/);
   });
 
-  test('of ctl-discovery goes to the monitoring port for metrics and to the debug interface for the rest', () => {
+  test('of ctl-discovery calls the monitoring address for metrics and the HTTP address for other pages', () => {
     const base = (path: string, ...args: readonly string[]) =>
       requestBase(path, parseFlags(args, discoveryRequestFlags));
     assert.equal(base('/metrics'), 'http://localhost:15014');
@@ -262,7 +262,7 @@ describe('request', () => {
     assert.equal(base('/debug/syncz', '--httpAddr', '[::1]:7'), 'http://[::1]:7');
   });
 
-  test('of ctl-discovery takes the addresses that the service was given, and the token of a file', async (t) => {
+  test('of ctl-discovery uses the address flags and the token of CTL_DEBUG_TOKEN_FILE', async (t) => {
     const { program } = recorded();
     const folder = await mkdtemp(join(tmpdir(), 'meshd-'));
     t.after(() => rm(folder, { recursive: true }));
@@ -275,7 +275,7 @@ describe('request', () => {
     assert.equal(seen.at(-1)?.authorization, 'Bearer a.b-c.d_e');
     await writeFile(file, 'two\nlines');
     for (const [path, message] of [
-      [file, /CTL_DEBUG_TOKEN_FILE: .* does not hold a token\n$/],
+      [file, /CTL_DEBUG_TOKEN_FILE: .* is not a token\n$/],
       [`${file}.gone`, /CTL_DEBUG_TOKEN_FILE: ENOENT[^\n]*\n$/],
     ] as const) {
       const { code, stderr } = await run(program, call, { CTL_DEBUG_TOKEN_FILE: path });

@@ -1,6 +1,6 @@
 /**
- * Running a tree of citty commands. citty says what a command is (its meta data, arguments, subcommands and `run`);
- * which command is meant and what its flags are is read here, strictly, by the flag table that each command carries.
+ * Runs a tree of citty commands. citty defines commands (meta data and `run`). This file chooses the command and parses
+ * its flags with the table of flags that belongs to the command.
  */
 
 import { type CommandDef, defineCommand, runCommand } from 'citty';
@@ -26,7 +26,7 @@ export interface ProgramIo {
   readonly env: Environment;
 }
 
-/** What a command's action is called with. */
+/** The input of a command's action. */
 interface Call {
   readonly flags: ParsedFlags;
   readonly io: ProgramIo;
@@ -36,13 +36,13 @@ interface CommandOptions {
   readonly name: string;
   readonly summary: string;
   readonly flags: FlagTable;
-  /** Arguments besides flags; those in brackets may be left out. */
+  /** Arguments besides flags. Those in brackets are optional. */
   readonly arguments?: readonly string[];
-  /** Does the command's work and gives the exit code. */
+  /** Does the command's work and returns the exit code. */
   readonly run: (call: Call) => Promise<number> | number;
 }
 
-/** A citty command with what the strict reader and the help need to know of it. */
+/** A citty command with its table of flags, for the parser and the help. */
 export interface Command {
   readonly options: CommandOptions;
   readonly definition: CommandDef;
@@ -51,12 +51,12 @@ export interface Command {
 export interface Program {
   readonly name: ProgramName;
   readonly summary: string;
-  /** Flags of the program itself, which every command has too. */
+  /** Flags of the program, which every command has as well. */
   readonly flags: FlagTable;
   readonly commands: readonly Command[];
 }
 
-/** The exit code travels in an object, because citty keeps results of its own. */
+/** The exit code is a field of the data, because citty drops the result of `run`. */
 interface RunData extends Call {
   exitCode: number;
 }
@@ -71,12 +71,12 @@ export function command(options: CommandOptions): Command {
   return { options, definition };
 }
 
-/** Runs a program with its arguments (those after the program's name) and gives the exit code. Never throws. */
+/** Runs a program with the arguments after its name. Resolves with the exit code and never rejects. */
 export function runProgram(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
   return guarded(program.name, io, () => dispatch(program, args, io));
 }
 
-/** The same for a program that is one command, without commands below it. */
+/** Runs a program that is a single command. Resolves with the exit code and never rejects. */
 export function runSingleCommand(single: Command, args: readonly string[], io: ProgramIo): Promise<number> {
   const { name } = single.options;
   return guarded(name, io, () => runChosen(single, name, args, io));
@@ -103,7 +103,7 @@ async function dispatch(program: Program, args: readonly string[], io: ProgramIo
   return runChosen(chosen, `${program.name} ${name}`, rest, io);
 }
 
-/** The program's own flags: help, or what `--version` asks for. */
+/** Without a command: prints the version with `--version`, else the help. */
 async function withoutCommand(program: Program, args: readonly string[], io: ProgramIo): Promise<number> {
   const { given, help: asked } = parseFlags(args, { ...program.flags, version: VERSION_FLAG });
   const version = program.commands.find(({ options }) => options.name === 'version');
@@ -122,7 +122,7 @@ function unknownCommand(program: Program, name: string): CtlError {
   return usageError(`unknown command ${JSON.stringify(name.slice(0, 80))}${hint}`);
 }
 
-/** `typed` is how the command is called, program included. */
+/** @param typed the command as the user types it, with the program */
 async function runChosen(chosen: Command, typed: string, args: readonly string[], io: ProgramIo): Promise<number> {
   const flags = parseFlags(args, chosen.options.flags);
   if (flags.help) {
@@ -177,7 +177,7 @@ function commandHelp(typed: string, { options }: Command): string {
   });
 }
 
-/** A user's mistake or a system's refusal is its message; anything else is a fault of ours, and where it is matters. */
+/** A mistake of the user or a system error is one line. An internal error is shown with its stack trace. */
 function shownError(error: unknown): string {
   if (error instanceof CtlError && error.code !== 'internal') return error.oneLine();
   if (error instanceof Error && 'syscall' in error) return messageOf(error).replace(/\s*[\r\n]+\s*/g, ' ');

@@ -1,4 +1,4 @@
-/** `env`: the environment variables that a program reads, from the tables that it reads them by. */
+/** `env`: prints the environment variables of a program. */
 
 import { type EnvTable, envDocument, type FlagTable } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';

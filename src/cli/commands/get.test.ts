@@ -51,11 +51,13 @@ describe('get', () => {
     return { code, ...out };
   }
 
-  test('lists all namespaces, and names the documents that were refused', async () => {
+  test('lists all namespaces and names refused documents', async () => {
     assert.deepEqual(await get('pa'), {
       code: 0,
       stdout:
-        'NAMESPACE     NAME      FROM\nmesh-system   default   mesh-system.yaml:3\nshop          web       shop.yaml:3\n',
+        'NAMESPACE     NAME      FROM\n' +
+        'mesh-system   default   mesh-system.yaml:3\n' +
+        'shop          web       shop.yaml:3\n',
       stderr: 'refused: x.yaml:7: PeerAuthentication/shop/broken: spec.mtls: bad\n',
     });
     assert.equal(asked.at(-1), '/debug/configz?kind=pa&namespace=');
@@ -69,18 +71,18 @@ describe('get', () => {
     assert.equal((await get('pa', 'absent')).code, 1);
   });
 
-  test('an empty list is an answer', async () => {
+  test('an empty list is a success', async () => {
     assert.deepEqual(await get('gw'), { code: 0, stdout: '', stderr: 'nothing found\n' });
     const { code, stdout } = await get('gw', '-o', 'json');
     assert.deepEqual([code, JSON.parse(stdout).items], [0, []]);
   });
 
-  test('what cannot be asked is one line', async () => {
+  test('a failed call is one line', async () => {
     for (const [args, message] of [
       [['nothing'], /^ctl-discovery: unknown kind "nothing"\n$/],
       [['secret'], /^ctl-discovery: [^\n]* answers with status 401: debug pages need a bearer token\n$/],
       [[], /<kind> is missing/],
-      [['pa', '--httpAddr', '127.0.0.1:1'], /cannot ask 127.0.0.1:1: [^\n]*ECONNREFUSED[^\n]*--httpAddr/],
+      [['pa', '--httpAddr', '127.0.0.1:1'], /cannot call 127.0.0.1:1: [^\n]*ECONNREFUSED[^\n]*--httpAddr/],
     ] as const) {
       const { code, stderr } = await get(...args);
       assert.equal(code, 1);

@@ -1,6 +1,6 @@
 /**
- * `get <kind> [<name>]`: lists the mesh configuration in force that the discovery service holds, of all namespaces or
- * one. A list without anything in it is an answer as well. Documents of the kind that were refused are named on stderr.
+ * `get <kind> [<name>]`: lists the mesh configuration in force at the discovery service, of one or all namespaces. An
+ * empty list is a success. Refused documents of the kind are named on stderr.
  */
 import { messageOf } from '../../core/errors.ts';
 import { dialAddress, discoveryGetFlags, flagSettings, usageError } from '../../settings/index.ts';
@@ -11,14 +11,14 @@ import { httpCall } from './http-call.ts';
 
 const TIMEOUT_MS = 60_000;
 
-/** As `/debug/configz` has it. */
+/** A resource in the answer of `/debug/configz`. */
 interface Item {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
-  readonly origin: Place;
+  readonly origin: Origin;
 }
 
-interface Place {
+interface Origin {
   readonly file?: string;
   readonly line?: number;
 }
@@ -27,7 +27,7 @@ interface Problem {
   readonly key?: string;
   readonly field: string;
   readonly message: string;
-  readonly origin: Place;
+  readonly origin: Origin;
 }
 
 interface Configuration {
@@ -60,7 +60,9 @@ export function getCommand(): Command {
 
 async function configuration(url: URL, headers: Readonly<Record<string, string>>): Promise<Configuration> {
   const answer = await httpCall({ method: 'GET', url, timeoutMs: TIMEOUT_MS, headers }).catch((error: unknown) => {
-    throw unavailable(`cannot ask ${url.host}: ${messageOf(error)}; --httpAddr says where the discovery service is`);
+    throw unavailable(
+      `cannot call ${url.host}: ${messageOf(error)}; --httpAddr is the address of the discovery service`,
+    );
   });
   if (answer.status === 400) throw usageError(answer.body.trim());
   if (answer.status !== 200)
@@ -73,7 +75,7 @@ async function shown(items: readonly Item[], output: string): Promise<string> {
   if (output === 'json') return `${JSON.stringify(list, null, 2)}\n`;
   if (output === 'yaml') return (await import('../../core/yaml.ts')).stringify(list);
   if (items.length === 0) return '';
-  const rows = items.map(({ metadata, origin }) => [metadata.namespace, metadata.name, placeOf(origin)]);
+  const rows = items.map(({ metadata, origin }) => [metadata.namespace, metadata.name, locationOf(origin)]);
   return table([['NAMESPACE', 'NAME', 'FROM'], ...rows]);
 }
 
@@ -87,10 +89,10 @@ function table(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => `${line(row)}\n`).join('');
 }
 
-function placeOf({ file = '', line }: Place): string {
+function locationOf({ file = '', line }: Origin): string {
   return line === undefined ? file : `${file}:${line}`;
 }
 
 function problemLine({ key, field, message, origin }: Problem): string {
-  return [placeOf(origin), key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+  return [locationOf(origin), key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
 }

@@ -1,4 +1,4 @@
-/** One HTTP request on a connection of its own: probes and debug calls must leave no connection behind. */
+/** One HTTP request on its own connection, so that probes and debug calls leave no open connection behind. */
 import type { IncomingMessage } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 
@@ -7,7 +7,7 @@ interface HttpCall {
   readonly url: URL;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Gives up after this many milliseconds without an answer. */
+  /** Limit for the whole call, milliseconds. */
   readonly timeoutMs: number;
 }
 
@@ -16,9 +16,9 @@ interface HttpAnswer {
   readonly body: string;
 }
 
-/** Rejects with an `Error` of one line saying why there was no answer. */
+/** Rejects with an `Error` of one line when there is no answer. */
 export async function httpCall(call: HttpCall): Promise<HttpAnswer> {
-  // Not an import, so that commands that call nobody do without, and not a dynamic one, which has no names in a bundle.
+  // Loaded here, because most commands call nothing. A dynamic import would load all of node:http in a bundle.
   const { request } = process.getBuiltinModule(call.url.protocol === 'https:' ? 'node:https' : 'node:http');
   return new Promise((resolve, reject) => {
     const signal = AbortSignal.timeout(Math.ceil(call.timeoutMs));
@@ -44,7 +44,7 @@ async function readText(response: IncomingMessage): Promise<string> {
 
 function reason(error: Error, signal: AbortSignal, timeoutMs: number): string {
   if (signal.aborted) return `no answer within ${timeoutMs} ms`;
-  // Several addresses of one name fail together, in an error without a message of its own.
+  // When all addresses of a name fail, their errors are in one error without a message.
   if (error instanceof AggregateError) {
     return error.errors.map((each) => (each instanceof Error ? each.message : String(each))).join(', ');
   }

@@ -1,7 +1,7 @@
 /**
- * `ctl-discovery issue-token`: prints a token by which a workload proves who it is, in a mesh that has no other issuer
- * (a laptop, virtual machines). The discovery service trusts it when LOCAL_TOKEN_ISSUER_DIR names the same directory,
- * or one with its jwks.json.
+ * `ctl-discovery issue-token`: prints a token that authenticates a workload, for a mesh without another token issuer (a
+ * laptop, virtual machines). The discovery service accepts it when LOCAL_TOKEN_ISSUER_DIR names the same directory, or
+ * one with its jwks.json.
  */
 
 import { discoveryIssueTokenFlags, flagSettings, usageError } from '../../settings/index.ts';
@@ -10,7 +10,7 @@ import { type Command, command } from '../program.ts';
 export function issueTokenCommand(): Command {
   return command({
     name: 'issue-token',
-    summary: 'Print a token of the local issuer for a workload; makes the key pair of the issuer on first use.',
+    summary: 'Print a token of the local issuer for a workload; creates the key pair of the issuer on first use.',
     flags: discoveryIssueTokenFlags,
     async run({ flags, io }) {
       const settings = flagSettings(discoveryIssueTokenFlags, flags);

@@ -6,7 +6,7 @@ import { proxyCommand, type RunAgent } from './proxy.ts';
 
 const QUIET = ['--log_target', 'stderr', '--log_output_level', 'all:none'];
 
-/** An agent that notes what it is called with instead of running. */
+/** Runs the command with an agent that only records its arguments. */
 async function run(args: readonly string[], env: Environment = {}) {
   const calls: Parameters<RunAgent>[] = [];
   const stderr: string[] = [];
@@ -20,12 +20,12 @@ async function run(args: readonly string[], env: Environment = {}) {
   return { code, stderr: stderr.join(''), role: calls[0]?.[0], settings: calls[0]?.[1] };
 }
 
-test('a proxy is a sidecar unless it is said to be a router; the exit code is the agent’s', async () => {
+test('a proxy is a sidecar by default or a router; the exit code is that of the agent', async () => {
   assert.deepEqual([(await run([])).role, (await run(['router'])).role], ['sidecar', 'router']);
   assert.equal((await run(['sidecar'])).code, 7);
 });
 
-test('flags win over the variables that stand in for them', async () => {
+test('flags override the variables of the same setting', async () => {
   const env = {
     INSTANCE_IP: '10.0.0.1',
     MESH_BOOTSTRAP: '/a',

@@ -18,7 +18,7 @@ import { type Command, command } from '../program.ts';
 /** Runs Envoy until it is asked to stop. Resolves with the exit code. */
 export type RunAgent = (role: ProxyRole, settings: AgentSettings, env: Environment) => Promise<number>;
 
-/** The agent is loaded when it is started, so that the other commands are quick. */
+/** Only this command loads the agent: the others start quickly. */
 const loadAndRun: RunAgent = async (role, settings, env) => {
   const { runAgent } = await import('../../agent/index.ts');
   return runAgent(role, settings, env);

@@ -1,24 +1,24 @@
-/** `request <method> <path> [<body>]`: calls a local HTTP interface and prints what it answers. */
+/** `request <method> <path> [<body>]`: calls a local HTTP interface and prints the answer. */
 import { messageOf } from '../../core/errors.ts';
 import { type Environment, type FlagTable, type ParsedFlags, usageError } from '../../settings/index.ts';
 import { unavailable } from '../errors.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';
 
-/** Debug answers of a large mesh take their time; none takes this long. */
+/** More than any debug page of a large mesh needs. */
 const TIMEOUT_MS = 60_000;
 
-/** How a program's interface is reached. */
+/** The HTTP interface of a program. */
 interface Interface {
-  /** The address that answers a path, `http://localhost:8080`. */
+  /** The base URL for a path: `http://localhost:8080`. */
   baseFor(path: string, flags: ParsedFlags): string;
-  /** What the call carries besides, a credential for example. */
+  /** Headers of the call, for example a credential. */
   headersFor?(env: Environment): Promise<Readonly<Record<string, string>>>;
 }
 
 /**
- * Calls the interface. A path that is a whole http URL is called as it is, for programs that listen elsewhere. Exit
- * code 1 when there is no answer or its status is 400 or more.
+ * The command `request` for an interface. A complete URL in place of the path is called as it is. The exit code is 1
+ * when there is no answer, or one with a status of 400 or more.
  */
 export function requestCommand(flags: FlagTable, summary: string, { baseFor, headersFor }: Interface): Command {
   return command({
@@ -50,7 +50,7 @@ function requestUrl(path: string, baseFor: (path: string) => string): URL {
   try {
     if (/^https?:\/\//.test(path)) return new URL(path);
     const rooted = path.startsWith('/') ? path : `/${path}`;
-    // Joined as text: resolved against the base, a path like //host would lead elsewhere.
+    // Joined as text, because `//host` resolved against the base would be another host.
     return new URL(baseFor(rooted) + rooted);
   } catch {
     throw usageError(`not a path: ${JSON.stringify(path)}`);

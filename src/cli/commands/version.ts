@@ -1,4 +1,4 @@
-/** `version`: build information, short (the version alone) or in full, as text, YAML or JSON. */
+/** `version`: prints the version, or the full build information, as text, YAML or JSON. */
 
 import { type BuildInfo, buildInfo } from '../../core/build-info.ts';
 import { type FlagTable, flagSettings, versionFlags } from '../../settings/index.ts';

@@ -24,13 +24,13 @@ function proxy(answers: readonly (number | Error)[], probeMs = 0) {
   return { deps, timeouts, elapsed: () => time };
 }
 
-test('a ready proxy is seen at once', async () => {
+test('a ready proxy ends the waiting at once', async () => {
   const { deps, elapsed } = proxy([200]);
   await waitUntilReady(OPTIONS, deps, () => assert.fail('it was ready'));
   assert.equal(elapsed(), 0);
 });
 
-test('it asks every period until the answer is 200, and says why it waits', async () => {
+test('it calls every period until the status is 200, and reports why it waits', async () => {
   const { deps, elapsed } = proxy([new Error('connect ECONNREFUSED'), 503, 200]);
   const reasons: string[] = [];
   await waitUntilReady(OPTIONS, deps, (why) => reasons.push(why));
@@ -38,7 +38,7 @@ test('it asks every period until the answer is 200, and says why it waits', asyn
   assert.equal(elapsed(), 1000);
 });
 
-test('it gives up before the timeout with the last reason', async () => {
+test('it fails with the last reason when the timeout has passed', async () => {
   const { deps, elapsed } = proxy([new Error('refused'), 503]);
   await assert.rejects(
     waitUntilReady(OPTIONS, deps, () => {}),
@@ -47,14 +47,14 @@ test('it gives up before the timeout with the last reason', async () => {
   assert.ok(elapsed() <= 2000);
 });
 
-test('no request outlasts the timeout', async () => {
+test('no request takes longer than the timeout', async () => {
   const { deps, timeouts, elapsed } = proxy([503], 10_000);
   await assert.rejects(waitUntilReady({ ...OPTIONS, timeoutMs: 1000 }, deps, () => {}));
   assert.ok(elapsed() <= 1000, `waited ${elapsed()}`);
   assert.ok(timeouts.every((timeout) => timeout >= 1 && timeout <= 300));
 });
 
-test('a timeout of 0 asks once, with the time that a request has', async () => {
+test('a timeout of 0 means one call with the timeout of a request', async () => {
   const { deps, timeouts } = proxy([200]);
   await waitUntilReady({ ...OPTIONS, timeoutMs: 0 }, deps, () => assert.fail('it was ready'));
   assert.deepEqual(timeouts, [300]);

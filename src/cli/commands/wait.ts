@@ -1,4 +1,4 @@
-/** `ctl-agent wait`: blocks until the proxy says that it is ready (specification: ctl-agent "wait"). */
+/** `ctl-agent wait`: waits until the proxy is ready (specification: ctl-agent "wait"). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import { closeLogging, getScope } from '../../logging/index.ts';
@@ -8,7 +8,7 @@ import { startLogging } from '../logging.ts';
 import { type Command, command } from '../program.ts';
 import { httpCall } from './http-call.ts';
 
-/** What waiting needs of the world. `probe` gives the HTTP status, or rejects with the reason. */
+/** The dependencies of waiting. `probe` resolves with the HTTP status, or rejects with the reason. */
 export interface WaitDeps {
   readonly now: () => number;
   readonly sleep: (ms: number) => Promise<unknown>;
@@ -59,8 +59,8 @@ export function waitCommand(): Command {
 }
 
 /**
- * Asks the URL every period until it answers with status 200. The first question comes at once, the last one before the
- * timeout. Throws a `CtlError` with the last reason when the timeout has passed.
+ * Calls the URL every period until it answers with status 200: at once for the first time, for the last time before the
+ * timeout. Rejects with a `CtlError` with the last reason when the timeout has passed.
  */
 export async function waitUntilReady(
   options: WaitOptions,
@@ -70,7 +70,7 @@ export async function waitUntilReady(
   const deadline = deps.now() + options.timeoutMs;
   for (;;) {
     const left = deadline - deps.now();
-    // A timeout of 0 asks once.
+    // A timeout of 0 means one call.
     const timeoutMs = options.timeoutMs === 0 ? options.requestTimeoutMs : Math.min(options.requestTimeoutMs, left);
     const why = await deps.probe(options.url, Math.max(1, timeoutMs)).then(
       (status) => (status === 200 ? '' : `status ${status}`),
